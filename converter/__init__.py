@@ -1,0 +1,1 @@
+"""The pipeline: load, fold, rewrite, plan, build, verify, bundle, and the command line."""

@@ -1,0 +1,34 @@
+"""Errors that end a command. Each carries its four-part problems and the exit code that the command returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from importers.problem import Problem
+
+EXIT_OK = 0
+EXIT_FAILED = 1  # not convertible, or the build failed
+EXIT_USAGE = 2  # wrong usage, or something is missing in the environment
+EXIT_DISAGREE = 3  # built, but the outputs disagree
+
+
+class TrtsmithError(Exception):
+    """Base of every error that is shown to the user without a traceback."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ConversionError(TrtsmithError):
+    """The model cannot be converted as it is."""
+
+    exit_code = EXIT_FAILED
+
+
+class UsageError(TrtsmithError):
+    """The command line, a path or the environment is wrong."""
+
+    exit_code = EXIT_USAGE

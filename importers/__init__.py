@@ -1,0 +1,1 @@
+"""What trtsmith knows of operators: definitions, spellings, references. Imports neither converter nor TensorRT."""

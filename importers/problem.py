@@ -1,0 +1,32 @@
+"""What every message to a user is made of: what, where, expected, fix."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, in four parts.
+
+    what:     what went wrong, one sentence, with the value that was not liked.
+    where:    the file, flag, node (name and op_type) or input that it is about.
+    expected: what would have been right.
+    fix:      the flag or edit that mends it.
+    """
+
+    what: str
+    where: str
+    expected: str
+    fix: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}\n"
+            f"  where:    {self.where}\n"
+            f"  expected: {self.expected}\n"
+            f"  fix:      {self.fix}"
+        )
+
+    def to_json(self) -> dict[str, str]:
+        return asdict(self)
