@@ -193,6 +193,8 @@ class OpDef:
     torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside.
     expand:          body of an ONNX function, onnx.parser syntax, from the input ports to the output ports, using only
                      operators that mean the same in opset 11 and later; computes in float32 and casts to the dtype.
+    aten:            PyTorch's own operators (name in torch.ops.aten, default overload) that mean this one: a function
+                     (emit, *arguments) of what that operator returns, where emit(*inputs, *fields) places our node.
     tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype.
     """
 
@@ -209,6 +211,7 @@ class OpDef:
     spellings: tuple[Spelling, ...]
     cases: tuple[Case, ...]
     tolerance: Mapping[str, float]
+    aten: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     version: str = "1"
 
     def port(self, name: str) -> Port:
