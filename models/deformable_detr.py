@@ -8,6 +8,7 @@ only the batch is dynamic.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -32,7 +33,9 @@ def feature_level_shapes(height: int, width: int, levels: int = 4) -> LevelShape
     return tuple(shapes)
 
 
-def sine_position_embedding(height: int, width: int, num_pos_feats: int, temperature: float = 10000.0) -> Tensor:
+def sine_position_embedding(
+    height: int, width: int, num_pos_feats: int, temperature: float = 10000.0
+) -> Tensor:
     """Sine embedding of normalised row and column (the paper's "fixed" encoding), [height*width, 2*num_pos_feats]."""
     dim = torch.arange(num_pos_feats, dtype=torch.float32)
     frequency = temperature ** (2 * torch.div(dim, 2, rounding_mode="floor") / num_pos_feats)
@@ -99,7 +102,9 @@ class MSDeformAttn(nn.Module):
     level_start_index: Tensor
     offset_normalizer: Tensor
 
-    def __init__(self, d_model: int, level_shapes: LevelShapes, n_heads: int, n_points: int, msda: Msda) -> None:
+    def __init__(
+        self, d_model: int, level_shapes: LevelShapes, n_heads: int, n_points: int, msda: Msda
+    ) -> None:
         super().__init__()
         self.level_shapes = level_shapes
         self.n_levels = len(level_shapes)
@@ -242,7 +247,8 @@ class DeformableTransformer(nn.Module):
         query_pos, tgt = query_embed.chunk(2, dim=1)
         query_pos = query_pos[None]
         reference_points = self.reference_points(query_pos).sigmoid()
-        hs = tgt[None].expand(src.shape[0], -1, -1)
+        # A copy and not an expanded view: the view's stride of 2*C would be compared with N*C on export, and fix N at 2.
+        hs = tgt[None].repeat(src.shape[0], 1, 1)
         for layer in self.decoder:
             hs = layer(hs, query_pos, reference_points, src)
         return hs, reference_points
@@ -254,7 +260,7 @@ class MLP(nn.Module):
     def __init__(self, input_dim: int, hidden_dim: int, output_dim: int, num_layers: int) -> None:
         super().__init__()
         dims = [input_dim] + [hidden_dim] * (num_layers - 1) + [output_dim]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(dims[:-1], dims[1:], strict=True))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(dims))
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers[:-1]:

@@ -93,10 +93,17 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m models.export", description="Export a model with its inputs and expected outputs."
     )
     parser.add_argument("name", choices=sorted(MODELS), metavar="NAME", help=", ".join(sorted(MODELS)))
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the files")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the files"
+    )
     parser.add_argument("--small", action="store_true", help="a small variant of the same structure")
     parser.add_argument(
-        "--batch", type=int, default=2, choices=range(1, MAX_BATCH + 1), metavar="N", help="images in the inputs"
+        "--batch",
+        type=int,
+        default=2,
+        choices=range(1, MAX_BATCH + 1),
+        metavar="N",
+        help="images in the inputs",
     )
     options = parser.parse_args(argv)
     try:

@@ -93,7 +93,7 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        block: type[BasicBlock] | type[Bottleneck],
+        block: type[BasicBlock | Bottleneck],
         layers: tuple[int, int, int, int],
         norm_layer: NormLayer = nn.BatchNorm2d,
     ) -> None:
