@@ -22,9 +22,9 @@ class DCN(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Offsets of about a pixel and a half and masks around one half, as after training; zero would hide errors."""
+        """Offsets of about a pixel and masks around one half, as after training; zero would hide errors."""
         zero_mean_kaiming_(self.weight)
-        self.weight.mul_(2.0)  # makes up for the mask
+        self.weight.mul_(2.5)  # makes up for the mask and for the smoothing of bilinear samples
         nn.init.normal_(self.bias, std=0.05)
         nn.init.kaiming_normal_(self.conv_offset_mask.weight, nonlinearity="linear")
         self.conv_offset_mask.weight.mul_(1.5)
@@ -80,8 +80,12 @@ class CenterNetDCN(nn.Module):
         for module in self.modules():
             if isinstance(module, DCN):
                 module.reset_parameters()
+        heatmap = self.hm[-1]
+        assert isinstance(heatmap, nn.Conv2d)
+        assert heatmap.bias is not None
+        heatmap.weight.mul_(0.7)
         # Prior of 10% per class, as the focal loss wants it.
-        nn.init.normal_(self.hm[-1].bias, mean=-2.19, std=0.2)
+        nn.init.normal_(heatmap.bias, mean=-2.19, std=0.2)
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         *_, c5 = self.backbone(image)

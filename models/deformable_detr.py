@@ -199,7 +199,7 @@ class DeformableTransformerDecoderLayer(nn.Module):
 
 
 class DeformableTransformer(nn.Module):
-    """forward: feature maps of all levels [N,C,H,W], query_embed [Q,2C] -> decoder output [N,Q,C], reference [1,Q,2]."""
+    """forward: feature maps of all levels [N,C,H,W], query_embed [Q,2C] -> output [N,Q,C], reference points [1,Q,2]."""
 
     pos: Tensor
     encoder_points: Tensor
@@ -247,7 +247,7 @@ class DeformableTransformer(nn.Module):
         query_pos, tgt = query_embed.chunk(2, dim=1)
         query_pos = query_pos[None]
         reference_points = self.reference_points(query_pos).sigmoid()
-        # A copy and not an expanded view: the view's stride of 2*C would be compared with N*C on export, and fix N at 2.
+        # A copy and not an expanded view: export compares the view's stride of 2*C with N*C, and would fix N at 2.
         hs = tgt[None].repeat(src.shape[0], 1, 1)
         for layer in self.decoder:
             hs = layer(hs, query_pos, reference_points, src)
@@ -330,6 +330,7 @@ class DeformableDETR(nn.Module):
         # Prior of 1% per class (focal loss), boxes that start small.
         nn.init.normal_(self.class_embed.bias, mean=-math.log(99.0), std=0.5)
         box = self.bbox_embed.layers[-1]
+        assert isinstance(box, nn.Linear)
         nn.init.xavier_uniform_(box.weight, gain=2.0)
         box.bias.copy_(torch.tensor([0.0, 0.0, -2.0, -2.0]))
 

@@ -1,7 +1,8 @@
 """A camera-to-bird's-eye-view network: features are lifted onto the ground with inverted camera matrices.
 
 The inverse of the intrinsics gives every feature pixel its viewing ray (as in PETR, arXiv:2203.05625); the inverse of
-the camera's pose brings ground-plane points into the camera, where the features are sampled (inverse perspective mapping).
+the camera's pose brings points of the ground into the camera, where the features are sampled (inverse perspective
+mapping).
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class BEVLift(nn.Module):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         init_weights(self)
+        assert self.heatmap.bias is not None
         nn.init.normal_(self.heatmap.bias, mean=-2.0, std=0.2)
 
     def forward(self, image: Tensor, intrinsics: Tensor, extrinsics: Tensor) -> tuple[Tensor, Tensor]:
@@ -104,7 +106,8 @@ class BEVLift(nn.Module):
 def example_cameras(batch: int, height: int, width: int) -> tuple[Tensor, Tensor]:
     """Intrinsics [batch,3,3] of a 65-degree camera and extrinsics [batch,4,4] of a roof mount, each a little different.
 
-    The camera (x right, y down, z forward) sits 1.6 m up, 1.5 m ahead of the vehicle's origin (x forward, y left, z up).
+    The camera (x right, y down, z forward) sits 1.6 m above and 1.5 m ahead of the vehicle's origin (x forward, y left,
+    z up).
     """
     to_vehicle = torch.tensor([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
     intrinsics, extrinsics = [], []

@@ -15,6 +15,11 @@ NormLayer = Callable[[int], nn.Module]
 class FrozenBatchNorm2d(nn.Module):
     """Batch normalisation with fixed statistics and affine, as detection backbones use it (buffers only)."""
 
+    weight: Tensor
+    bias: Tensor
+    running_mean: Tensor
+    running_var: Tensor
+
     def __init__(self, num_features: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.eps = eps
@@ -29,7 +34,7 @@ class FrozenBatchNorm2d(nn.Module):
         return x * scale.reshape(1, -1, 1, 1) + bias.reshape(1, -1, 1, 1)
 
 
-def _downsample(inplanes: int, planes: int, stride: int, norm_layer: NormLayer) -> nn.Module | None:
+def _downsample(inplanes: int, planes: int, stride: int, norm_layer: NormLayer) -> nn.Sequential | None:
     if stride == 1 and inplanes == planes:
         return None
     return nn.Sequential(nn.Conv2d(inplanes, planes, 1, stride=stride, bias=False), norm_layer(planes))
@@ -142,6 +147,13 @@ def zero_mean_kaiming_(weight: Tensor) -> None:
 
 
 @torch.no_grad()
+def scale_weight_(layer: nn.Module, factor: float) -> None:
+    """Multiply a layer's weight in place."""
+    assert isinstance(layer.weight, Tensor)
+    layer.weight.mul_(factor)
+
+
+@torch.no_grad()
 def init_weights(model: nn.Module) -> None:
     """Initialise every layer so that activations stay of order one through the depth, as in a trained network.
 
@@ -162,17 +174,17 @@ def init_weights(model: nn.Module) -> None:
         elif isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
             nn.init.normal_(module.bias, std=0.05)
-        elif isinstance(module, (nn.BatchNorm2d, FrozenBatchNorm2d)):
+        elif isinstance(module, (nn.BatchNorm2d, FrozenBatchNorm2d, nn.GroupNorm, nn.LayerNorm)):
             nn.init.uniform_(module.weight, 0.8, 1.2)
             nn.init.normal_(module.bias, std=0.1)
-            nn.init.normal_(module.running_mean, std=0.1)
-            nn.init.uniform_(module.running_var, 0.8, 1.2)
-        elif isinstance(module, (nn.GroupNorm, nn.LayerNorm)):
-            nn.init.uniform_(module.weight, 0.8, 1.2)
-            nn.init.normal_(module.bias, std=0.1)
+            if isinstance(module, (nn.BatchNorm2d, FrozenBatchNorm2d)):
+                assert module.running_mean is not None
+                assert module.running_var is not None
+                nn.init.normal_(module.running_mean, std=0.1)
+                nn.init.uniform_(module.running_var, 0.8, 1.2)
     for module in model.modules():
         if isinstance(module, (BasicBlock, Bottleneck)):
             # Sixteen shortcuts each adding a branch of equal size would double the variance sixteen times.
-            module.last_norm.weight.mul_(0.4)
+            scale_weight_(module.last_norm, 0.4)
             if module.downsample is not None:
-                module.downsample[0].weight.mul_(0.7)
+                scale_weight_(module.downsample[0], 0.7)
