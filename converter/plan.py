@@ -15,12 +15,13 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from converter.build_request import PluginUse
 from converter.infer import value_dtypes, value_shapes
 from converter.passes.base import Rewrite
 from converter.rewrite import Rewritten
 from importers.dims import describe
 from importers.expansion import plugin_nodes
-from importers.fields import PluginFieldValue, check_fields, fields_of_node, plugin_fields
+from importers.fields import check_fields, fields_of_node, plugin_fields
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef
 from importers.problem import Problem
 from importers.registry import by_name, known_domains, normalise_domain, spelled_names
@@ -47,22 +48,11 @@ class PlannedNode:
 
 
 @dataclass(frozen=True)
-class PluginNode:
-    """A plugin that TensorRT must create: the node, the creator and the fields that the creator gets."""
-
-    node: str
-    name: str
-    version: str
-    namespace: str
-    fields: tuple[PluginFieldValue, ...]
-
-
-@dataclass(frozen=True)
 class Plan:
     """Routes of all nodes, plugins to create, and the problems; convertible when there are none."""
 
     nodes: tuple[PlannedNode, ...]
-    plugins: tuple[PluginNode, ...]
+    plugins: tuple[PluginUse, ...]
     problems: tuple[Problem, ...]
 
     @property
@@ -75,15 +65,18 @@ class Plan:
         return {route.value: counts[route.value] for route in Route if counts[route.value]}
 
 
-def plan(rewritten: Rewritten) -> Plan:
-    """The plan of a rewritten model. Static: neither TensorRT nor a GPU is asked."""
+def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
+    """The plan of a rewritten model. Static: neither TensorRT nor a GPU is asked.
+
+    foreign: names of plugins in libraries that the user loads; nodes of that op_type are theirs.
+    """
     proto = rewritten.model.proto
     functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
     replaced = {record.plugin_node: record for record in rewritten.rewrites if record.plugin_node}
     declined = {record.node: record for record in rewritten.declined if record.fatal}
     shapes, dtypes = value_shapes(proto), value_dtypes(proto)
     nodes: list[PlannedNode] = []
-    plugins: list[PluginNode] = []
+    plugins: list[PluginUse] = []
     problems = [record.problem() for record in declined.values()]
     for node in _all_nodes(proto.graph):
         domain, kind = normalise_domain(node.domain), _spelled(node)
@@ -96,12 +89,15 @@ def plan(rewritten: Rewritten) -> Plan:
             if not faults:
                 fields = fields_of_node(op, _attributes(node))
                 plugins.append(
-                    PluginNode(node.name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
+                    PluginUse(node.name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
                 )
         elif (domain, node.op_type) in functions:
             nodes.append(PlannedNode(node.name, kind, Route.FUNCTION, "function body in the model"))
         elif node.op_type in native_operators():
             nodes.append(PlannedNode(node.name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
+        elif node.op_type in foreign:
+            problems = [problem for problem in problems if f"node {node.name!r} " not in problem.where]
+            nodes.append(PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins"))
         elif node.name in declined:
             nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, declined[node.name].refusal.reason))
         else:

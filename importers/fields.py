@@ -25,7 +25,7 @@ _PLUGIN_KIND = {
 
 
 @dataclass(frozen=True)
-class PluginFieldValue:
+class FieldValue:
     """One entry of a PluginFieldCollection: kind is "int32", "float32" or "string"."""
 
     name: str
@@ -41,13 +41,13 @@ def plugin_attributes(op: OpDef, fields: Fields) -> dict[str, Any]:
     return attributes | {"plugin_version": op.version, "plugin_namespace": PLUGIN_NAMESPACE}
 
 
-def plugin_fields(op: OpDef, fields: Fields) -> tuple[PluginFieldValue, ...]:
+def plugin_fields(op: OpDef, fields: Fields) -> tuple[FieldValue, ...]:
     """The PluginFieldCollection with which the creator makes the same plugin."""
     rendered = []
     for f in op.fields:
         value = fields[f.name]
         values = value if f.kind is Kind.STRING else tuple(value) if f.kind.is_list else (value,)
-        rendered.append(PluginFieldValue(f.name, _PLUGIN_KIND[f.kind], values))
+        rendered.append(FieldValue(f.name, _PLUGIN_KIND[f.kind], values))
     return tuple(rendered)
 
 
