@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 import onnx
 from google.protobuf.message import Message
 
-from converter.tensors import check_tensor, too_large
+from converter.tensors import check_tensor, is_external, too_large
 from importers.problem import Problem
 
+_DATA_TYPES = frozenset(onnx.TensorProto.DataType.values())
 _MOST = 50  # a broken file can have a problem for every tensor; nobody reads more than this
 
 
@@ -70,25 +71,28 @@ def check_model(proto: onnx.ModelProto, file: str) -> list[Problem]:
 
 
 def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """protobuf accepts names that are not UTF-8 and raises only when one is read, so all are read here."""
+    """protobuf lets names through that are not UTF-8, and gives bytes, or raises, when one is read."""
     try:
-        _read_strings(proto)
+        is_text = _is_text(proto)
     except UnicodeDecodeError:
-        what = "A name in the model is not UTF-8 text."
-        return [Problem(what, file, "a file as the exporter wrote it", "copy or export the model again")]
-    return []
+        is_text = False
+    if is_text:
+        return []
+    what = "A name in the model is not UTF-8 text."
+    return [Problem(what, file, "a file as the exporter wrote it", "copy or export the model again")]
 
 
-def _read_strings(message: Message) -> None:
+def _is_text(message: Message) -> bool:
     for field, value in message.ListFields():
-        if field.message_type is None:
-            if field.type == field.TYPE_STRING and not isinstance(value, str):
-                list(value)
-        elif isinstance(value, Message):
-            _read_strings(value)
-        else:
-            for item in value:
-                _read_strings(item)
+        if field.message_type is not None:
+            items = (value,) if isinstance(value, Message) else value
+            if not all(map(_is_text, items)):
+                return False
+        elif field.type == field.TYPE_STRING:
+            items = (value,) if isinstance(value, (str, bytes)) else value
+            if any(isinstance(item, bytes) for item in items):
+                return False
+    return True
 
 
 def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
@@ -122,18 +126,15 @@ def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
     if versions and "" not in versions and standard is not None:
         what = f"The model uses ONNX's own {standard.op_type} but imports no ONNX opset."
         problems.append(Problem(what, file, "an opset import of the domain ''", again))
-    for value in (*proto.graph.input, *proto.graph.output):
-        dims = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-        if any(size < 0 for size in dims) or too_large(dims):
-            what = f"It has the shape {list(dims[:16])}."
-            problems.append(Problem(what, f"{file}: {value.name!r}", "sizes that a machine can hold", again))
     return problems
 
 
 def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
     left = _MOST
-    for graph in iter_graphs(proto.graph):
-        for problem in _check_names(graph, file):
+    bodies = [onnx.GraphProto(name=function.name, node=function.node) for function in proto.functions]
+    for graph in (graph for top in (proto.graph, *bodies) for graph in iter_graphs(top)):
+        problems = (*_check_names(graph, file), *_check_values(graph, file), *_check_sparse(graph, file))
+        for problem in problems:
             yield problem
             left -= 1
             if left <= 0:
@@ -145,6 +146,42 @@ def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
             left -= 1
             if left <= 0:
                 return
+
+
+def _check_values(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if not value.type.HasField("tensor_type"):
+            continue
+        tensor_type = value.type.tensor_type
+        where = f"{file}: {value.name[:200]!r}"
+        dims = tuple(dim.dim_value for dim in tensor_type.shape.dim)
+        if tensor_type.elem_type not in _DATA_TYPES:
+            what = f"It has the data type {tensor_type.elem_type}."
+            yield Problem(what, where, "a data type that ONNX defines", "export the model again")
+        if any(size < 0 for size in dims) or too_large(dims):
+            what = f"It has the shape {list(dims[:16])}."
+            yield Problem(what, where, "sizes that a machine can hold", "export the model again")
+
+
+def _check_sparse(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
+    """Sparse tensors are not memory-mapped, so theirs must be inside."""
+    sparse = list(graph.sparse_initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            sparse += [*attribute.sparse_tensors]
+            sparse += [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+    for item in sparse:
+        where = f"{file}: sparse tensor {item.values.name[:200]!r}"
+        for tensor in (item.values, item.indices):
+            if is_external(tensor):
+                what = "A sparse tensor has external data."
+                yield Problem(
+                    what, where, "sparse tensors inside the model", "save the model with them inside"
+                )
+            else:
+                problem = check_tensor(tensor, where)
+                if problem is not None:
+                    yield problem
 
 
 def _check_names(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ import onnxruntime.capi.onnxruntime_pybind11_state as ort_c
 
 from converter.errors import ConversionError
 from converter.model import Model
+from converter.modelcheck import iter_tensors
+from converter.tensors import is_external
 from importers.problem import Problem
 
 # The newest IR version that onnxruntime 1.31 takes. Later ones only add fields and types that a reader may
 # ignore; a model that really uses what onnxruntime lacks is refused by it all the same, with the node's name.
 _NEWEST_IR_VERSION = 13
-_ERRORS_ONLY = 3
+_FATAL_ONLY = 4  # its errors are raised, so that to log them as well would say everything twice
 
 # onnxruntime's errors have no common base below Exception.
 _ORT_ERRORS: tuple[type[Exception], ...] = (
@@ -60,12 +63,19 @@ def open_session(
     proto.CopyFrom(model.proto)
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
     options = ort.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = _FATAL_ONLY
     options.add_session_config_entry("session.disable_prepacking", "1")
     if _is_in_place(model):
         folder = str(model.path.parent.resolve())
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
     else:
+        # onnxruntime looks for the files of subgraphs' weights on disk even so; those have to go inside.
+        for tensor, _ in islice(iter_tensors(proto), len(proto.graph.initializer), None):
+            if is_external(tensor):
+                content = model.bytes(tensor).tobytes()
+                tensor.ClearField("external_data")
+                tensor.ClearField("data_location")
+                tensor.raw_data = content
         files = model.files
         buffers = [file.bytes for file in files.values()]
         options.add_external_initializers_from_files_in_memory(
@@ -74,7 +84,7 @@ def open_session(
     try:
         return ort.InferenceSession(proto.SerializeToString(), options, providers=list(providers))
     except _ORT_ERRORS as error:
-        raise _refused(str(error), model, "onnxruntime cannot open the model") from None
+        raise _refused(str(error), model, running=False) from None
 
 
 def run(model: Model, feeds: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -92,7 +102,7 @@ def run_session(
     try:
         values = session.run(names, dict(feeds))
     except _ORT_ERRORS as error:
-        raise _refused(str(error), model, "onnxruntime cannot run the model") from None
+        raise _refused(str(error), model, running=True) from None
     return dict(zip(names, map(np.asarray, values), strict=True))
 
 
@@ -115,7 +125,8 @@ def _is_in_place(model: Model) -> bool:
         return False
 
 
-def _refused(message: str, model: Model, what: str) -> ConversionError:
+def _refused(message: str, model: Model, running: bool) -> ConversionError:
+    what = f"onnxruntime cannot {'run' if running else 'open'} the model"
     message = re.sub(r"\s+", " ", re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", message)).strip()
     where, unknown = str(model.path), _UNKNOWN_OP.search(message)
     node = next((match for match in (pattern.search(message) for pattern in _NODE) if match), None)
@@ -129,6 +140,9 @@ def _refused(message: str, model: Model, what: str) -> ConversionError:
         return ConversionError(
             Problem(f"{what}: it does not know {op}.", where, "operators of onnxruntime", fix)
         )
+    if node is None and running:
+        expected = "inputs of the names, types and shapes that the model declares"
+        return ConversionError(Problem(f"{what}: {message[:1000]}", where, expected, "feed such inputs"))
     fix = "check the node with onnx.checker.check_model, or export the model again"
     return ConversionError(Problem(f"{what}: {message[:1000]}", where, "a model that onnxruntime runs", fix))
 

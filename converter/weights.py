@@ -16,7 +16,7 @@ import numpy.typing as npt
 from converter.errors import ConversionError, UsageError
 from importers.problem import Problem
 
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # O_NONBLOCK: opening a FIFO must not wait for a writer
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # or opening a FIFO waits for a writer
 
 
 class MappedFile:
@@ -30,13 +30,25 @@ class MappedFile:
     def __init__(self, path: Path) -> None:
         """Raises OSError, and ValueError when `path` is not a regular file (a FIFO does not block)."""
         self.path = path
-        self.descriptor = _open(path)
+        self.bytes: npt.NDArray[np.uint8] = np.empty(0, np.uint8)  # uint8[size], read-only
+        try:
+            self._map()
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            # Some exporters write a file for every tensor, thousands of them: ask for all descriptors there
+            # are.
+            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            self._map()
+
+    def _map(self) -> None:
+        self.descriptor = os.open(self.path, _OPEN_FLAGS)
         weakref.finalize(self, os.close, self.descriptor)
         self.stat = os.fstat(self.descriptor)
+        self.size = self.stat.st_size
         if not stat.S_ISREG(self.stat.st_mode):
             raise ValueError("not a regular file")
-        self.size = self.stat.st_size
-        self.bytes: npt.NDArray[np.uint8] = np.empty(0, np.uint8)  # uint8[size], read-only
         if self.size:
             self.bytes = np.frombuffer(mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
         self.bytes.flags.writeable = False
@@ -55,18 +67,6 @@ class MappedFile:
             return os.path.samestat(self.stat, os.stat(path))
         except OSError:
             return False
-
-
-def _open(path: Path) -> int:
-    try:
-        return os.open(path, _OPEN_FLAGS)
-    except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
-    # Some exporters write a file for every tensor, thousands of them: ask for all the descriptors there are.
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return os.open(path, _OPEN_FLAGS)
 
 
 def open_model_file(path: Path) -> MappedFile:
