@@ -54,8 +54,8 @@ def build(request: BuildRequest, on_progress: Progress | None = None) -> BuildRe
     """Build the engine and put it at request.engine_path.
 
     on_progress gets one short line for each step. Raises ConversionError if TensorRT cannot build the model,
-    or dies or runs out of time trying; UsageError if the request, a path or the environment is wrong. An engine
-    that was there before is replaced only after a success; Ctrl-C ends the child.
+    or dies or runs out of time trying; UsageError if the request, a path or the environment is wrong. An
+    engine that was there before is replaced only after a success; Ctrl-C ends the child.
     """
     started = time.monotonic()
     request = _absolute(request)
@@ -170,12 +170,12 @@ def _died(how: str, phase: str, request: BuildRequest, log_path: Path) -> Proble
     kept = f"; the whole log is in {log_path}" if request.log_path else ""
     if "did not finish" in how:
         fix = "give it more time, or a lower --optimization-level"
-    elif phase.startswith("loading"):
+    elif phase.startswith("loading the plugin library"):
         fix = (
             "load that library in a small program of your own to see why it ends the process, or leave it out"
         )
     else:
-        fix = "cut the model down around that node to see whether it is the cause; for a plugin: trtsmith plugin test"
+        fix = "cut the model down around that node to see if it is the cause; 'trtsmith plugin test' for a plugin"
     return Problem(
         f"The process that runs TensorRT {how} while {phase}{at}."
         + (f" The end of its log{kept}:\n{words}" if words else ""),

@@ -60,8 +60,8 @@ class Messages:
     def take_errors(self) -> list[str]:
         """The errors since the last call.
 
-        On a machine without a GPU every error is followed by one about the missing driver: noise, unless it is
-        the only one.
+        On a machine without a GPU every error is followed by one about the missing driver: noise, unless it
+        is the only one.
         """
         errors, self._errors = self._errors, []
         return [error for error in errors if "catchCudaError" not in error] or errors
@@ -82,7 +82,7 @@ def make_logger(flavour: Flavour, messages: Messages) -> Any:
 
 
 def make_monitor(flavour: Flavour, events: Events) -> Any:
-    """An IProgressMonitor that reports the two outer levels of TensorRT's phases, and stops for a dead parent."""
+    """An IProgressMonitor that reports two levels of TensorRT's phases, and stops for a dead parent."""
     trt: Any = flavour.module
     steps: dict[str, int] = {}
 

@@ -106,11 +106,19 @@ def _missing_exports(library: ctypes.CDLL) -> list[str]:
 
 
 def create_all(
-    flavour: Flavour, registry: Any, uses: Sequence[PluginUse], errors: Callable[[], Sequence[str]]
+    flavour: Flavour,
+    registry: Any,
+    uses: Sequence[PluginUse],
+    errors: Callable[[], Sequence[str]],
+    announce: Callable[[str], None],
 ) -> list[Problem]:
-    """Create every plugin once, as the parser will, and throw it away. Gives all that went wrong."""
+    """Create every plugin once, as the parser will, and throw it away. Gives all that went wrong.
+
+    announce is told each node first: a creator that ends the process must not do so namelessly.
+    """
     problems: list[Problem] = []
     for use in uses:
+        announce(f"creating the plugin of node {use.node!r} ({use.name})")
         problems += _create(flavour, registry, use, errors)
     return problems
 

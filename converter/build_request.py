@@ -98,7 +98,7 @@ class EngineTensor:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """An engine that was built. size in bytes, seconds for the whole build; layers of the network as parsed."""
+    """An engine that was built. size in bytes, seconds of the whole build, layers of the parsed network."""
 
     engine_path: Path
     size: int

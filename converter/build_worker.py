@@ -141,8 +141,7 @@ def _prepare_plugins(
     if problems:
         raise UsageError(problems)
     if request.plugins:
-        events.phase("creating the plugins")
-        problems = create_all(flavour, registry, request.plugins, messages.take_errors)
+        problems = create_all(flavour, registry, request.plugins, messages.take_errors, events.phase)
     if problems:
         raise ConversionError(problems)
 
@@ -161,10 +160,9 @@ def _parse(parser: Any, network: Any, request: BuildRequest, messages: Messages)
     problems = []
     for index in range(parser.num_errors):
         parser_error = parser.get_error(index)
-        node = f"node {parser_error.node_name()!r} ({parser_error.node_operator()}), number {parser_error.node()}, in "
-        where = (node if parser_error.node() >= 0 and parser_error.node_operator() else "") + str(
-            request.onnx_path
-        )
+        number, operator = parser_error.node(), parser_error.node_operator()
+        node = f"node {parser_error.node_name()!r} ({operator}), number {number}, in "
+        where = (node if number >= 0 and operator else "") + str(request.onnx_path)
         message = f"{parser_error.desc()} [{parser_error.func()}]"
         problems.append(explain(message, where, parser_error.code().name))
     if not parsed and not problems:

@@ -33,7 +33,7 @@ _DECLARED = frozenset({"trt", *VARIABLES, *OPAQUE, *PLAIN})
 
 @dataclass
 class Use:
-    """names: such as "Builder.create_network" or "LayerType.PLUGIN_V3". undeclared: variables that break the rule."""
+    """names: such as "Builder.create_network". undeclared: the variables that break the rule."""
 
     names: set[str] = field(default_factory=set)
     undeclared: set[str] = field(default_factory=set)
@@ -44,7 +44,7 @@ def uses_tensorrt(source: str) -> bool:
 
 
 def find_use(source: str) -> Use:
-    """Every name of the API in a module's source, and the variables that hold TensorRT's objects undeclared."""
+    """Every name of the API in a module's source, and the variables that hold its objects undeclared."""
     use = Use()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute):

@@ -13,7 +13,7 @@ _SYMBOL = re.compile(
 
 
 def make_stubs(bindings: Path, folder: Path) -> list[str]:
-    """Compile a library for each that the bindings need, with the functions that they call; gives the sonames.
+    """Compile a library for each that the bindings need, with the functions that they call; give the sonames.
 
     Every function gives back 0, a null pointer to the bindings: a builder that cannot be made.
     """

@@ -22,7 +22,7 @@ from converter.errors import ConversionError, UsageError
 HEADERS_VARIABLE = "TRTSMITH_TENSORRT_INCLUDE"
 SOURCE = Path(__file__).parent / "fixtures" / "identity_plugin.cpp"
 ROOT = Path(__file__).resolve().parents[2]
-REFUSE, ABORT, SEGFAULT, HANG, NO_FORMAT = -1, -2, -3, -4, -5  # modes of the plugin in SOURCE
+REFUSE, ABORT, SEGFAULT, HANG, NO_FORMAT, DIE = range(-1, -7, -1)  # modes of the plugin in SOURCE
 
 
 def tensorrt_include() -> Path:
@@ -210,6 +210,21 @@ def test_crash_names_node_and_signal(tmp_path: Path, library: Path, mode: int, n
     assert "Successfully created plugin: Identity" in problem.what  # the log's tail
     assert os.listdir(wanted.engine_path.parent) == ["m.plan"]
     assert wanted.engine_path.read_bytes() == b"older engine"
+
+
+def test_creator_that_ends_the_process(tmp_path: Path, library: Path) -> None:
+    with pytest.raises(
+        ConversionError, match=r"SIGABRT .*while creating the plugin of node 'identity1' \(Identity\)"
+    ):
+        run(tmp_path, [library], DIE)
+
+
+def test_mistake_of_ours_is_not_blamed_on_tensorrt(tmp_path: Path, library: Path) -> None:
+    given = (FieldValue("mode", "int128", (0,)), FieldValue("scales", "float32", (1.0,)))
+    with pytest.raises(
+        ConversionError, match=r"(?s)trtsmith failed: KeyError: 'int128'.*build_plugins.py, line"
+    ):
+        run(tmp_path, [library], fields=given)
 
 
 def test_timeout(tmp_path: Path, library: Path) -> None:

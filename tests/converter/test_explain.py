@@ -24,7 +24,7 @@ MESSAGES = [
     ("libcudart.so.12: cannot open shared object file: No such file or directory", "LD_LIBRARY_PATH"),
     ("Error Code 9: could not find any supported formats consistent with input/output data types", "inspect"),
     (
-        "Assertion !formatTacticCombinations.empty() failed. Failed to find any supported plugin/custom tactic",
+        "Assertion !formatTacticCombinations.empty() failed. Failed to find any supported plugin format",
         "inspect",
     ),
     ("number of format combinations 6561 exceeds the limit", "supportsFormatCombination"),
