@@ -1,4 +1,4 @@
-"""Builds an engine in a child process: whatever TensorRT does to that process, here it becomes an error message.
+"""Builds an engine in a child process: whatever TensorRT does to that process becomes an error message.
 
 The child is `python -m converter.build_worker request.json`. It writes its events as JSON lines to a pipe of
 their own, since TensorRT and plugins print to stdout and stderr as they like; those two go to the log. The
@@ -9,7 +9,6 @@ said that all went well: a failure leaves what was there before as it was.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import selectors
@@ -32,6 +31,7 @@ from converter.build_request import (
     PluginUse,
     Profile,
 )
+from converter.child_environment import child_environment
 from converter.errors import EXIT_USAGE, ConversionError, TrtsmithError, UsageError
 from converter.flavour import choose_flavour
 from converter.gpu import find_gpu
@@ -53,9 +53,9 @@ Progress = Callable[[str], None]
 def build(request: BuildRequest, on_progress: Progress | None = None) -> BuildResult:
     """Build the engine and put it at request.engine_path.
 
-    on_progress gets one short line for each step. Raises ConversionError if TensorRT cannot build the model, or
-    dies or runs out of time trying; UsageError if the request, a path or the environment is wrong. An engine
-    that was there before is replaced only after a success; Ctrl-C ends the child.
+    on_progress gets one short line for each step. Raises ConversionError if TensorRT cannot build the model,
+    or dies or runs out of time trying; UsageError if the request, a path or the environment is wrong. An
+    engine that was there before is replaced only after a success; Ctrl-C ends the child.
     """
     started = time.monotonic()
     request = _absolute(request)
@@ -66,7 +66,9 @@ def build(request: BuildRequest, on_progress: Progress | None = None) -> BuildRe
     try:
         with tempfile.TemporaryDirectory(prefix="trtsmith-build-") as folder:
             work = Path(folder)
-            child_request = replace(request, engine_path=unfinished, log_path=request.log_path or work / "build.log")
+            child_request = replace(
+                request, engine_path=unfinished, log_path=request.log_path or work / "build.log"
+            )
             result = _run_child(child_request, request, work, on_progress or _ignore)
             os.replace(unfinished, request.engine_path)
             _sync_folder(request.engine_path.parent)
@@ -75,18 +77,30 @@ def build(request: BuildRequest, on_progress: Progress | None = None) -> BuildRe
     return replace(result, engine_path=request.engine_path, seconds=time.monotonic() - started)
 
 
-def _run_child(child_request: BuildRequest, request: BuildRequest, work: Path, on_progress: Progress) -> BuildResult:
+def _run_child(
+    child_request: BuildRequest, request: BuildRequest, work: Path, on_progress: Progress
+) -> BuildResult:
     request_file, run_folder = work / "request.json", work / "run"
     request_file.write_text(child_request.to_json())
     run_folder.mkdir()  # an empty working folder: python -m puts it first on the module path
     log_path = child_request.log_path
     assert log_path is not None
+    log_path.write_bytes(b"")
     read_end, write_end = os.pipe()
-    with os.fdopen(read_end, "rb", buffering=0) as events, open(log_path, "wb") as log:
+    # The child's stdout, its stderr and its logger all append to one file, in the order in which they speak.
+    with os.fdopen(read_end, "rb", buffering=0) as events, open(log_path, "ab") as log:
         try:
             child = subprocess.Popen(
-                [sys.executable, "-m", "converter.build_worker", str(request_file), str(write_end)],
-                env=_child_environment(request.flavour, work),
+                [
+                    sys.executable,
+                    "-W",
+                    "ignore",
+                    "-m",
+                    "converter.build_worker",
+                    str(request_file),
+                    str(write_end),
+                ],
+                env=child_environment(request.flavour, work),
                 cwd=run_folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -116,7 +130,9 @@ def _run_child(child_request: BuildRequest, request: BuildRequest, work: Path, o
         finally:
             _end(child)
     if timed_out:
-        raise ConversionError(_died(f"did not finish within {request.timeout_s:g} s", phase, request, log_path))
+        raise ConversionError(
+            _died(f"did not finish within {request.timeout_s:g} s", phase, request, log_path)
+        )
     if last.get("event") == "result":
         return BuildResult.from_json(last["result"])
     if last.get("event") == "problems":
@@ -141,35 +157,6 @@ def _read_events(descriptor: int, timeout_s: float | None) -> Iterator[dict[str,
             yield from (json.loads(line) for line in lines if line)
 
 
-def _child_environment(flavour: str, work: Path) -> dict[str, str]:
-    """The inherited environment, with this package importable and TensorRT-RTX's library under its plain name.
-
-    The parser of TensorRT-RTX 1.7.1 opens `libtensorrt_rtx.so` when it meets a plugin, and calls std::terminate
-    if it finds none; the wheel has the library as `libtensorrt_rtx.so.1` only.
-    """
-    environment = dict(os.environ)
-    _prepend(environment, "PYTHONPATH", Path(__file__).resolve().parents[1])
-    if flavour == "tensorrt_rtx":
-        library = _rtx_library()
-        if library is not None:
-            names = work / "lib"
-            names.mkdir()
-            (names / "libtensorrt_rtx.so").symlink_to(library)
-            _prepend(environment, "LD_LIBRARY_PATH", names)
-    return environment
-
-
-def _rtx_library() -> Path | None:
-    spec = importlib.util.find_spec("tensorrt_rtx_libs")
-    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent
-    return None if folder is None else next(iter(sorted(folder.glob("libtensorrt_rtx.so.*"))), None)
-
-
-def _prepend(environment: dict[str, str], name: str, folder: Path) -> None:
-    before = environment.get(name)
-    environment[name] = f"{folder}{os.pathsep}{before}" if before else str(folder)
-
-
 def _error_from(event: dict[str, Any]) -> TrtsmithError:
     problems = [Problem(**problem) for problem in event["problems"]]
     return UsageError(problems) if event["exit_code"] == EXIT_USAGE else ConversionError(problems)
@@ -183,10 +170,12 @@ def _died(how: str, phase: str, request: BuildRequest, log_path: Path) -> Proble
     kept = f"; the whole log is in {log_path}" if request.log_path else ""
     if "did not finish" in how:
         fix = "give it more time, or a lower --optimization-level"
-    elif phase.startswith("loading"):
-        fix = "load that library into a small program of your own to see why it ends the process, or leave it out"
+    elif phase.startswith("loading the plugin library"):
+        fix = (
+            "load that library in a small program of your own to see why it ends the process, or leave it out"
+        )
     else:
-        fix = "cut the model down around that node to see whether it is the cause; a plugin's node: 'trtsmith plugin test'"
+        fix = "cut the model down around that node to see if it is the cause; 'trtsmith plugin test' for a plugin"
     return Problem(
         f"The process that runs TensorRT {how} while {phase}{at}."
         + (f" The end of its log{kept}:\n{words}" if words else ""),
@@ -213,7 +202,9 @@ def _absolute(request: BuildRequest) -> BuildRequest:
         request,
         onnx_path=Path(os.path.abspath(request.onnx_path)),
         engine_path=Path(os.path.abspath(request.engine_path)),
-        plugin_libraries=tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in request.plugin_libraries)),
+        plugin_libraries=tuple(
+            dict.fromkeys(Path(os.path.realpath(path)) for path in request.plugin_libraries)
+        ),
         timing_cache=full(request.timing_cache),
         log_path=full(request.log_path),
     )
@@ -222,22 +213,38 @@ def _absolute(request: BuildRequest) -> BuildRequest:
 def _check_paths(request: BuildRequest) -> None:
     problems = []
     if not request.onnx_path.is_file():
-        problems.append(Problem("There is no such file.", str(request.onnx_path), "an ONNX model", "correct the path"))
+        problems.append(
+            Problem("There is no such file.", str(request.onnx_path), "an ONNX model", "correct the path")
+        )
     for library in request.plugin_libraries:
         if not library.is_file():
-            problems.append(Problem("There is no such file.", str(library), "a plugin library", "correct --plugins"))
+            problems.append(
+                Problem("There is no such file.", str(library), "a plugin library", "correct --plugins")
+            )
     folder = request.engine_path.parent
     if request.engine_path.is_dir():
         problems.append(
-            Problem("The output path is a folder.", str(request.engine_path), "the path of a file", "add a file name")
+            Problem(
+                "The output path is a folder.",
+                str(request.engine_path),
+                "the path of a file",
+                "add a file name",
+            )
         )
     elif not folder.is_dir():
         problems.append(
-            Problem("The output folder does not exist.", str(folder), "a folder", f"create it: mkdir -p {folder}")
+            Problem(
+                "The output folder does not exist.", str(folder), "a folder", f"create it: mkdir -p {folder}"
+            )
         )
     elif not os.access(folder, os.W_OK):
         problems.append(
-            Problem("The output folder cannot be written.", str(folder), "a folder that you may write", "choose another")
+            Problem(
+                "The output folder cannot be written.",
+                str(folder),
+                "a folder that you may write",
+                "choose another",
+            )
         )
     if problems:
         raise UsageError(problems)

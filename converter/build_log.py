@@ -35,7 +35,7 @@ def last_node(log: str) -> str | None:
 
 
 def describe_node(text: str) -> str:
-    """"conv1 [Conv]" becomes "node 'conv1' (Conv)"; a fused group stays as TensorRT writes it."""
+    """ "conv1 [Conv]" becomes "node 'conv1' (Conv)"; a fused group stays as TensorRT writes it."""
     parsed = _PARSED.match(text.strip())
     return f"node {parsed['name']!r} ({parsed['op']})" if parsed else text.strip()
 

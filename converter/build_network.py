@@ -13,7 +13,7 @@ from importers.problem import Problem
 
 
 def check_network(network: Any, onnx_path: Path) -> list[Problem]:
-    """What the parser lets through and must not: it takes an empty, text or random file for an empty model."""
+    """What the parser lets through and must not: it takes an empty or random file for an empty model."""
     if network.num_outputs == 0:
         return [
             Problem(
@@ -52,9 +52,9 @@ def profile_problems(network: Any, sizes: Mapping[str, Profile]) -> list[Problem
         if name not in inputs
     ]
     for name, tensor in inputs.items():
-        profile = sizes.get(name)
-        if profile is not None:
-            problems += _check_sizes(tensor, profile)
+        given = sizes.get(name)
+        if given is not None:
+            problems += _check_sizes(tensor, given)
         elif tensor.is_shape_tensor or -1 in tuple(tensor.shape):
             problems.append(_missing(tensor))
     return problems
@@ -106,17 +106,24 @@ def _dtype(tensor: Any) -> str:
     return {"float": "float32", "half": "float16", "bf16": "bfloat16"}.get(name, name)
 
 
-def _check_sizes(tensor: Any, profile: Profile) -> list[Problem]:
+def _check_sizes(tensor: Any, given: Profile) -> list[Problem]:
     shape = tuple(tensor.shape)
-    flag = f"--shapes {tensor.name}={_joined(profile.min)}:{_joined(profile.opt)}:{_joined(profile.max)}"
+    flag = f"--shapes {tensor.name}={_joined(given.min)}:{_joined(given.opt)}:{_joined(given.max)}"
     where = f"input {tensor.name!r}, {flag}"
     is_values = tensor.is_shape_tensor
     rank = (shape[0] if shape else 1) if is_values else len(shape)
     kind = "values" if is_values else "dimensions"
-    if any(len(dims) != rank for dims in (profile.min, profile.opt, profile.max)):
-        return [Problem(f"The sizes do not fit the input: it has {rank} {kind}.", where, _shape_text(tensor), _fix(tensor))]
+    if any(len(dims) != rank for dims in (given.min, given.opt, given.max)):
+        return [
+            Problem(
+                f"The sizes do not fit the input: it has {rank} {kind}.",
+                where,
+                _shape_text(tensor),
+                _fix(tensor),
+            )
+        ]
     problems = []
-    for index, (low, usual, high) in enumerate(zip(profile.min, profile.opt, profile.max, strict=True)):
+    for index, (low, usual, high) in enumerate(zip(given.min, given.opt, given.max, strict=True)):
         if not low <= usual <= high or (low < 0 and not is_values):
             problems.append(
                 Problem(
@@ -129,7 +136,10 @@ def _check_sizes(tensor: Any, profile: Profile) -> list[Problem]:
         elif not is_values and shape[index] >= 0 and {low, usual, high} != {shape[index]}:
             problems.append(
                 Problem(
-                    f"Dimension {index} is fixed to {shape[index]} in the model.", where, _shape_text(tensor), _fix(tensor)
+                    f"Dimension {index} is fixed to {shape[index]} in the model.",
+                    where,
+                    _shape_text(tensor),
+                    _fix(tensor),
                 )
             )
     return problems
@@ -150,8 +160,10 @@ def _fix(tensor: Any) -> str:
     return f"--shapes {tensor.name}={_joined(low)}:{_joined(usual)}:{_joined(high)}   (with your own sizes)"
 
 
-def suggest(shape: tuple[int, ...], is_values: bool) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Sizes to start from, (min, opt, max): a batch first, image sides last, or the values of a shape tensor."""
+def suggest(
+    shape: tuple[int, ...], is_values: bool
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """(min, opt, max) to start from: a batch first, image sides last, or the values of a shape tensor."""
     if is_values:
         count = shape[0] if shape else 1
         return (1,) * count, (1,) * count, (8,) * count

@@ -1,8 +1,8 @@
 """Child side of a build: load plugin libraries and create every plugin before the parser does.
 
-The parser drops attributes that the creator does not know, and makes a plugin that dislikes a field fail far
-from its cause. Creating each plugin here first, with exactly the fields of its node, lets a wrong one fail with
-a message that names node, operator and field.
+The parser drops attributes that the creator does not know, and a plugin that dislikes a field fails far from
+its cause. Creating each plugin here first, with exactly the fields of its node, lets a wrong one fail with a
+message that names node, operator and field.
 """
 
 from __future__ import annotations
@@ -35,10 +35,13 @@ class CreatorId:
 
 
 def registered(registry: Any) -> tuple[CreatorId, ...]:
-    """The creators that a registry has. TensorRT's own enumeration has had V2 and V3 creators in it since 10.0."""
+    """The creators that a registry has, V2 and V3 alike (all_creators, since TensorRT 10.0)."""
     return tuple(
         sorted(
-            (CreatorId(creator.name, creator.plugin_version, creator.plugin_namespace) for creator in registry.all_creators),
+            (
+                CreatorId(creator.name, creator.plugin_version, creator.plugin_namespace)
+                for creator in registry.all_creators
+            ),
             key=str,
         )
     )
@@ -70,7 +73,7 @@ def load_library(registry: Any, path: Path, errors: Callable[[], Sequence[str]])
     if missing:
         return (
             Problem(
-                f"The library does not export {' or '.join(missing)}, so TensorRT cannot load plugins from it.",
+                f"The library does not export {' or '.join(missing)}: TensorRT cannot load plugins from it.",
                 where,
                 "getCreators (or getPluginCreators) and setLoggerFinder, exported with C linkage",
                 "export them, or load the library with the tool that it was written for",
@@ -102,10 +105,20 @@ def _missing_exports(library: ctypes.CDLL) -> list[str]:
     return missing
 
 
-def create_all(flavour: Flavour, registry: Any, uses: Sequence[PluginUse], errors: Callable[[], Sequence[str]]) -> list[Problem]:
-    """Create every plugin once, as the parser will, and throw it away. Gives all that went wrong."""
+def create_all(
+    flavour: Flavour,
+    registry: Any,
+    uses: Sequence[PluginUse],
+    errors: Callable[[], Sequence[str]],
+    announce: Callable[[str], None],
+) -> list[Problem]:
+    """Create every plugin once, as the parser will, and throw it away. Gives all that went wrong.
+
+    announce is told each node first: a creator that ends the process must not do so namelessly.
+    """
     problems: list[Problem] = []
     for use in uses:
+        announce(f"creating the plugin of node {use.node!r} ({use.name})")
         problems += _create(flavour, registry, use, errors)
     return problems
 
@@ -124,7 +137,9 @@ def make_fields(flavour: Flavour, fields: Sequence[FieldValue]) -> tuple[list[An
     return made, arrays
 
 
-def _create(flavour: Flavour, registry: Any, use: PluginUse, errors: Callable[[], Sequence[str]]) -> list[Problem]:
+def _create(
+    flavour: Flavour, registry: Any, use: PluginUse, errors: Callable[[], Sequence[str]]
+) -> list[Problem]:
     trt: Any = flavour.module
     wanted = CreatorId(use.name, use.version, use.namespace)
     where = f"node {use.node!r} ({use.name})"
@@ -136,7 +151,7 @@ def _create(flavour: Flavour, registry: Any, use: PluginUse, errors: Callable[[]
                 f"No library that was loaded has the plugin {wanted}.",
                 where,
                 f"one of those that are registered: {', '.join(map(str, present)) or 'none'}",
-                "give the library that has it with --plugins, or correct name, plugin_version and plugin_namespace",
+                "give its library with --plugins, or correct the name, plugin_version and plugin_namespace",
             )
         ]
     is_v3 = isinstance(creator, trt.IPluginCreatorV3One)
@@ -149,7 +164,7 @@ def _create(flavour: Flavour, registry: Any, use: PluginUse, errors: Callable[[]
                 "build the plugin's V3 library, or use --flavour tensorrt",
             )
         ]
-    problems = _compare_fields(use, [field.name for field in creator.field_names], where)
+    problems = _compare_fields(use, [entry.name for entry in creator.field_names], where)
     if problems:
         return problems
     made, arrays = make_fields(flavour, use.fields)

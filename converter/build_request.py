@@ -1,4 +1,4 @@
-"""What the two sides of a build say to each other: plain data that goes through JSON and comes back the same."""
+"""What the two sides of a build say to each other: plain data that comes back the same from JSON."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ class BuildRequest:
         data["plugin_libraries"] = tuple(Path(path) for path in data["plugin_libraries"])
         data["plugins"] = tuple(_plugin_use(use) for use in data["plugins"])
         data["profiles"] = tuple(
-            {name: Profile(**{key: tuple(dims) for key, dims in sizes.items()}) for name, sizes in profile.items()}
+            {
+                name: Profile(**{key: tuple(dims) for key, dims in sizes.items()})
+                for name, sizes in profile.items()
+            }
             for profile in data["profiles"]
         )
         data["targets"] = tuple(data["targets"])
@@ -95,7 +98,7 @@ class EngineTensor:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """An engine that was built. size in bytes, seconds from start to finish; layers of the network as parsed."""
+    """An engine that was built. size in bytes, seconds of the whole build, layers of the parsed network."""
 
     engine_path: Path
     size: int
@@ -119,13 +122,17 @@ class BuildResult:
         for name in ("targets", "plugin_layers", "warnings"):
             values[name] = tuple(values[name])
         for name in ("inputs", "outputs"):
-            values[name] = tuple(EngineTensor(**{**item, "shape": tuple(item["shape"])}) for item in values[name])
+            values[name] = tuple(
+                EngineTensor(**{**item, "shape": tuple(item["shape"])}) for item in values[name]
+            )
         return BuildResult(**values)
 
 
 def _plugin_use(data: dict[str, Any]) -> PluginUse:
     fields = tuple(
-        FieldValue(item["name"], item["kind"], item["values"] if item["kind"] == "string" else tuple(item["values"]))
+        FieldValue(
+            item["name"], item["kind"], item["values"] if item["kind"] == "string" else tuple(item["values"])
+        )
         for item in data["fields"]
     )
     return PluginUse(data["node"], data["name"], data["version"], data["namespace"], fields)

@@ -1,13 +1,12 @@
 """Child side of a build: `python -m converter.build_worker request.json FD` imports TensorRT and builds.
 
-Events go to the file descriptor FD as JSON lines: progress, then one `result` or one `problems`. TensorRT's log
-goes to request.log_path, unbuffered, so that it is complete up to the moment in which the process dies.
+Events go to the file descriptor FD as JSON lines: progress, then one `result` or one `problems`. TensorRT's
+log goes to request.log_path, unbuffered, so that it is complete up to the moment in which the process dies.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import signal
 import sys
@@ -18,71 +17,24 @@ from pathlib import Path
 from typing import Any
 
 from converter import build_log
-from converter.build_network import check_network, describe_tensors, plugin_layers, profile_problems, set_profile
+from converter.build_messages import Events, Messages, make_logger, make_monitor
+from converter.build_network import (
+    check_network,
+    describe_tensors,
+    plugin_layers,
+    profile_problems,
+    set_profile,
+)
 from converter.build_plugins import create_all, load_library
 from converter.build_request import BuildRequest, BuildResult
 from converter.errors import EXIT_FAILED, ConversionError, TrtsmithError, UsageError
 from converter.explain import explain
-from converter.flavour import FIRST_RTX_WITH_PLUGINS, Flavour, load_flavour, network_flags, plan_targets, set_targets
+from converter.flavour import FIRST_RTX_WITH_PLUGINS, Flavour, load_flavour, network_flags
 from converter.gpu import find_gpu
+from converter.targets import plan_targets, set_targets
 from importers.problem import Problem
 
 _PR_SET_PDEATHSIG = 1  # of prctl.h
-_MOST_WARNINGS = 50
-
-
-class Events:
-    """Writes one JSON line for each event. A parent that is gone is not an error here: `alive` says so."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.alive = True
-
-    def send(self, event: str, **values: Any) -> None:
-        data = json.dumps({"event": event, **values}).encode() + b"\n"
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-        except BrokenPipeError:
-            self.alive = False
-
-    def phase(self, phase: str) -> None:
-        self.send("progress", phase=phase, text=phase)
-
-
-class Messages:
-    """What TensorRT logs: every message to the log, errors and warnings kept for the report."""
-
-    def __init__(self, log_path: Path, verbose: bool, events: Events) -> None:
-        self._descriptor = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self._verbose = verbose
-        self._events = events
-        self._errors: list[str] = []
-        self.warnings: dict[str, None] = {}
-
-    def add(self, severity: str, message: str) -> None:
-        # Of the verbose messages, gigabytes for a large model, only those that name a node are of use later.
-        if severity == "VERBOSE" and not self._verbose and not build_log.names_node(message):
-            return
-        self.write(f"{severity}: {message}\n")
-        if severity in ("ERROR", "INTERNAL_ERROR"):
-            self._errors.append(message)
-        elif severity == "WARNING" and len(self.warnings) < _MOST_WARNINGS:
-            self.warnings[message] = None
-        if self._verbose and severity != "VERBOSE":
-            self._events.send("progress", text=f"TensorRT: {message}")
-
-    def write(self, text: str) -> None:
-        os.write(self._descriptor, text.encode(errors="replace"))
-
-    def take_errors(self) -> list[str]:
-        """The errors since the last call.
-
-        On a machine without a GPU every error is followed by one about the missing driver: noise, unless it is
-        the only one.
-        """
-        errors, self._errors = self._errors, []
-        return [error for error in errors if "catchCudaError" not in error] or errors
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,12 +50,17 @@ def main(arguments: Sequence[str]) -> int:
         problems = [problem.to_json() for problem in error.problems]
         events.send("problems", exit_code=error.exit_code, problems=problems)
         return error.exit_code
-    except Exception as error:  # the last line of defence: a mistake of ours must not look like one of TensorRT's
+    except (
+        Exception
+    ) as error:  # the last line of defence: a mistake of ours must not look like one of TensorRT's
         messages.write(traceback.format_exc())
         lines = traceback.extract_tb(error.__traceback__)
         where = f"{Path(lines[-1].filename).name}, line {lines[-1].lineno}"
         problem = Problem(
-            f"trtsmith failed: {type(error).__name__}: {error}", where, "no such error", "report it with the model's log"
+            f"trtsmith failed: {type(error).__name__}: {error}",
+            where,
+            "no such error",
+            "report it with the model's log",
         )
         events.send("problems", exit_code=EXIT_FAILED, problems=[problem.to_json()])
         return EXIT_FAILED
@@ -160,45 +117,6 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     )
 
 
-def make_logger(flavour: Flavour, messages: Messages) -> Any:
-    """An ILogger that hands everything to `messages`."""
-    trt: Any = flavour.module
-
-    class Log(trt.ILogger):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.ILogger.__init__(self)
-
-        def log(self, severity: Any, message: str) -> None:
-            messages.add(severity.name, message)
-
-    return Log()
-
-
-def make_monitor(flavour: Flavour, events: Events) -> Any:
-    """An IProgressMonitor that reports the two outer levels of TensorRT's phases, and stops for a dead parent."""
-    trt: Any = flavour.module
-    steps: dict[str, int] = {}
-
-    class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IProgressMonitor.__init__(self)
-
-        def phase_start(self, name: str, parent: str | None, count: int) -> None:
-            if parent is None or len(steps) < 2:
-                steps[name] = count
-                events.send("progress", text=f"{name} ({count} steps)")
-
-        def step_complete(self, name: str, step: int) -> bool:
-            if steps.get(name, 0) > 1:
-                events.send("progress", text=f"{name} ({step + 1}/{steps[name]})")
-            return events.alive
-
-        def phase_finish(self, name: str) -> None:
-            steps.pop(name, None)
-
-    return Monitor()
-
-
 def _prepare_plugins(
     flavour: Flavour, logger: Any, request: BuildRequest, events: Events, messages: Messages
 ) -> None:
@@ -223,8 +141,7 @@ def _prepare_plugins(
     if problems:
         raise UsageError(problems)
     if request.plugins:
-        events.phase("creating the plugins")
-        problems = create_all(flavour, registry, request.plugins, messages.take_errors)
+        problems = create_all(flavour, registry, request.plugins, messages.take_errors, events.phase)
     if problems:
         raise ConversionError(problems)
 
@@ -242,11 +159,12 @@ def _parse(parser: Any, network: Any, request: BuildRequest, messages: Messages)
     parsed = parser.parse_from_file(str(request.onnx_path))
     problems = []
     for index in range(parser.num_errors):
-        error = parser.get_error(index)
-        node = f"node {error.node_name()!r} ({error.node_operator()}), number {error.node()}, in "
-        where = (node if error.node() >= 0 and error.node_operator() else "") + str(request.onnx_path)
-        message = f"{error.desc()} [{error.func()}]"
-        problems.append(explain(message, where, error.code().name))
+        parser_error = parser.get_error(index)
+        number, operator = parser_error.node(), parser_error.node_operator()
+        node = f"node {parser_error.node_name()!r} ({operator}), number {number}, in "
+        where = (node if number >= 0 and operator else "") + str(request.onnx_path)
+        message = f"{parser_error.desc()} [{parser_error.func()}]"
+        problems.append(explain(message, where, parser_error.code().name))
     if not parsed and not problems:
         problems.append(explain(" ".join(messages.take_errors()) or "no message", str(request.onnx_path)))
     problems = problems or check_network(network, request.onnx_path)

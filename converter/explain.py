@@ -1,4 +1,4 @@
-"""TensorRT's messages in a user's words: a table of fragments, each with its cause and the edit that mends it."""
+"""TensorRT's messages in a user's words: a table of fragments, each with its cause and its fix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Explanation(
         ("plugin not found",),
         "TensorRT has neither an importer nor a registered plugin for this operator.",
-        "an operator that TensorRT imports, or a plugin library that has it under this name, version and namespace",
+        "an operator that TensorRT imports, or a plugin library that has this name, version and namespace",
         "'trtsmith check' shows how each node reaches TensorRT; give the plugin's library with --plugins "
         "(plugin_version and plugin_namespace must be string attributes)",
     ),
@@ -106,7 +106,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("no optimization profile",),
         "An input has dynamic dimensions, but no sizes were given for it.",
         "the smallest, usual and largest size of every dynamic input",
-        "--shapes NAME=MIN:OPT:MAX, one for each input, such as --shapes x=1x3x320x320:1x3x640x640:8x3x640x640",
+        "--shapes NAME=MIN:OPT:MAX, one for each input, such as --shapes x=1x3x64x64:1x3x64x64:8x3x64x64",
     ),
     Explanation(
         ("must have same input types",),
@@ -136,7 +136,13 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("could not find any implementation for node",),
         "No kernel fits this node: too little workspace, or a combination that the optimiser cannot build.",
         "a node, or a fused group of nodes, that a kernel exists for",
-        "give more memory with --workspace, or split the group by making a tensor between its nodes an output",
+        "give more memory with --workspace, or split the group by making a tensor inside it an output",
+    ),
+    Explanation(
+        ("cannot compile operation", "turing"),
+        "TensorRT-RTX has no fp32 kernels for this operation on Turing GPUs (sm75).",
+        "fp16 there, or targets from sm80 up",
+        "leave sm75 out of --target, or convert a model in fp16",
     ),
     Explanation(
         ("contradictory",),
@@ -182,7 +188,7 @@ CODES: dict[str, Explanation] = {
         (),
         "TensorRT's ONNX parser does not import this operator, or not with these attributes and types.",
         "an operator as TensorRT supports it",
-        "'trtsmith check' says what is possible; else give a plugin library with --plugins, or rewrite the node",
+        "'trtsmith check' says what is possible; else give a plugin library with --plugins, or rewrite it",
     ),
     "UNSUPPORTED_NODE_ATTR": Explanation(
         (),
@@ -237,7 +243,10 @@ def explain(message: str, where: str, code: str = "") -> Problem:
     """A four-part problem for a message of TensorRT's; the message itself is kept in its first part."""
     explanation = find_explanation(message, code) or _UNKNOWN
     return Problem(
-        f"{explanation.cause} TensorRT says: {_one_line(message)}", where, explanation.expected, explanation.fix
+        f"{explanation.cause} TensorRT says: {_one_line(message)}",
+        where,
+        explanation.expected,
+        explanation.fix,
     )
 
 

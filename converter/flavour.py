@@ -1,8 +1,8 @@
-"""The one loader behind which tensorrt 10, tensorrt 11 and tensorrt_rtx stand, and the places where they differ.
+"""The one loader behind which tensorrt 10, tensorrt 11 and tensorrt_rtx stand.
 
 Networks are always strongly typed here: TensorRT 11 and TensorRT-RTX know nothing else, and TensorRT 10 is
-asked for it, so that one model means the same everywhere. What else differs between the flavours is a small
-function below; tests/contract holds every name that is used against the bindings of each version.
+asked for it, so that one model means the same everywhere. What else differs is a small function, here or in
+targets.py; tests/contract holds every name that is used against the bindings of each version.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,25 +20,21 @@ from converter.gpu import Gpu, find_gpu
 from importers.problem import Problem
 
 FLAVOURS = ("tensorrt", "tensorrt_rtx")
-DEFAULT_TARGET = "sm86"  # what TensorRT-RTX builds for on a machine without a GPU
 OLDEST_TENSORRT = (10, 0)
 FIRST_RTX_WITH_PLUGINS = (1, 7, 1)  # the ONNX parser of older ones has no plugin importer
 
-# Names that only TensorRT-RTX has; each is used below behind a test of the flavour's name.
-RTX_ONLY = frozenset(
-    {
-        "ComputeCapability",
-        "IBuilderConfig.num_compute_capabilities",
-        "IBuilderConfig.set_compute_capability",
-    }
-)
-
-_PIP = {
+PIP = {
     "tensorrt": "pip install tensorrt   (or: pip install 'trtsmith[trt]')",
     "tensorrt_rtx": "pip install tensorrt-rtx   (or: pip install 'trtsmith[rtx]')",
 }
 _DISTRIBUTIONS = {
-    "tensorrt": ("tensorrt", "tensorrt-cu13", "tensorrt-cu12", "tensorrt-cu13-bindings", "tensorrt-cu12-bindings"),
+    "tensorrt": (
+        "tensorrt",
+        "tensorrt-cu13",
+        "tensorrt-cu12",
+        "tensorrt-cu13-bindings",
+        "tensorrt-cu12-bindings",
+    ),
     "tensorrt_rtx": ("tensorrt-rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
 }
 
@@ -125,7 +120,7 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
                 "No TensorRT is installed in this Python.",
                 "the modules tensorrt and tensorrt_rtx",
                 "one of the two",
-                f"{_PIP['tensorrt_rtx']}; it needs no GPU to build",
+                f"{PIP['tensorrt_rtx']}; it needs no GPU to build",
             )
         )
     others = f"; or --flavour {installed[0]}, which is installed" if installed else ""
@@ -134,7 +129,7 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
             f"{prefer} is not installed in this Python.",
             f"--flavour {prefer}",
             f"the module {prefer}",
-            _PIP[prefer] + others,
+            PIP[prefer] + others,
         )
     )
 
@@ -150,7 +145,7 @@ def load_flavour(prefer: str = "auto") -> Flavour:
                 f"{name} is installed but does not load: {error}",
                 f"import {name}",
                 "its bindings and its libraries, of one version",
-                f"{_PIP[name]}, or put the folder of its libraries on LD_LIBRARY_PATH",
+                f"{PIP[name]}, or put the folder of its libraries on LD_LIBRARY_PATH",
             )
         ) from error
     return wrap_module(module, name)
@@ -165,14 +160,15 @@ def wrap_module(module: ModuleType, name: str) -> Flavour:
                 f"{flavour.title} is too old.",
                 f"import {name}",
                 "TensorRT 10 or 11, or TensorRT-RTX",
-                _PIP[name] + "; for an older TensorRT write the ONNX file with 'trtsmith rewrite' and build it there",
+                PIP[name]
+                + "; for an older TensorRT write the ONNX file with 'trtsmith rewrite' and build it there",
             )
         )
     return flavour
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """"10.13.3.9.post1" becomes (10, 13, 3, 9)."""
+    """ "10.13.3.9.post1" becomes (10, 13, 3, 9)."""
     numbers = []
     for part in text.split("."):
         if not part.isdigit():
@@ -182,7 +178,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def network_flags(flavour: Flavour) -> int:
-    """The flags of Builder.create_network. EXPLICIT_BATCH is left out: TensorRT 10 ignores it, 11 lacks it."""
+    """The flags of Builder.create_network. EXPLICIT_BATCH is left out: 10 ignores it, 11 lacks it."""
     trt: Any = flavour.module
     return 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
 
@@ -196,89 +192,6 @@ def field_type(flavour: Flavour, kind: str) -> Any:
         "string": trt.PluginFieldType.CHAR,
     }
     return types[kind]
-
-
-def supported_targets(flavour: Flavour) -> tuple[str, ...]:
-    """What `--target` can be for TensorRT-RTX, such as ("sm75", "sm80"); () for TensorRT, which asks the GPU."""
-    if not flavour.is_rtx:
-        return ()
-    trt: Any = flavour.module
-    names = [name for name in dir(trt.ComputeCapability) if name.startswith("SM")]
-    return tuple(sorted((name.lower() for name in names), key=lambda name: int(name[2:])))
-
-
-def plan_targets(flavour: Flavour, asked: Sequence[str], gpu: Gpu | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(targets, warnings) for what the user asked and the GPU that is there.
-
-    Raises UsageError for a target that this flavour cannot build for.
-    """
-    if flavour.is_rtx:
-        return _plan_rtx(flavour, asked, gpu)
-    if gpu is None:
-        raise UsageError(
-            Problem(
-                f"{flavour.title} builds only on a machine with a GPU, and none is there.",
-                "the build",
-                "an NVIDIA GPU with a driver, or TensorRT-RTX",
-                f"{_PIP['tensorrt_rtx']}, then --flavour tensorrt_rtx",
-            )
-        )
-    targets = tuple(asked) or (gpu.target,)
-    if targets == (gpu.target,):
-        return targets, ()
-    if all(_sm(target) >= 80 for target in (*targets, gpu.target)):
-        return targets, (
-            f"the engine is built on {gpu.target} for {', '.join(targets)} with hardware compatibility 'ampere plus', "
-            "which can be slower than an engine built on the GPU that runs it",
-        )
-    raise UsageError(
-        Problem(
-            f"{flavour.title} on {gpu.target} cannot build for {', '.join(targets)}.",
-            f"--target {','.join(targets)}",
-            f"{gpu.target}, or targets from sm80 up on a GPU from sm80 up",
-            "build on the GPU that will run the engine, or use --flavour tensorrt_rtx",
-        )
-    )
-
-
-def set_targets(flavour: Flavour, config: Any, targets: Sequence[str], gpu: Gpu | None) -> None:
-    """Tell the builder's configuration what to build for. Raises ValueError if TensorRT refuses a target."""
-    trt: Any = flavour.module
-    if flavour.is_rtx:
-        config.num_compute_capabilities = len(targets)
-        for index, target in enumerate(targets):
-            if not config.set_compute_capability(getattr(trt.ComputeCapability, target.upper()), index):
-                raise ValueError(f"TensorRT refused the target {target}")
-    elif gpu is not None and tuple(targets) != (gpu.target,):
-        config.hardware_compatibility_level = trt.HardwareCompatibilityLevel.AMPERE_PLUS
-
-
-def _plan_rtx(flavour: Flavour, asked: Sequence[str], gpu: Gpu | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    known = supported_targets(flavour)
-    unknown = [target for target in asked if target not in known]
-    if unknown:
-        raise UsageError(
-            Problem(
-                f"{flavour.title} cannot build for {', '.join(unknown)}.",
-                f"--target {','.join(asked)}",
-                f"any of {', '.join(known)}",
-                "leave the others out" if len(unknown) < len(asked) else f"--target {known[-1]}, or --flavour tensorrt",
-            )
-        )
-    if asked:
-        return tuple(dict.fromkeys(asked)), ()
-    if gpu is None:
-        return (DEFAULT_TARGET,), ()
-    if gpu.target in known:
-        return (gpu.target,), ()
-    return (DEFAULT_TARGET,), (
-        f"{flavour.title} cannot build for the GPU that is there ({gpu.name}, {gpu.target}): "
-        f"the engine is for {DEFAULT_TARGET} and will not run here",
-    )
-
-
-def _sm(target: str) -> int:
-    return int(target[2:]) if target.startswith("sm") and target[2:].isdigit() else 0
 
 
 def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:

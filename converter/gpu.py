@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of cuda.h
@@ -29,7 +30,7 @@ def find_gpu() -> Gpu | None:
         return None
     device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     name = ctypes.create_string_buffer(256)
-    calls = (
+    calls: tuple[Callable[[], int], ...] = (
         lambda: cuda.cuInit(0),
         lambda: cuda.cuDeviceGet(ctypes.byref(device), 0),
         lambda: cuda.cuDeviceGetName(name, len(name), device),

@@ -10,14 +10,23 @@ from converter.explain import CODES, EXPLANATIONS, explain, find_explanation
 # Messages as TensorRT, its parser or the dynamic loader write them, and a word of the fix that must come.
 MESSAGES = [
     ('creator && "Plugin not found, are the plugin name, version, and namespace correct?"', "--plugins"),
-    ("Cannot deserialize plugin since corresponding IPluginCreator Creator not found in Plugin Registry", "--embed"),
+    (
+        "Cannot deserialize plugin since corresponding IPluginCreator Creator not found in Plugin Registry",
+        "--embed",
+    ),
     ("Error Code 3: (SymbolAddress for getCreators could not be loaded, check function name)", "export one"),
-    ("Cannot register the library as plugin creator of Identity exists already. In loadLibraryCommon", "once"),
+    (
+        "Cannot register the library as plugin creator of Identity exists already. In loadLibraryCommon",
+        "once",
+    ),
     ("libx.so: undefined symbol: getPluginRegistry", "-lnvinfer"),
     ("libx.so: undefined symbol: _ZN3foo3barEv", "ldd -r"),
     ("libcudart.so.12: cannot open shared object file: No such file or directory", "LD_LIBRARY_PATH"),
     ("Error Code 9: could not find any supported formats consistent with input/output data types", "inspect"),
-    ("Assertion !formatTacticCombinations.empty() failed. Failed to find any supported plugin/custom tactic", "inspect"),
+    (
+        "Assertion !formatTacticCombinations.empty() failed. Failed to find any supported plugin format",
+        "inspect",
+    ),
     ("number of format combinations 6561 exceeds the limit", "supportsFormatCombination"),
     ("Could not create the plugin", "attributes"),
     ("Node has more output tensors than TRT expected", "name the outputs"),
@@ -28,6 +37,7 @@ MESSAGES = [
     ("Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 239", "again"),
     ("CUDA error 700: an illegal memory access was encountered", "compute-sanitizer"),
     ("Could not find any implementation for node {ForeignNode[a...b]}", "--workspace"),
+    ("Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.", "sm75"),
     ("ISymbolicExpr: contradictory assertions about the dimension ?", "dim_param"),
     ("cudaError 35: CUDA driver version is insufficient for CUDA runtime version", "--flavour tensorrt_rtx"),
     ("Failed to parse the ONNX model.", "again"),
@@ -84,5 +94,9 @@ def test_exit_is_described() -> None:
 
 
 def test_tail_drops_banner_and_node_lines() -> None:
-    log = "INFO: " + "-" * 40 + "\nINFO: Opset version:    17\nVERBOSE: Parsing node: a [Relu]\nterminate called\n"
+    log = (
+        "INFO: "
+        + "-" * 40
+        + "\nINFO: Opset version:    17\nVERBOSE: Parsing node: a [Relu]\nterminate called\n"
+    )
     assert build_log.tail(log) == "    terminate called"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from converter import flavour as fl
+from converter import targets
 from converter.errors import UsageError
 from converter.gpu import Gpu
 
@@ -82,7 +83,9 @@ def test_nothing_installed_and_unknown_names(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_installed_but_broken_says_how_to_mend_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "tensorrt.py").write_text("raise ImportError('libnvinfer.so.10: cannot open shared object file')")
+    (tmp_path / "tensorrt.py").write_text(
+        "raise ImportError('libnvinfer.so.10: cannot open shared object file')"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(UsageError, match=r"(?s)libnvinfer.so.10.*LD_LIBRARY_PATH"):
         fl.load_flavour("tensorrt")
@@ -100,33 +103,33 @@ def test_versions() -> None:
 
 def test_rtx_targets() -> None:
     rtx = wrapped("tensorrt_rtx", "1.7.1")
-    assert fl.supported_targets(rtx) == ("sm75", "sm86", "sm120")
-    assert fl.plan_targets(rtx, (), None) == (("sm86",), ())
-    assert fl.plan_targets(rtx, ("sm120", "sm75", "sm120"), None) == (("sm120", "sm75"), ())
-    targets, warnings = fl.plan_targets(rtx, (), HOPPER)
-    assert targets == ("sm86",)
+    assert targets.supported_targets(rtx) == ("sm75", "sm86", "sm120")
+    assert targets.plan_targets(rtx, (), None) == (("sm86",), ())
+    assert targets.plan_targets(rtx, ("sm120", "sm75", "sm120"), None) == (("sm120", "sm75"), ())
+    chosen, warnings = targets.plan_targets(rtx, (), HOPPER)
+    assert chosen == ("sm86",)
     assert "will not run here" in warnings[0]
     with pytest.raises(UsageError, match="cannot build for sm90"):
-        fl.plan_targets(rtx, ("sm86", "sm90"), None)
+        targets.plan_targets(rtx, ("sm86", "sm90"), None)
 
 
 def test_tensorrt_targets() -> None:
     trt = wrapped("tensorrt", "10.16.1")
-    assert fl.plan_targets(trt, (), ADA) == (("sm89",), ())
-    targets, warnings = fl.plan_targets(trt, ("sm90",), ADA)
-    assert targets == ("sm90",)
+    assert targets.plan_targets(trt, (), ADA) == (("sm89",), ())
+    chosen, warnings = targets.plan_targets(trt, ("sm90",), ADA)
+    assert chosen == ("sm90",)
     assert "ampere plus" in warnings[0]
     with pytest.raises(UsageError, match="only on a machine with a GPU"):
-        fl.plan_targets(trt, (), None)
+        targets.plan_targets(trt, (), None)
     with pytest.raises(UsageError, match="cannot build for sm90"):
-        fl.plan_targets(trt, ("sm90",), VOLTA)
+        targets.plan_targets(trt, ("sm90",), VOLTA)
 
 
 def test_tensorrt_hardware_compatibility_only_for_other_targets() -> None:
     trt = wrapped("tensorrt", "10.16.1")
     same, other = SimpleNamespace(), SimpleNamespace()
-    fl.set_targets(trt, same, ("sm89",), ADA)
-    fl.set_targets(trt, other, ("sm90",), ADA)
+    targets.set_targets(trt, same, ("sm89",), ADA)
+    targets.set_targets(trt, other, ("sm90",), ADA)
     assert vars(same) == {}
     assert other.hardware_compatibility_level == "ampere plus"
 
@@ -134,11 +137,11 @@ def test_tensorrt_hardware_compatibility_only_for_other_targets() -> None:
 def test_rtx_refusing_a_target_is_an_error() -> None:
     config = SimpleNamespace(set_compute_capability=lambda capability, index: False)
     with pytest.raises(ValueError, match="sm86"):
-        fl.set_targets(wrapped("tensorrt_rtx", "1.7.1"), config, ("sm86",), None)
+        targets.set_targets(wrapped("tensorrt_rtx", "1.7.1"), config, ("sm86",), None)
 
 
 def test_real_rtx_loads() -> None:
     rtx = fl.load_flavour("tensorrt_rtx")
     assert rtx.is_rtx and rtx.strongly_typed
-    assert "sm86" in fl.supported_targets(rtx)
+    assert "sm86" in targets.supported_targets(rtx)
     assert fl.network_flags(rtx) > 0
