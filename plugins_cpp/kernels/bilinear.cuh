@@ -8,7 +8,8 @@
 
 namespace trtsmith {
 
-// The four neighbours of a sampling position: (row, column), (row, column + 1), (row + 1, column), (row + 1, column + 1).
+// The four neighbours of a sampling position: (row, column), (row, column + 1), (row + 1, column) and
+// (row + 1, column + 1).
 struct BilinearCell {
     int32_t row;
     int32_t column;

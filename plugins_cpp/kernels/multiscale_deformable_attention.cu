@@ -7,9 +7,9 @@
 namespace trtsmith {
 namespace {
 
-// A thread owns `vectorBytes` of the channels of one head, so a row of 32 fp32 channels is read by 8 neighbouring lanes,
-// which also share one location and one weight (a broadcast). Smaller blocks for 2-byte types, because 8 channels a
-// thread take more registers: 128 threads leave fewer warps of a multiprocessor unused. Not tuned by measurement yet.
+// A thread owns `vectorBytes` of the channels of one head, so a row of 32 fp32 channels is read by 8 neighbouring
+// lanes, which also share one location and one weight (a broadcast). Smaller blocks for 2-byte types: 8 channels a
+// thread take more registers, and blocks of 128 leave fewer warps of a multiprocessor unused. Not measured yet.
 struct Tuning {
     int threads;
     int vectorBytes;
@@ -84,7 +84,8 @@ __global__ void __launch_bounds__(tuningFor(sizeof(T)).threads) attentionKernel(
                 weights += 1;
 
                 const BilinearCell cell = bilinearCell(y, x, height, width);
-                const uint64_t row = start + static_cast<uint64_t>(static_cast<int64_t>(cell.row) * width + cell.column);
+                const int64_t rowInLevel = static_cast<int64_t>(cell.row) * width + cell.column;
+                const uint64_t row = start + static_cast<uint64_t>(rowInLevel);
                 float values[4][kVector];
                 float factors[4];
 #pragma unroll
