@@ -1,4 +1,4 @@
-# Sets CMAKE_CUDA_ARCHITECTURES from TRTSMITH_CUDA_ARCHITECTURES; include it before enable_language(CUDA).
+# Sets CMAKE_CUDA_ARCHITECTURES from TRTSMITH_CUDA_ARCHITECTURES; include it before project().
 # The setting is a list of compute capabilities (86;90, also with commas or blanks, also sm86) or `release`, in the CMake
 # cache or the environment. Every one is compiled to machine code; the last also to PTX, for the GPUs that come after it.
 set(TRTSMITH_RELEASE_CUDA_ARCHITECTURES 75 80 86 89 90 100 120)

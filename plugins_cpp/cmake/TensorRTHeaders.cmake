@@ -5,7 +5,8 @@ find_path(TRTSMITH_TENSORRT_INCLUDE NvInfer.h
     "$ENV{TRTSMITH_TENSORRT_INCLUDE}"
     "$ENV{TensorRT_ROOT}/include" "$ENV{TENSORRT_ROOT}/include" "$ENV{TRT_ROOT}/include"
   PATHS
-    /usr/local/tensorrt/include /opt/tensorrt/include
+    /usr/include/x86_64-linux-gnu /usr/include/aarch64-linux-gnu
+    /usr/local/tensorrt/include /opt/tensorrt/include /usr/local/include /usr/include
     "${CMAKE_CURRENT_LIST_DIR}/../../.cache/tensorrt-headers"
   DOC "Folder with TensorRT's C++ headers (10.3 or newer)")
 if(NOT TRTSMITH_TENSORRT_INCLUDE)
