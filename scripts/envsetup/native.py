@@ -67,7 +67,8 @@ def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) 
 
 def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -> None:
     """Bring converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were."""
-    compiler = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
+    chosen = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
+    compiler = digest([chosen, *source_files(SOURCES / "cmake")])
     settings = [
         env.get(name, "") for name in ("TRTSMITH_CUDA_ARCHITECTURES", "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")
     ]
@@ -77,7 +78,7 @@ def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -
         return
     require_host_compiler(env)
     if not stamps.fresh("native compiler", compiler):
-        shutil.rmtree(BUILD, ignore_errors=True)  # CMake keeps the first compiler that it saw
+        shutil.rmtree(BUILD, ignore_errors=True)  # CMake keeps the first compiler and flags that it saw
     full = {**env, **tools.toolkit.environment(env)}
     defines = {
         "CMAKE_BUILD_TYPE": "Release",
