@@ -37,7 +37,8 @@ format:  ## let ruff rewrite what it can
 
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES
 	@rm -rf dist
-	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	# The build folder of `make setup`, so that no kernel is compiled twice.
+	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/native .
 	@ls -l dist
 
 check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
