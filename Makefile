@@ -35,9 +35,9 @@ format:  ## let ruff rewrite what it can
 	@$(IN_LINT_ENV) ruff check --fix .
 	@$(IN_LINT_ENV) ruff format .
 
+# In the build folder of `make setup`, so that no kernel is compiled twice.
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES
 	@rm -rf dist
-	# The build folder of `make setup`, so that no kernel is compiled twice.
 	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/native .
 	@ls -l dist
 
