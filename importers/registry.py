@@ -6,7 +6,7 @@ from functools import cache
 
 import onnx.defs
 
-from importers.opdef import PLUGIN_NAMESPACE, OpDef, Spelling
+from importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
 from importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
 
 OPS: tuple[OpDef, ...] = (MULTISCALE_DEFORMABLE_ATTENTION,)
@@ -23,8 +23,6 @@ def by_name() -> dict[str, OpDef]:
 
 def own_spelling(op: OpDef) -> Spelling:
     """The spelling `trtsmith::<name>`, which the torch exporter writes: ports and fields under their own names."""
-    from importers.opdef import Attr  # local: keeps the public imports of this module to what it lists
-
     return Spelling(
         op_type=op.name,
         domains=(PLUGIN_NAMESPACE,),
@@ -72,3 +70,8 @@ def find_spellings(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Spell
 def known_domains() -> frozenset[str]:
     """Domains of all spellings, for telling a custom operator from a standard one."""
     return frozenset(d for pairs in _index().values() for _, s in pairs for d in s.domains if d)
+
+
+def spelled_names() -> tuple[str, ...]:
+    """Every op_type that some definition spells."""
+    return tuple(sorted(_index()))
