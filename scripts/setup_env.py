@@ -65,12 +65,13 @@ def prepare(env: dict[str, str], *, python_only: bool) -> dict[str, str]:
     """Run the steps. Returns the environment in which commands of this checkout run."""
     for name in ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__"):
         env.pop(name, None)
+    if not python_only:
+        native.require_host_compiler(env)  # before minutes of downloads, not after
     stamps = Stamps(VENV / "trtsmith-stamps.json")
     _make_venv(stamps)
     _install_lock(stamps, env)
     env = {**env, "VIRTUAL_ENV": str(VENV), "PATH": f"{VENV / 'bin'}{os.pathsep}{env.get('PATH', '')}"}
     if not python_only:
-        native.require_host_compiler(env)
         toolkit = _toolkit(stamps, env)
         include = headers.find(env, CACHE) or headers.fetch(CACHE, _pip(), LOGS / "headers.log")
         tools = native.Tools(toolkit, include, VENV / "bin" / "cmake", VENV / "bin" / "ninja")
