@@ -1,0 +1,61 @@
+// How failures travel inside the host: thrown as Failure, turned into a status and a string at the C ABI.
+#pragma once
+
+#include "api.h"
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace trtsmith::host
+{
+
+struct Failure : std::runtime_error
+{
+    Failure(tsh_status status, std::string const& text)
+        : std::runtime_error(text)
+        , status(status)
+    {
+    }
+
+    tsh_status status;
+};
+
+void setLastError(std::string text) noexcept;
+char const* lastError() noexcept;
+
+// Runs `body` and returns its status. Whatever is thrown, by us or by the library under test, ends here.
+template <typename Body>
+int32_t guarded(Body&& body) noexcept
+{
+    try
+    {
+        std::forward<Body>(body)();
+        return TSH_OK;
+    }
+    catch (Failure const& failure)
+    {
+        setLastError(failure.what());
+        return failure.status;
+    }
+    catch (std::exception const& error)
+    {
+        setLastError(std::string("threw: ") + error.what());
+    }
+    catch (...)
+    {
+        setLastError("threw something that is not a std::exception");
+    }
+    return TSH_BROKEN;
+}
+
+inline void require(bool condition, char const* text)
+{
+    if (!condition)
+    {
+        throw Failure(TSH_USAGE, text);
+    }
+}
+
+} // namespace trtsmith::host

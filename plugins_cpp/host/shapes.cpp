@@ -1,0 +1,86 @@
+#include "shapes.hpp"
+
+namespace trtsmith::host
+{
+namespace
+{
+
+constexpr int32_t kUNSET_RANK = -12345;
+
+} // namespace
+
+std::vector<nvinfer1::DimsExprs> inputExpressions(ExprBuilder& builder, ShapeQuery const& query)
+{
+    std::vector<nvinfer1::DimsExprs> result(static_cast<size_t>(query.inputCount));
+    for (int32_t i = 0; i < query.inputCount; ++i)
+    {
+        tsh_dims const& dims = query.inputs[i];
+        require(dims.n >= 0 && dims.n <= TSH_MAX_DIMS, "an input shape needs 0 to 8 dimensions");
+        result[i] = unsetShape();
+        result[i].nbDims = dims.n;
+        for (int32_t j = 0; j < dims.n; ++j)
+        {
+            bool const known = dims.d[j] >= 0;
+            bool const symbolic = !known || (query.symbolic && (query.symbolic[i] >> j & 1U));
+            result[i].d[j] = symbolic ? builder.symbol("i" + std::to_string(i) + ".d" + std::to_string(j),
+                                 known ? std::optional<int64_t>(dims.d[j]) : std::nullopt)
+                                      : builder.constant(dims.d[j]);
+        }
+    }
+    return result;
+}
+
+std::vector<nvinfer1::DimsExprs> shapeInputExpressions(ExprBuilder& builder, ShapeQuery const& query)
+{
+    std::vector<nvinfer1::DimsExprs> result(static_cast<size_t>(query.shapeInputCount));
+    for (int32_t i = 0; i < query.shapeInputCount; ++i)
+    {
+        tsh_dims const& values = query.shapeInputs[i];
+        require(values.n >= 0 && values.n <= TSH_MAX_DIMS, "a shape input needs 0 to 8 values");
+        result[i] = unsetShape();
+        result[i].nbDims = values.n;
+        for (int32_t j = 0; j < values.n; ++j)
+        {
+            result[i].d[j] = values.d[j] >= 0
+                ? builder.constant(values.d[j])
+                : builder.symbol("s" + std::to_string(i) + "[" + std::to_string(j) + "]", std::nullopt);
+        }
+    }
+    return result;
+}
+
+nvinfer1::DimsExprs unsetShape()
+{
+    nvinfer1::DimsExprs shape{};
+    shape.nbDims = kUNSET_RANK;
+    return shape;
+}
+
+std::vector<DimAnswer> readShape(ExprBuilder const& builder, nvinfer1::DimsExprs const& shape, int32_t output)
+{
+    std::string const where = "output " + std::to_string(output);
+    if (shape.nbDims == kUNSET_RANK)
+    {
+        throw Failure(TSH_BROKEN, "the shape rule never set the shape of " + where);
+    }
+    if (shape.nbDims < 0 || shape.nbDims > TSH_MAX_DIMS)
+    {
+        throw Failure(TSH_BROKEN, "the shape rule gave " + where + " " + std::to_string(shape.nbDims) + " dimensions");
+    }
+    std::vector<DimAnswer> answer;
+    for (int32_t j = 0; j < shape.nbDims; ++j)
+    {
+        Expr const* const expr = builder.find(shape.d[j]);
+        if (!expr)
+        {
+            throw Failure(TSH_BROKEN,
+                "the shape rule left dimension " + std::to_string(j) + " of " + where
+                    + " unset: it is no expression of the builder");
+        }
+        answer.push_back({expr->isConstant() ? expr->getConstantValue() : -1, expr->evaluate().value_or(-1),
+            expr->sizeOutput(), expr->text()});
+    }
+    return answer;
+}
+
+} // namespace trtsmith::host

@@ -1,0 +1,20 @@
+// Symbolic shape questions, which V3 and V2DynamicExt answer in the same words.
+#pragma once
+
+#include "plugin.hpp"
+
+namespace trtsmith::host
+{
+
+// Input dimensions as expressions named "i<input>.d<dimension>" where they are unknown to the plugin.
+std::vector<nvinfer1::DimsExprs> inputExpressions(ExprBuilder& builder, ShapeQuery const& query);
+// Values of shape inputs as expressions named "s<input>[<element>]" where they are unknown.
+std::vector<nvinfer1::DimsExprs> shapeInputExpressions(ExprBuilder& builder, ShapeQuery const& query);
+
+// A shape that no plugin leaves by accident, to be overwritten by the plugin.
+nvinfer1::DimsExprs unsetShape();
+
+// Reads what the plugin wrote. Throws Failure naming the output and dimension that it left unset.
+std::vector<DimAnswer> readShape(ExprBuilder const& builder, nvinfer1::DimsExprs const& shape, int32_t output);
+
+} // namespace trtsmith::host
