@@ -90,11 +90,11 @@ def _fault(f: Field, value: Any) -> str:
             return f"{len(value)} elements"
     for element in value if f.kind.is_list else (value,):
         if f.kind in (Kind.INT, Kind.INTS):
-            if not isinstance(element, int):
+            if not isinstance(element, int) or isinstance(element, bool):
                 return "not an integer"
             if element not in INT32:
                 return "does not fit 32 bits, to which the ONNX parser cuts integers"
-        elif not isinstance(element, (int, float)) or math.isnan(element):
+        elif not isinstance(element, (int, float)) or isinstance(element, bool) or math.isnan(element):
             return "not a number"
         if f.minimum is not None and element < f.minimum:
             return "too small"

@@ -68,7 +68,7 @@ def _inference(op: OpDef) -> Callable[[Any], None]:
             if attribute is None:
                 return
             attributes[f.name] = onnx.helper.get_attribute_value(attribute)
-        first = {}
+        first: dict[str, int] = {}
         shapes = {}
         for port, type_ in zip(op.inputs, types, strict=False):
             if type_ is None or not type_.HasField("tensor_type"):
