@@ -61,13 +61,19 @@ def check_fields(op: OpDef, fields: Fields) -> Refusal | None:
     unknown = sorted(set(fields) - {f.name for f in op.fields})
     if unknown:
         names = ", ".join(f.name for f in op.fields) or "none"
-        return Refusal(f"unknown field {unknown[0]!r}", f"fields of {op.name}: {names}", f"remove {unknown[0]!r}")
+        return Refusal(
+            f"unknown field {unknown[0]!r}", f"fields of {op.name}: {names}", f"remove {unknown[0]!r}"
+        )
     for f in op.fields:
         if f.name not in fields:
-            return Refusal(f"missing field {f.name!r}", f"{f.name}: {_expected(f)}", f"add attribute {f.name!r}")
+            return Refusal(
+                f"missing field {f.name!r}", f"{f.name}: {_expected(f)}", f"add attribute {f.name!r}"
+            )
         fault = _fault(f, fields[f.name])
         if fault:
-            return Refusal(f"{f.name} = {fields[f.name]!r}: {fault}", f"{f.name}: {_expected(f)}", f"correct {f.name!r}")
+            return Refusal(
+                f"{f.name} = {fields[f.name]!r}: {fault}", f"{f.name}: {_expected(f)}", f"correct {f.name!r}"
+            )
     return None
 
 
@@ -82,7 +88,11 @@ def _expected(f: Field) -> str:
 
 def _fault(f: Field, value: Any) -> str:
     if f.kind is Kind.STRING:
-        return "" if isinstance(value, str) and (not f.allowed or value in f.allowed) else "not an allowed string"
+        return (
+            ""
+            if isinstance(value, str) and (not f.allowed or value in f.allowed)
+            else "not an allowed string"
+        )
     if f.kind.is_list:
         if not isinstance(value, tuple):
             return "not a list"
@@ -110,7 +120,8 @@ def read_attribute(attr: Attr, raw: Any) -> tuple[Any, Refusal | None]:
     """
     refusal = Refusal(
         f"attribute {attr.name!r} is {raw!r}",
-        f"{attr.name}: {attr.kind.value}" + (f" of length {' or '.join(map(str, attr.lengths))}" if attr.lengths else ""),
+        f"{attr.name}: {attr.kind.value}"
+        + (f" of length {' or '.join(map(str, attr.lengths))}" if attr.lengths else ""),
         f"correct {attr.name!r} where the model is exported",
     )
     if attr.kind is Kind.STRING:

@@ -135,7 +135,9 @@ def _read(node: WildNode, spelling: Spelling) -> tuple[SpelledNode, dict[str, st
         array = node.constant(value)
         if array is None:
             return Refusal(
-                f"input {attr.name!r} is not a constant", f"a constant {attr.kind.value}", "fold constants before"
+                f"input {attr.name!r} is not a constant",
+                f"a constant {attr.kind.value}",
+                "fold constants before",
             )
         raw[attr.name] = array.astype(np.int64 if array.dtype == bool else array.dtype).reshape(-1).tolist()
     attrs = _read_attributes((*spelling.attributes, *spelling.constants), raw)
@@ -189,9 +191,13 @@ def _emit(
         return refusal
     outputs = list(spelling.outputs or (port.name for port in op.outputs))
     if len(node.outputs) > len(outputs):
-        return Refusal(f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others")
+        return Refusal(
+            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others"
+        )
 
-    base = f"{node.outputs[0]}/{op.name}"  # outputs have one name in a graph; nodes may have none, or share one
+    base = (
+        f"{node.outputs[0]}/{op.name}"  # outputs have one name in a graph; nodes may have none, or share one
+    )
     values = dict(names)
     nodes: list[onnx.NodeProto] = []
     notes: list[str] = []
@@ -206,7 +212,9 @@ def _emit(
         value = values.get(port.name, "")
         if not value:
             if not port.optional:
-                raise LookupError(f"spelling {spelling.op_type} gives no value to port {port.name} of {op.name}")
+                raise LookupError(
+                    f"spelling {spelling.op_type} gives no value to port {port.name} of {op.name}"
+                )
             continue
         have = dtypes.get(port.name, target.get(port.type))
         if have is not None:
@@ -214,7 +222,9 @@ def _emit(
             if want not in TYPE_VARIABLES[port.type]:
                 allowed = ", ".join(TYPE_VARIABLES[port.type])
                 return Refusal(
-                    f"input {port.name!r} is {have}", f"one of {allowed}", f"cast {port.name!r} where the model is exported"
+                    f"input {port.name!r} is {have}",
+                    f"one of {allowed}",
+                    f"cast {port.name!r} where the model is exported",
                 )
             if have != want:
                 cast = f"{base}/{port.name}_{want}"
@@ -272,8 +282,16 @@ def _align(
 
 
 def _cast(source: str, result: str, dtype: str) -> onnx.NodeProto:
-    to = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE, "float16": onnx.TensorProto.FLOAT16}
-    more = {"bfloat16": onnx.TensorProto.BFLOAT16, "int64": onnx.TensorProto.INT64, "int32": onnx.TensorProto.INT32}
+    to = {
+        "float32": onnx.TensorProto.FLOAT,
+        "float64": onnx.TensorProto.DOUBLE,
+        "float16": onnx.TensorProto.FLOAT16,
+    }
+    more = {
+        "bfloat16": onnx.TensorProto.BFLOAT16,
+        "int64": onnx.TensorProto.INT64,
+        "int32": onnx.TensorProto.INT32,
+    }
     return helper.make_node("Cast", [source], [result], name=result, to=(to | more)[dtype])
 
 

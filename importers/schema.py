@@ -48,7 +48,8 @@ def schema_of(op: OpDef) -> onnx.defs.OpSchema:
             for variable in sorted({p.type for p in (*op.inputs, *op.outputs)})
         ],
         attributes=[
-            onnx.defs.OpSchema.Attribute(f.name, _ATTRIBUTE_TYPE[f.kind], f.doc, required=True) for f in op.fields
+            onnx.defs.OpSchema.Attribute(f.name, _ATTRIBUTE_TYPE[f.kind], f.doc, required=True)
+            for f in op.fields
         ]
         + [
             onnx.defs.OpSchema.Attribute(name, onnx.defs.OpSchema.AttrType.STRING, "", required=False)

@@ -35,7 +35,7 @@ def _mmcv_guard(node: SpelledNode) -> Refusal | None:
 DEFORMABLE_CONVOLUTION = OpDef(
     name="DeformableConvolution",
     doc=(
-        "Convolution whose taps are moved by an offset in pixels and read bilinearly. Samples outside the input are zero."
+        "Convolution whose taps are moved by an offset in pixels and read bilinearly. Samples outside are zero."
     ),
     inputs=(common.X, common.OFFSET, common.WEIGHT, common.BIAS),
     outputs=(common.OUTPUT,),

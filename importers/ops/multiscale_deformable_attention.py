@@ -45,9 +45,15 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
     }
     faults = []
     for what, places in named.items():
-        sizes = {f"{p}[{axis}]": shapes[p][axis] for p, axis in places if p in shapes and shapes[p][axis] is not None}
+        sizes = {
+            f"{p}[{axis}]": shapes[p][axis]
+            for p, axis in places
+            if p in shapes and shapes[p][axis] is not None
+        }
         if len(set(sizes.values())) > 1:
-            faults.append(f"{what} differ: " + ", ".join(f"{place} = {size}" for place, size in sizes.items()))
+            faults.append(
+                f"{what} differ: " + ", ".join(f"{place} = {size}" for place, size in sizes.items())
+            )
     for port, axis, size in (("spatial_shapes", 1, 2), ("sampling_locations", 5, 2)):
         if port in shapes and shapes[port][axis] not in (None, size):
             faults.append(f"{port}[{axis}] = {shapes[port][axis]}, not {size}")
@@ -246,7 +252,13 @@ y_top = Sub (unit, y_bottom)"""
 
 
 def _inputs(
-    batch: int, heads: int, channels: int, queries: int, points: int, levels: tuple[tuple[int, int], ...], **options: Any
+    batch: int,
+    heads: int,
+    channels: int,
+    queries: int,
+    points: int,
+    levels: tuple[tuple[int, int], ...],
+    **options: Any,
 ) -> Any:
     """A generator of inputs: `order` stores levels in another order, `spread` puts locations outside [0, 1]."""
 
@@ -262,7 +274,7 @@ def _inputs(
         locations = rng.uniform(-spread, 1 + spread, (*shape, 2))
         if options.get("wild"):
             flat = locations.reshape(-1)
-            flat[:: 7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9], flat[:: 7].shape)
+            flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9], flat[::7].shape)
         weights = np.exp(rng.normal(size=shape))
         weights /= np.maximum(weights.sum(axis=(-1, -2), keepdims=True), 1e-12)
         return {
@@ -285,7 +297,9 @@ _CASES = (
     Case("channels_16", {}, _inputs(1, 4, 16, 65, 4, ((9, 11), (5, 6)))),
     Case("channels_64", {}, _inputs(1, 2, 64, 31, 8, ((9, 11), (5, 6)))),
     Case("channels_36", {}, _inputs(1, 2, 36, 31, 2, ((9, 11),))),
-    Case("levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3)),
+    Case(
+        "levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3)
+    ),
     Case("far_outside", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), spread=3.0)),
     Case("nan_and_huge_locations", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), wild=True)),
     Case("no_queries", {}, _inputs(2, 2, 8, 0, 4, ((6, 5),))),
@@ -312,16 +326,25 @@ attention = Reshape (output, ms_output_shape)
 
 
 def _bevformer_guard(node: SpelledNode) -> Refusal | None:
-    """Earlier commits of that repository gave the name to other inputs: starts and locations instead of points and offsets."""
+    """Older commits of that repository gave the name to other inputs: starts and locations, not points and offsets."""
     reference = node.shapes.get("reference_points")
     fix = "export again with the repository as it is now, or as MMCVMultiScaleDeformableAttention"
-    if node.dtypes.get("reference_points") in TYPE_VARIABLES["I"] or (reference is not None and len(reference) == 1):
+    if node.dtypes.get("reference_points") in TYPE_VARIABLES["I"] or (
+        reference is not None and len(reference) == 1
+    ):
         return Refusal("the third input is level_start_index", "reference_points [N, Lq, 1, 2*G]", fix)
     if reference is not None and (
-        len(reference) != 4 or reference[2] not in (None, 1) or (reference[3] is not None and reference[3] % 2)
+        len(reference) != 4
+        or reference[2] not in (None, 1)
+        or (reference[3] is not None and reference[3] % 2)
     ):
-        return Refusal(f"reference_points is {describe(reference)}", "[N, Lq, 1, 2*G]: G points, not boxes", fix)
-    for name, meaning in (("sampling_offsets", "[N, Lq, M, L*P*2]"), ("logits", "[N, Lq, M, L*P] before softmax")):
+        return Refusal(
+            f"reference_points is {describe(reference)}", "[N, Lq, 1, 2*G]: G points, not boxes", fix
+        )
+    for name, meaning in (
+        ("sampling_offsets", "[N, Lq, M, L*P*2]"),
+        ("logits", "[N, Lq, M, L*P] before softmax"),
+    ):
         shape = node.shapes.get(name)
         if shape is not None and len(shape) != 4:
             return Refusal(f"{name} is {describe(shape)}", meaning, fix)
@@ -396,8 +419,8 @@ def _bevformer(op_type: str) -> Spelling:
 MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
     name="MultiscaleDeformableAttention",
     doc=(
-        "Multi-scale deformable attention: bilinear samples of several feature levels, weighted and summed for each head. "
-        "pixel = location * size - 0.5; samples outside a level are zero."
+        "Multi-scale deformable attention: bilinear samples of several feature levels, weighted and summed "
+        "for each head. pixel = location * size - 0.5; samples outside a level are zero."
     ),
     inputs=(
         Port("value", "T", 4, "[N, S, M, D] features of all levels, row by row"),
