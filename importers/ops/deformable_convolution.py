@@ -64,5 +64,5 @@ DEFORMABLE_CONVOLUTION = OpDef(
         torchvision_spelling(masked=False),
     ),
     cases=cases(masked=False),
-    tolerance={"float32": 1e-5, "float16": 1e-3, "bfloat16": 8e-3},
+    tolerance=common.TOLERANCE,
 )

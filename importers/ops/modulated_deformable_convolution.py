@@ -157,5 +157,5 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
         _bevformer("ModulatedDeformableConv2dTRT2"),
     ),
     cases=cases(masked=True),
-    tolerance={"float32": 1e-5, "float16": 1e-3, "bfloat16": 8e-3},
+    tolerance=common.TOLERANCE,
 )
