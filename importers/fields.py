@@ -53,7 +53,14 @@ def plugin_fields(op: OpDef, fields: Fields) -> tuple[PluginFieldValue, ...]:
 
 def fields_of_node(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The fields back from a plugin node's attributes: the inverse of plugin_attributes. KeyError if one is missing."""
-    return {f.name: tuple(attributes[f.name]) if f.kind.is_list else attributes[f.name] for f in op.fields}
+
+    def field(f: Field) -> Any:
+        value = attributes[f.name]
+        if f.kind.is_list:
+            return tuple(value)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value  # ONNX keeps strings as bytes
+
+    return {f.name: field(f) for f in op.fields}
 
 
 def check_fields(op: OpDef, fields: Fields) -> Refusal | None:
