@@ -24,8 +24,9 @@ EXPANDED_DOMAIN = f"{PLUGIN_NAMESPACE}.expanded"
 def expansion_function(op: OpDef, expansion: Expansion, opset: int) -> onnx.FunctionProto:
     """The operator as an ONNX function, specialised for fields, connected inputs and dtype.
 
-    Bodies reshape to full sizes only, never with 0 for "the same". Absent optional inputs are not inputs of the function. Float inputs reach the body as float32 under their port's
-    name and outputs leave it as float32; the function casts at its edges, as the kernel accumulates in float32.
+    Bodies reshape to full sizes only, never with 0 for "the same". Absent optional inputs are not inputs of the
+    function. Float inputs reach the body as float32 under their port's name and outputs leave it as float32; the
+    function casts at its edges, as the kernel accumulates in float32.
     """
     inputs = [port for port in op.inputs if port.name in expansion.present]
     if expansion.dtype == "float32":
@@ -42,7 +43,8 @@ def expansion_function(op: OpDef, expansion: Expansion, opset: int) -> onnx.Func
     key = repr((sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, opset))
     name = f"{op.name}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
     function = onnx.parser.parse_function(
-        f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {opset}]> {name} ({parameters}) => ({results}) {{\n{body}\n}}'
+        f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {opset}]> '
+        f"{name} ({parameters}) => ({results}) {{\n{body}\n}}"
     )
     if opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0, so that empty tensors work
         for node in function.node:
@@ -66,7 +68,9 @@ def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.Mode
     for node in plugin_nodes(expanded.graph):
         op = by_name()[node.op_type]
         present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
-        dtype = next((dtypes[value] for port, value in present if port.type == "T" and value in dtypes), "float32")
+        dtype = next(
+            (dtypes[value] for port, value in present if port.type == "T" and value in dtypes), "float32"
+        )
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         expansion = Expansion(
             fields_of_node(op, {k: v for k, v in attributes.items() if k not in PLUGIN_ATTRIBUTES}),

@@ -53,7 +53,14 @@ def plugin_fields(op: OpDef, fields: Fields) -> tuple[FieldValue, ...]:
 
 def fields_of_node(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The fields back from a plugin node's attributes: the inverse of plugin_attributes. KeyError if one is missing."""
-    return {f.name: tuple(attributes[f.name]) if f.kind.is_list else attributes[f.name] for f in op.fields}
+
+    def field(f: Field) -> Any:
+        value = attributes[f.name]
+        if f.kind.is_list:
+            return tuple(value)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value  # ONNX keeps strings as bytes
+
+    return {f.name: field(f) for f in op.fields}
 
 
 def check_fields(op: OpDef, fields: Fields) -> Refusal | None:
@@ -61,13 +68,19 @@ def check_fields(op: OpDef, fields: Fields) -> Refusal | None:
     unknown = sorted(set(fields) - {f.name for f in op.fields})
     if unknown:
         names = ", ".join(f.name for f in op.fields) or "none"
-        return Refusal(f"unknown field {unknown[0]!r}", f"fields of {op.name}: {names}", f"remove {unknown[0]!r}")
+        return Refusal(
+            f"unknown field {unknown[0]!r}", f"fields of {op.name}: {names}", f"remove {unknown[0]!r}"
+        )
     for f in op.fields:
         if f.name not in fields:
-            return Refusal(f"missing field {f.name!r}", f"{f.name}: {_expected(f)}", f"add attribute {f.name!r}")
+            return Refusal(
+                f"missing field {f.name!r}", f"{f.name}: {_expected(f)}", f"add attribute {f.name!r}"
+            )
         fault = _fault(f, fields[f.name])
         if fault:
-            return Refusal(f"{f.name} = {fields[f.name]!r}: {fault}", f"{f.name}: {_expected(f)}", f"correct {f.name!r}")
+            return Refusal(
+                f"{f.name} = {fields[f.name]!r}: {fault}", f"{f.name}: {_expected(f)}", f"correct {f.name!r}"
+            )
     return None
 
 
@@ -82,7 +95,11 @@ def _expected(f: Field) -> str:
 
 def _fault(f: Field, value: Any) -> str:
     if f.kind is Kind.STRING:
-        return "" if isinstance(value, str) and (not f.allowed or value in f.allowed) else "not an allowed string"
+        return (
+            ""
+            if isinstance(value, str) and (not f.allowed or value in f.allowed)
+            else "not an allowed string"
+        )
     if f.kind.is_list:
         if not isinstance(value, tuple):
             return "not a list"
@@ -90,11 +107,11 @@ def _fault(f: Field, value: Any) -> str:
             return f"{len(value)} elements"
     for element in value if f.kind.is_list else (value,):
         if f.kind in (Kind.INT, Kind.INTS):
-            if not isinstance(element, int):
+            if not isinstance(element, int) or isinstance(element, bool):
                 return "not an integer"
             if element not in INT32:
                 return "does not fit 32 bits, to which the ONNX parser cuts integers"
-        elif not isinstance(element, (int, float)) or math.isnan(element):
+        elif not isinstance(element, (int, float)) or isinstance(element, bool) or math.isnan(element):
             return "not a number"
         if f.minimum is not None and element < f.minimum:
             return "too small"
@@ -110,7 +127,8 @@ def read_attribute(attr: Attr, raw: Any) -> tuple[Any, Refusal | None]:
     """
     refusal = Refusal(
         f"attribute {attr.name!r} is {raw!r}",
-        f"{attr.name}: {attr.kind.value}" + (f" of length {' or '.join(map(str, attr.lengths))}" if attr.lengths else ""),
+        f"{attr.name}: {attr.kind.value}"
+        + (f" of length {' or '.join(map(str, attr.lengths))}" if attr.lengths else ""),
         f"correct {attr.name!r} where the model is exported",
     )
     if attr.kind is Kind.STRING:

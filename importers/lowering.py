@@ -6,7 +6,7 @@ Pure ONNX: what comes out is a list of NodeProto, so that the graph-surgeon pass
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,16 @@ from importers.opdef import (
     SpelledNode,
     Spelling,
 )
-from importers.registry import find_spellings
+from importers.registry import find_spellings, normalise_domain
 
 FRAGMENT_OPSET = 11
 """Prologues and epilogues are written for this opset and use only what later opsets did not change."""
 
 _WIDEN = {"float64": "float32"}
 """Dtypes that TensorRT has not, and what they become around the plugin."""
+
+
+_FLOATS = (*TYPE_VARIABLES["T"], *_WIDEN)
 
 
 def _no_constant(_name: str) -> np.ndarray | None:
@@ -79,7 +82,9 @@ def lower(node: WildNode, opset: int) -> Lowered | Refusal | None:
     refusals = []
     for op, spelling in candidates:
         first, last = spelling.opsets
-        if opset < first or (last is not None and opset > last):
+        # Opset versions count within a domain; a node that was moved to another has lost its own.
+        own = normalise_domain(node.domain) in spelling.domains
+        if own and (opset < first or (last is not None and opset > last)):
             refusals.append(
                 Refusal(
                     f"{node.domain or 'ai.onnx'}::{node.op_type} of opset {opset}",
@@ -114,7 +119,9 @@ def _read(node: WildNode, spelling: Spelling) -> tuple[SpelledNode, dict[str, st
                 "export the node with all of its inputs",
             )
     raw = {name: value for name, value in node.attributes.items() if name not in PLUGIN_ATTRIBUTES}
-    extra = node.inputs[len(slots) :]
+    extra = list(node.inputs[len(slots) :])
+    while extra and not extra[-1]:
+        extra.pop()
     if len(extra) > len(spelling.constants):
         return Refusal(
             f"{len(node.inputs)} inputs",
@@ -128,9 +135,11 @@ def _read(node: WildNode, spelling: Spelling) -> tuple[SpelledNode, dict[str, st
         array = node.constant(value)
         if array is None:
             return Refusal(
-                f"input {attr.name!r} is not a constant", f"a constant {attr.kind.value}", "fold constants before"
+                f"input {attr.name!r} is not a constant",
+                f"a constant {attr.kind.value}",
+                "fold constants before",
             )
-        raw[attr.name] = array.reshape(-1).tolist()
+        raw[attr.name] = array.astype(np.int64 if array.dtype == bool else array.dtype).reshape(-1).tolist()
     attrs = _read_attributes((*spelling.attributes, *spelling.constants), raw)
     if isinstance(attrs, Refusal):
         return attrs
@@ -154,8 +163,10 @@ def _read_attributes(declared: tuple[Attr, ...], raw: Mapping[str, Any]) -> dict
         )
     attrs: dict[str, Any] = {}
     for attr in declared:
+        if attr.ignored:
+            continue
         if attr.name not in raw:
-            if attr.default is None and not attr.ignored:
+            if attr.default is None:
                 return Refusal(
                     f"missing attribute {attr.name!r}",
                     f"{attr.name}: {attr.kind.value}",
@@ -178,19 +189,32 @@ def _emit(
     refusal = refusal or check_fields(op, fields)
     if refusal is not None:
         return refusal
+    outputs = list(spelling.outputs or (port.name for port in op.outputs))
+    if len(node.outputs) > len(outputs):
+        return Refusal(
+            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others"
+        )
 
-    base = f"{node.name}/{op.name}"
+    base = (
+        f"{node.outputs[0]}/{op.name}"  # outputs have one name in a graph; nodes may have none, or share one
+    )
     values = dict(names)
-    nodes = _fragment(spelling.prologue, spelled, values, base)
-    dtypes = {local: node.dtypes[value] for local, value in values.items() if value in node.dtypes}
+    nodes: list[onnx.NodeProto] = []
     notes: list[str] = []
+    known = dict(node.dtypes)
+    if spelling.prologue:
+        spelled = _align(spelled, values, known, nodes, notes, base)
+    nodes += _fragment(spelling.prologue, spelled, values, base)
+    dtypes = {local: known[value] for local, value in values.items() if value in known}
     plugin_inputs = []
     target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
     for port in op.inputs:
         value = values.get(port.name, "")
         if not value:
             if not port.optional:
-                raise LookupError(f"spelling {spelling.op_type} gives no value to port {port.name} of {op.name}")
+                raise LookupError(
+                    f"spelling {spelling.op_type} gives no value to port {port.name} of {op.name}"
+                )
             continue
         have = dtypes.get(port.name, target.get(port.type))
         if have is not None:
@@ -198,7 +222,9 @@ def _emit(
             if want not in TYPE_VARIABLES[port.type]:
                 allowed = ", ".join(TYPE_VARIABLES[port.type])
                 return Refusal(
-                    f"input {port.name!r} is {have}", f"one of {allowed}", f"cast {port.name!r} where the model is exported"
+                    f"input {port.name!r} is {have}",
+                    f"one of {allowed}",
+                    f"cast {port.name!r} where the model is exported",
                 )
             if have != want:
                 cast = f"{base}/{port.name}_{want}"
@@ -207,13 +233,12 @@ def _emit(
                 value = cast
         plugin_inputs.append(value)
 
-    outputs = list(spelling.outputs or (port.name for port in op.outputs))
     results = dict(zip(outputs, node.outputs, strict=False))
-    first = next((dtypes[p.name] for p in op.inputs if p.name in dtypes), None)
+    first = next((node.dtypes[value] for value in node.inputs if node.dtypes.get(value) in _FLOATS), None)
     back_to = first if first in _WIDEN else None
     plugin_outputs, after = [], []
     for port in op.outputs:
-        value = results[port.name] if port.name in results and results[port.name] else f"{base}/{port.name}"
+        value = results[port.name] if results.get(port.name) else f"{base}/{port.name}"
         values[port.name] = value
         if back_to is not None and port.type == "T":
             narrow = f"{value}_{target['T']}"
@@ -221,16 +246,52 @@ def _emit(
             value = narrow
         plugin_outputs.append(value)
     plugin = helper.make_node(
-        op.name, plugin_inputs, plugin_outputs, name=base, domain=PLUGIN_NAMESPACE, **plugin_attributes(op, fields)
+        op.name,
+        plugin_inputs,
+        plugin_outputs,
+        name=f"{node.name}/{op.name}" if node.name else base,
+        domain=PLUGIN_NAMESPACE,
+        **plugin_attributes(op, fields),
     )
     values |= {name: results[name] for name in outputs if results.get(name)}
     epilogue = _fragment(spelling.epilogue, spelled, values, base)
-    return Lowered(op, spelling, fields, (*nodes, plugin, *after, *epilogue), base, tuple(notes))
+    return Lowered(op, spelling, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
+
+
+def _align(
+    spelled: SpelledNode,
+    values: dict[str, str],
+    known: dict[str, str],
+    nodes: list[onnx.NodeProto],
+    notes: list[str],
+    base: str,
+) -> SpelledNode:
+    """Floating inputs of a prologue cast to the dtype of the first, so that its operators see one dtype."""
+    floats = {name: dtype for name, dtype in spelled.dtypes.items() if dtype in _FLOATS}
+    if not floats:
+        return spelled
+    first = next(iter(floats.values()))
+    want = _WIDEN.get(first, first)
+    for name, have in floats.items():
+        if have != want:
+            cast = f"{base}/{name}_{want}"
+            nodes.append(_cast(values[name], cast, want))
+            notes.append(f"{name} cast from {have} to {want}")
+            values[name], known[cast] = cast, want
+    return replace(spelled, dtypes={**spelled.dtypes, **dict.fromkeys(floats, want)})
 
 
 def _cast(source: str, result: str, dtype: str) -> onnx.NodeProto:
-    to = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE, "float16": onnx.TensorProto.FLOAT16}
-    more = {"bfloat16": onnx.TensorProto.BFLOAT16, "int64": onnx.TensorProto.INT64, "int32": onnx.TensorProto.INT32}
+    to = {
+        "float32": onnx.TensorProto.FLOAT,
+        "float64": onnx.TensorProto.DOUBLE,
+        "float16": onnx.TensorProto.FLOAT16,
+    }
+    more = {
+        "bfloat16": onnx.TensorProto.BFLOAT16,
+        "int64": onnx.TensorProto.INT64,
+        "int32": onnx.TensorProto.INT32,
+    }
     return helper.make_node("Cast", [source], [result], name=result, to=(to | more)[dtype])
 
 

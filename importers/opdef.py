@@ -139,7 +139,8 @@ class Spelling:
     when:          whether the node means this operator (one op_type may mean several); False passes on in silence.
     guard:         a refusal when the node means this operator but in a way that the plugin does not compute.
     fields:        plugin fields from the node.
-    prologue:      ONNX statements (onnx.parser syntax, opset 11 and later) that make ports out of inputs.
+    prologue:      ONNX statements (onnx.parser syntax, opset 11 and later) that make ports out of inputs. Floating
+                   inputs reach it in one dtype, that of the first; floating ports must leave it so.
     epilogue:      ONNX statements that make the spelling's outputs out of ports; output ports are named as the ports.
     outputs:       output names in the node's order.
     source:        who defines the spelling.

@@ -7,9 +7,15 @@ from functools import cache
 import onnx.defs
 
 from importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
+from importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
+from importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
 from importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
 
-OPS: tuple[OpDef, ...] = (MULTISCALE_DEFORMABLE_ATTENTION,)
+OPS: tuple[OpDef, ...] = (
+    MULTISCALE_DEFORMABLE_ATTENTION,
+    MODULATED_DEFORMABLE_CONVOLUTION,
+    DEFORMABLE_CONVOLUTION,
+)
 
 ALIAS_DOMAIN = "trt.plugins"
 """nvidia-modelopt moves custom nodes to this domain, whatever theirs was."""

@@ -48,7 +48,8 @@ def schema_of(op: OpDef) -> onnx.defs.OpSchema:
             for variable in sorted({p.type for p in (*op.inputs, *op.outputs)})
         ],
         attributes=[
-            onnx.defs.OpSchema.Attribute(f.name, _ATTRIBUTE_TYPE[f.kind], f.doc, required=True) for f in op.fields
+            onnx.defs.OpSchema.Attribute(f.name, _ATTRIBUTE_TYPE[f.kind], f.doc, required=True)
+            for f in op.fields
         ]
         + [
             onnx.defs.OpSchema.Attribute(name, onnx.defs.OpSchema.AttrType.STRING, "", required=False)
@@ -68,7 +69,7 @@ def _inference(op: OpDef) -> Callable[[Any], None]:
             if attribute is None:
                 return
             attributes[f.name] = onnx.helper.get_attribute_value(attribute)
-        first = {}
+        first: dict[str, int] = {}
         shapes = {}
         for port, type_ in zip(op.inputs, types, strict=False):
             if type_ is None or not type_.HasField("tensor_type"):

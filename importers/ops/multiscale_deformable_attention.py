@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from importers.dims import describe
 from importers.opdef import (
+    TYPE_VARIABLES,
     Arrays,
     Attr,
     Case,
@@ -43,9 +45,15 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
     }
     faults = []
     for what, places in named.items():
-        sizes = {f"{p}[{axis}]": shapes[p][axis] for p, axis in places if p in shapes and shapes[p][axis] is not None}
+        sizes = {
+            f"{p}[{axis}]": shapes[p][axis]
+            for p, axis in places
+            if p in shapes and shapes[p][axis] is not None
+        }
         if len(set(sizes.values())) > 1:
-            faults.append(f"{what} differ: " + ", ".join(f"{place} = {size}" for place, size in sizes.items()))
+            faults.append(
+                f"{what} differ: " + ", ".join(f"{place} = {size}" for place, size in sizes.items())
+            )
     for port, axis, size in (("spatial_shapes", 1, 2), ("sampling_locations", 5, 2)):
         if port in shapes and shapes[port][axis] not in (None, size):
             faults.append(f"{port}[{axis}] = {shapes[port][axis]}, not {size}")
@@ -244,7 +252,13 @@ y_top = Sub (unit, y_bottom)"""
 
 
 def _inputs(
-    batch: int, heads: int, channels: int, queries: int, points: int, levels: tuple[tuple[int, int], ...], **options: Any
+    batch: int,
+    heads: int,
+    channels: int,
+    queries: int,
+    points: int,
+    levels: tuple[tuple[int, int], ...],
+    **options: Any,
 ) -> Any:
     """A generator of inputs: `order` stores levels in another order, `spread` puts locations outside [0, 1]."""
 
@@ -260,7 +274,7 @@ def _inputs(
         locations = rng.uniform(-spread, 1 + spread, (*shape, 2))
         if options.get("wild"):
             flat = locations.reshape(-1)
-            flat[:: 7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9], flat[:: 7].shape)
+            flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9], flat[::7].shape)
         weights = np.exp(rng.normal(size=shape))
         weights /= np.maximum(weights.sum(axis=(-1, -2), keepdims=True), 1e-12)
         return {
@@ -283,7 +297,9 @@ _CASES = (
     Case("channels_16", {}, _inputs(1, 4, 16, 65, 4, ((9, 11), (5, 6)))),
     Case("channels_64", {}, _inputs(1, 2, 64, 31, 8, ((9, 11), (5, 6)))),
     Case("channels_36", {}, _inputs(1, 2, 36, 31, 2, ((9, 11),))),
-    Case("levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3)),
+    Case(
+        "levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3)
+    ),
     Case("far_outside", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), spread=3.0)),
     Case("nan_and_huge_locations", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), wild=True)),
     Case("no_queries", {}, _inputs(2, 2, 8, 0, 4, ((6, 5),))),
@@ -310,19 +326,101 @@ attention = Reshape (output, ms_output_shape)
 
 
 def _bevformer_guard(node: SpelledNode) -> Refusal | None:
+    """Older commits of that repository gave the name to other inputs: starts and locations, not points and offsets."""
     reference = node.shapes.get("reference_points")
-    if reference is not None and (len(reference) not in (4, 5) or reference[-1] not in (2, None)):
+    fix = "export again with the repository as it is now, or as MMCVMultiScaleDeformableAttention"
+    if node.dtypes.get("reference_points") in TYPE_VARIABLES["I"] or (
+        reference is not None and len(reference) == 1
+    ):
+        return Refusal("the third input is level_start_index", "reference_points [N, Lq, 1, 2*G]", fix)
+    if reference is not None and (
+        len(reference) != 4
+        or reference[2] not in (None, 1)
+        or (reference[3] is not None and reference[3] % 2)
+    ):
         return Refusal(
-            f"reference_points is {list(reference)}", "[N, Lq, L, 2]", "use points, not boxes, as reference_points"
+            f"reference_points is {describe(reference)}", "[N, Lq, 1, 2*G]: G points, not boxes", fix
         )
+    for name, meaning in (
+        ("sampling_offsets", "[N, Lq, M, L*P*2]"),
+        ("logits", "[N, Lq, M, L*P] before softmax"),
+    ):
+        shape = node.shapes.get(name)
+        if shape is not None and len(shape) != 4:
+            return Refusal(f"{name} is {describe(shape)}", meaning, fix)
     return None
+
+
+def _bevformer_prologue(node: SpelledNode) -> str:
+    """Locations out of points and offsets, softmax, and the starts of levels stored one after the other.
+
+    Point p of every level belongs to reference point p mod G; offsets are in pixels, divided by (width, height).
+    """
+    dtype = {"float16": 10, "bfloat16": 16}.get(node.dtypes.get("value", ""), 1)
+    return _BEVFORMER_PROLOGUE.replace("{dtype}", str(dtype))
+
+
+_BEVFORMER_PROLOGUE = """
+bf_zero = Constant <value = int64[1] {0}> ()
+bf_one = Constant <value = int64[1] {1}> ()
+bf_two = Constant <value = int64[1] {2}> ()
+bf_three = Constant <value = int64[1] {3}> ()
+bf_four = Constant <value = int64[1] {4}> ()
+bf_minus = Constant <value = int64[1] {-1}> ()
+bf_axis = Constant <value = int64 {0}> ()
+spatial_shapes = Cast <to = 7> (shapes)
+bf_heights = Slice (spatial_shapes, bf_zero, bf_one, bf_one)
+bf_widths = Slice (spatial_shapes, bf_one, bf_two, bf_one)
+bf_areas_column = Mul (bf_heights, bf_widths)
+bf_areas = Reshape (bf_areas_column, bf_minus)
+level_start_index = CumSum <exclusive = 1> (bf_areas, bf_axis)
+bf_spatial_shape = Shape (spatial_shapes)
+bf_levels = Slice (bf_spatial_shape, bf_zero, bf_one)
+bf_logits_shape = Shape (logits)
+bf_batch_queries_heads = Slice (bf_logits_shape, bf_zero, bf_three)
+bf_samples = Slice (bf_logits_shape, bf_three, bf_four)
+bf_points = Div (bf_samples, bf_levels)
+bf_weights_shape = Concat <axis = 0> (bf_batch_queries_heads, bf_levels, bf_points)
+bf_softmax = Softmax <axis = -1> (logits)
+attention_weights = Reshape (bf_softmax, bf_weights_shape)
+bf_reference_shape = Shape (reference_points)
+bf_batch_queries = Slice (bf_reference_shape, bf_zero, bf_two)
+bf_reference_numbers = Slice (bf_reference_shape, bf_three, bf_four)
+bf_references = Div (bf_reference_numbers, bf_two)
+bf_turns = Div (bf_points, bf_references)
+bf_points_shape = Concat <axis = 0> (bf_batch_queries, bf_one, bf_one, bf_one, bf_references, bf_two)
+bf_reference = Reshape (reference_points, bf_points_shape)
+bf_offsets_shape = Concat <axis = 0> (bf_batch_queries_heads, bf_levels, bf_turns, bf_references, bf_two)
+bf_offsets = Reshape (sampling_offsets, bf_offsets_shape)
+bf_sizes_int = Concat <axis = 1> (bf_widths, bf_heights)
+bf_sizes_table = Cast <to = {dtype}> (bf_sizes_int)
+bf_sizes_shape = Concat <axis = 0> (bf_one, bf_one, bf_one, bf_levels, bf_one, bf_one, bf_two)
+bf_sizes = Reshape (bf_sizes_table, bf_sizes_shape)
+bf_scaled = Div (bf_offsets, bf_sizes)
+bf_locations = Add (bf_reference, bf_scaled)
+bf_locations_shape = Concat <axis = 0> (bf_batch_queries_heads, bf_levels, bf_points, bf_two)
+sampling_locations = Reshape (bf_locations, bf_locations_shape)
+"""
+
+
+def _bevformer(op_type: str) -> Spelling:
+    return Spelling(
+        op_type=op_type,
+        domains=(),
+        inputs=("value", "shapes", "reference_points", "sampling_offsets", "logits"),
+        outputs=("attention",),
+        guard=_bevformer_guard,
+        prologue=_bevformer_prologue,
+        epilogue=_SPLIT_HEADS,
+        source="BEVFormer_tensorrt, Autoware",
+    )
 
 
 MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
     name="MultiscaleDeformableAttention",
     doc=(
-        "Multi-scale deformable attention: bilinear samples of several feature levels, weighted and summed for each head. "
-        "pixel = location * size - 0.5; samples outside a level are zero."
+        "Multi-scale deformable attention: bilinear samples of several feature levels, weighted and summed "
+        "for each head. pixel = location * size - 0.5; samples outside a level are zero."
     ),
     inputs=(
         Port("value", "T", 4, "[N, S, M, D] features of all levels, row by row"),
@@ -359,9 +457,11 @@ MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
             op_type="MultiScaleDeformableAttentionPlugin",
             domains=("custom_op",),
             inputs=_PLUGIN_INPUTS,
-            attributes=(Attr("im2col_step", Kind.INT, ignored=True),),
-            source="NVIDIA DL4AGX",
+            attributes=(Attr("im2col_step", Kind.INT, ignored=True), Attr("iLayer", Kind.INT, ignored=True)),
+            source="NVIDIA DL4AGX, Autoware",
         ),
+        _bevformer("MultiScaleDeformableAttnTRT"),
+        _bevformer("MultiScaleDeformableAttnTRT2"),
     ),
     cases=_CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},
