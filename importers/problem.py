@@ -21,12 +21,7 @@ class Problem:
     fix: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.what}\n"
-            f"  where:    {self.where}\n"
-            f"  expected: {self.expected}\n"
-            f"  fix:      {self.fix}"
-        )
+        return f"{self.what}\n  where:    {self.where}\n  expected: {self.expected}\n  fix:      {self.fix}"
 
     def to_json(self) -> dict[str, str]:
         return asdict(self)

@@ -1,0 +1,49 @@
+# Every target sets up what it needs first; a second run finds it there. PYTHON is any Python 3.10 to 3.13.
+PYTHON ?= python3
+IN_ENV = $(PYTHON) scripts/setup_env.py --
+IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
+ARGS ?=
+
+.PHONY: help setup demo test lint format wheel check-wheel clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "Settings (environment):"
+	@echo "  PYTHON                        the Python to make .venv with (3.10 to 3.13; default python3)"
+	@echo "  ARGS                          more arguments for the demo or pytest: make test ARGS='-k modelfile'"
+	@echo "  TRTSMITH_CUDA_ARCHITECTURES   86;90 by default, release for all of 75 80 86 89 90 100 120"
+	@echo "  TRTSMITH_CUDA                 a CUDA toolkit's folder, or pypi for the compiler that PyPI carries"
+	@echo "  TRTSMITH_TENSORRT_INCLUDE     the folder with NvInfer.h, if it is not found"
+	@echo "  TRTSMITH_JOBS                 compile jobs (default: the cores)"
+
+setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .venv/bin/trtsmith
+	@$(PYTHON) scripts/setup_env.py
+
+demo:  ## export a PyTorch model with custom operators, convert it, print the verdict
+	@$(IN_ENV) python scripts/demo.py $(ARGS)
+
+test:  ## every test; those that need a GPU are skipped without one, and counted
+	@$(IN_ENV) python -m pytest $(ARGS)
+
+lint:  ## ruff and mypy
+	@$(IN_LINT_ENV) ruff check .
+	@$(IN_LINT_ENV) ruff format --check .
+	@$(IN_LINT_ENV) mypy
+
+format:  ## let ruff rewrite what it can
+	@$(IN_LINT_ENV) ruff check --fix .
+	@$(IN_LINT_ENV) ruff format .
+
+# In the build folder of `make setup`, so that no kernel is compiled twice.
+wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES
+	@rm -rf dist
+	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/native .
+	@ls -l dist
+
+check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
+	@$(PYTHON) scripts/check_wheel.py dist
+
+clean:  ## remove everything that was made here: .venv, .cache, build, dist, the C++ libraries
+	rm -rf .venv .cache build dist out converter/lib .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

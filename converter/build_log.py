@@ -1,0 +1,67 @@
+"""Reads the log of a build that died: which node TensorRT had in hand, and what ended the process."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+# How TensorRT's verbose log names the node that it takes in hand next; the worker keeps exactly these lines.
+NODE_LINES = (
+    re.compile(r"Static check for parsing node: (?P<node>.+)"),
+    re.compile(r"Parsing node: (?P<node>.+)"),
+    re.compile(r"Computing costs for (?P<node>.+)"),
+    re.compile(r"Timing Runner: (?P<node>.+?) \("),
+)
+# The banner that the parser prints for every model; it says nothing of a failure.
+_BANNER = re.compile(
+    r"INFO: (-{20,}|Input filename: |ONNX IR version: |Opset version: |Producer (name|version): |Domain: "
+    r"|Model version: |Doc string: )"
+)
+_PARSED = re.compile(r"(?P<name>.*) \[(?P<op>[^\[\]]+)\]$")
+
+
+def names_node(line: str) -> bool:
+    return any(pattern.search(line) for pattern in NODE_LINES)
+
+
+def last_node(log: str) -> str | None:
+    """The last node that the log names, as "node 'NAME' (OP)"; None if it names none."""
+    for line in reversed(log.splitlines()):
+        for pattern in NODE_LINES:
+            found = pattern.search(line)
+            if found:
+                return describe_node(found["node"])
+    return None
+
+
+def describe_node(text: str) -> str:
+    """ "conv1 [Conv]" becomes "node 'conv1' (Conv)"; a fused group stays as TensorRT writes it."""
+    parsed = _PARSED.match(text.strip())
+    return f"node {parsed['name']!r} ({parsed['op']})" if parsed else text.strip()
+
+
+def describe_exit(returncode: int) -> str:
+    """What ended a process, for a returncode of subprocess: negative for a signal."""
+    if returncode >= 0:
+        return f"exited with code {returncode}"
+    try:
+        name = signal.Signals(-returncode).name
+    except ValueError:
+        return f"was ended by signal {-returncode}"
+    meaning = {
+        "SIGSEGV": "a bad memory access, in TensorRT or in a plugin",
+        "SIGABRT": "it called std::terminate or abort",
+        "SIGBUS": "a bad memory access, or a file that shrank while it was mapped",
+        "SIGFPE": "a division by zero",
+        "SIGILL": "an instruction that this processor lacks",
+        "SIGKILL": "killed from outside: most often the system ran out of memory",
+        "SIGTERM": "ended from outside",
+    }.get(name)
+    return f"died of {name}" + (f" ({meaning})" if meaning else "")
+
+
+def tail(log: str, lines: int = 12) -> str:
+    """The last lines of a log that say something, indented for a message."""
+    hidden = (_BANNER, *NODE_LINES)
+    kept = [line for line in log.splitlines() if line.strip() and not any(p.search(line) for p in hidden)]
+    return "\n".join(f"    {line[:300]}" for line in kept[-lines:])

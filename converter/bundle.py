@@ -1,0 +1,114 @@
+"""Stage: what a deployment needs, side by side: engine, plugin library, manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from converter.errors import UsageError
+from importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The files that were written."""
+
+    engine: Path
+    libraries: tuple[Path, ...]
+    manifest: Path
+
+
+def check_output(engine: Path, model: Path | None = None) -> None:
+    """UsageError if an engine cannot be written there: found out before any work is done."""
+    where = f"-o {engine}"
+    folder = engine.parent
+    if engine.is_dir():
+        raise UsageError(Problem("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}"))
+    if not folder.is_dir():
+        raise UsageError(Problem("the output's folder does not exist", where, "an existing folder", f"mkdir -p {folder}"))
+    if model is not None and engine.exists() and model.exists() and os.path.samefile(engine, model):
+        raise UsageError(Problem("the output is the model itself", where, "another file", "name another file with -o"))
+    if engine.exists() and not os.access(engine, os.W_OK):
+        raise UsageError(Problem("the output cannot be written", where, "a writable file", "choose another file"))
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            Problem(f"the output's folder cannot be written: {error.strerror}", where, "a writable folder", "choose another")
+        ) from error
+
+
+def manifest_path(engine: Path) -> Path:
+    """model.plan has its manifest in model.manifest.json."""
+    return engine.with_suffix(".manifest.json")
+
+
+def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: Mapping[str, Any]) -> Bundle:
+    """Move the built engine into place, with copies of the plugin libraries and a manifest beside it.
+
+    Everything is written under temporary names first; the engine is renamed last, so that a failure leaves an engine
+    that was there as it was. UsageError when the disk refuses.
+    """
+    folder = engine.parent
+    targets = [folder / library.name for library in libraries]
+    manifest = manifest_path(engine)
+    staged: list[tuple[str, Path]] = []
+    try:
+        try:
+            for library, target in zip(libraries, targets, strict=True):
+                if not (target.exists() and os.path.samefile(library, target)):
+                    staged.append((_stage(library, folder), target))
+            document = dict(facts) | {
+                "files": {path.name: _sha256(source) for path, source in [(engine, built), *zip(targets, libraries, strict=True)]}
+            }
+            descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
+            staged.append((name, manifest))
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(document, stream, indent=1)
+                stream.write("\n")
+            staged.append((_stage(built, folder), engine))
+            for source, target in staged:
+                os.chmod(source, 0o644)
+                os.replace(source, target)
+        finally:
+            for source, _ in staged:
+                Path(source).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(
+            Problem(f"the output cannot be written: {error.strerror}", str(folder), "room and permission", "free space, or -o elsewhere")
+        ) from error
+    return Bundle(engine, tuple(targets), manifest)
+
+
+def toolkit_version() -> str:
+    """Version of the installed trtsmith; "source" when it runs from a checkout."""
+    try:
+        return metadata.version("trtsmith")
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+def _stage(source: Path, folder: Path) -> str:
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
+    with os.fdopen(descriptor, "wb") as out, source.open("rb") as stream:
+        shutil.copyfileobj(stream, out, 1 << 20)
+        out.flush()
+        os.fsync(out.fileno())
+    return name
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return "sha256:" + digest.hexdigest()

@@ -1,0 +1,42 @@
+"""What GPU is there, asked of the driver itself: no CUDA toolkit, no TensorRT, no torch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of cuda.h
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The first GPU of this machine. compute_capability is (9, 0) for a Hopper."""
+
+    name: str
+    compute_capability: tuple[int, int]
+
+    @property
+    def target(self) -> str:
+        """The spelling that `--target` takes, such as "sm90"."""
+        return "sm{}{}".format(*self.compute_capability)
+
+
+def find_gpu() -> Gpu | None:
+    """The first GPU that the driver shows, or None without a driver or a device. Raises nothing."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    name = ctypes.create_string_buffer(256)
+    calls: tuple[Callable[[], int], ...] = (
+        lambda: cuda.cuInit(0),
+        lambda: cuda.cuDeviceGet(ctypes.byref(device), 0),
+        lambda: cuda.cuDeviceGetName(name, len(name), device),
+        lambda: cuda.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device),
+        lambda: cuda.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device),
+    )
+    if any(call() != 0 for call in calls):  # any() stops at the first call that fails
+        return None
+    return Gpu(name.value.decode(errors="replace"), (major.value, minor.value))

@@ -1,0 +1,61 @@
+"""Shape and type inference that goes through custom nodes."""
+
+from __future__ import annotations
+
+import onnx
+
+from converter.model import Model
+from importers.schema import registered_schemas
+
+
+def infer_shapes(model: Model) -> Model:
+    """The model with value_info for every value whose type can be known; our plugin nodes included.
+
+    Inference failures inside onnx (a wrong model, an operator it does not know) leave values unknown: what is wrong
+    with a node is for `plan` to say, with the node's name.
+    """
+    with registered_schemas():
+        try:
+            inferred = onnx.shape_inference.infer_shapes(model.proto, data_prop=True)
+        except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+            return model
+    return model.with_proto(inferred)
+
+
+def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
+    """Tensor type by value name: inputs, outputs, initializers and inferred values of the graph and its subgraphs."""
+    types: dict[str, onnx.TypeProto.Tensor] = {}
+    _collect(proto.graph, types)
+    return types
+
+
+def _collect(graph: onnx.GraphProto, types: dict[str, onnx.TypeProto.Tensor]) -> None:
+    for tensor in graph.initializer:
+        entry = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+        types[tensor.name] = entry.tensor_type
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        if value.type.HasField("tensor_type"):
+            types[value.name] = value.type.tensor_type
+    for node in graph.node:
+        for attribute in node.attribute:
+            for subgraph in (attribute.g, *attribute.graphs):
+                if subgraph.node:
+                    _collect(subgraph, types)
+
+
+def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
+    """Element type by value name, as "float32", "bfloat16", "int64"."""
+    names = {}
+    for name, type_ in value_types(proto).items():
+        if type_.elem_type:
+            names[name] = str(onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type))
+    return names
+
+
+def value_shapes(proto: onnx.ModelProto) -> dict[str, tuple[int | None, ...]]:
+    """Shape by value name, None for each dimension that is not a number; values of unknown rank are left out."""
+    return {
+        name: tuple(d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim)
+        for name, type_ in value_types(proto).items()
+        if type_.HasField("shape")
+    }

@@ -1,0 +1,48 @@
+"""Where our compiled libraries are, and what a user's own plugin libraries hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from converter.errors import UsageError
+from importers.problem import Problem
+
+FOLDER = Path(__file__).parent / "lib"
+
+
+def library(name: str) -> Path:
+    """One of our libraries, `lib<name>.so`. TRTSMITH_LIBRARY_DIR overrides the folder, for development builds."""
+    folder = Path(os.environ.get("TRTSMITH_LIBRARY_DIR", FOLDER))
+    path = folder / f"lib{name}.so"
+    if not path.is_file():
+        raise UsageError(
+            Problem(
+                f"{path.name} is not there",
+                str(folder),
+                "the compiled libraries of trtsmith",
+                "install trtsmith with `pip install .`, or run `make setup` in a checkout",
+            )
+        )
+    return path
+
+
+def plugin_library() -> Path:
+    """The IPluginV3 library: TensorRT 10, 11 and TensorRT-RTX."""
+    return library("trtsmith_plugins")
+
+
+def plugin_library_v2() -> Path:
+    """The IPluginV2DynamicExt library: TensorRT 10 and earlier."""
+    return library("trtsmith_plugins_v2")
+
+
+def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
+    """Names of the plugins in a user's libraries, asked of the plugin host. UsageError if one cannot be loaded."""
+    names: set[str] = set()
+    for path in paths:
+        from converter.plugin_test import list_creators  # only needed with --plugins; loads the host
+
+        names |= {creator.name for creator in list_creators(path)}
+    return frozenset(names)

@@ -1,0 +1,53 @@
+"""Custom nodes, however they are spelled, become plugin nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from converter.passes.base import Declined, Pass, Record, Rewrite
+from converter.passes.surgery import all_graphs, domain_of, ensure_domain, opset_of, replace_nodes, wild_node
+from importers.lowering import lower
+from importers.opdef import PLUGIN_NAMESPACE, Refusal
+from importers.registry import find_spellings
+
+
+def spelled(domain: str, op_type: str) -> str:
+    """A node's kind as people write it: mmcv::grid_sampler, or the bare op_type for the default domain."""
+    return f"{domain}::{op_type}" if domain else op_type
+
+
+def rewrite_spellings(graph: gs.Graph, skip: Callable[[str, str], bool] = lambda domain, op_type: False) -> Iterator[Record]:
+    """Lower every node that some definition spells; `skip(domain, op_type)` leaves nodes as they are."""
+    taken: set[str] = set()
+    for part in all_graphs(graph):
+        replacements: dict[int, list[onnx.NodeProto]] = {}
+        for index, node in enumerate(part.nodes):
+            domain = domain_of(node)
+            if not find_spellings(domain, node.op) or skip(domain, node.op):
+                continue
+            name = node.name or f"{node.op}_{index}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            result = lower(wild_node(node, name), opset_of(graph, domain))
+            if isinstance(result, Refusal):
+                yield Declined(name, spelled(domain, node.op), SPELLINGS.name, result)
+            elif result is not None:
+                replacements[id(node)] = list(result.nodes)
+                yield Rewrite(
+                    name,
+                    spelled(domain, node.op),
+                    SPELLINGS.name,
+                    f"plugin {result.op.name}, as spelled by {result.spelling.source}",
+                    result.plugin_node,
+                    result.notes,
+                )
+        replace_nodes(part, replacements)
+        if replacements:
+            ensure_domain(graph, PLUGIN_NAMESPACE)
+
+
+SPELLINGS = Pass("spellings", "custom nodes, however spelled, become plugin nodes", rewrite_spellings)

@@ -1,0 +1,143 @@
+"""The conversion, on one screen: load, rewrite, plan, build, verify, bundle."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from converter import libraries
+from converter.build import build
+from converter.build_request import BuildRequest, BuildResult, Profile
+from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
+from converter.errors import ConversionError
+from converter.modelfile import load_model
+from converter.plan import Plan, plan
+from converter.rewrite import Rewritten, rewrite
+from converter.savefile import save_model
+from converter.shapes import ShapeRange, graph_inputs, profile_for
+from converter.verify import Tolerances, Verdict, generate_inputs, load_arrays, load_inputs, verify_graphs
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ConvertOptions:
+    """What `trtsmith convert` is told. Paths are as the user gave them."""
+
+    model: Path
+    output: Path
+    shapes: dict[str, ShapeRange] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
+    flavour: str = "auto"
+    plugins: tuple[Path, ...] = ()
+    inputs: Path | None = None
+    expected: Path | None = None
+    tolerances: Tolerances | None = None
+    verify: bool = True
+    embed_plugins: bool = False
+    workspace_mib: int | None = None
+    timing_cache: Path | None = None
+    optimization_level: int | None = None
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What came out: the plan that was followed, the engine, the verdict, the files."""
+
+    plan: Plan
+    built: BuildResult
+    verdict: Verdict | None
+    bundle: Bundle
+    seconds: dict[str, float]
+
+
+def analyse(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Rewritten, Plan]:
+    """Load, rewrite and plan: what `check` shows and `convert` does first."""
+    rewritten = rewrite(load_model(path))
+    return rewritten, plan(rewritten, libraries.foreign_creators(plugins))
+
+
+def convert(options: ConvertOptions, progress: Progress) -> Conversion:
+    """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
+    clock = _Clock(progress)
+    check_output(options.output, options.model)
+    original = load_model(options.model)
+    clock.done("load")
+    rewritten = rewrite(original)
+    planned = plan(rewritten, libraries.foreign_creators(options.plugins))
+    if not planned.convertible:
+        raise ConversionError(planned.problems)
+    specs = graph_inputs(original.proto)
+    profile = profile_for(specs, options.shapes)
+    feeds = load_inputs(options.inputs, specs) if options.inputs else generate_inputs(specs, profile)
+    expected = load_arrays(options.expected, "--expected") if options.expected else None
+    clock.done("rewrite and plan")
+
+    loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
+    with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
+        graph = Path(folder) / "model.onnx"
+        save_model(rewritten.model, graph)
+        built = build(
+            BuildRequest(
+                onnx_path=graph,
+                engine_path=Path(folder) / "engine",
+                plugin_libraries=loaded,
+                plugins=planned.plugins,
+                profiles=({n: Profile(r.min, r.opt, r.max) for n, r in profile.items()},) if profile else (),
+                targets=options.targets,
+                flavour=options.flavour,
+                workspace_mib=options.workspace_mib,
+                timing_cache=options.timing_cache,
+                embed_plugins=options.embed_plugins,
+                optimization_level=options.optimization_level,
+                timeout_s=options.timeout_s,
+            ),
+            progress,
+        )
+        clock.done("build")
+        verdict = None
+        if options.verify:
+            what = str(options.inputs) if options.inputs else "generated"
+            verdict = verify_graphs(original, rewritten.model, feeds, what, options.tolerances, expected)
+            clock.done("verify")
+        bundle = write_bundle(built.engine_path, options.output, loaded, _facts(planned, built, verdict))
+        clock.done("bundle")
+    return Conversion(planned, built, verdict, bundle, clock.seconds)
+
+
+def _facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:
+    """The manifest: what is needed to load the engine and what is known of it."""
+    result = built.to_json()
+    return {
+        "trtsmith": toolkit_version(),
+        "python": platform.python_version(),
+        "tensorrt": {"flavour": built.flavour, "version": built.version},
+        "targets": result["targets"],
+        "inputs": result["inputs"],
+        "outputs": result["outputs"],
+        "plugins": sorted({f"{p.namespace}::{p.name} version {p.version}" for p in planned.plugins}),
+        "nodes": planned.routes(),
+        "warnings": result["warnings"],
+        "verdict": verdict.to_json() if verdict is not None else None,
+    }
+
+
+class _Clock:
+    """Seconds by stage, each told when it ends."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+        self._since = time.perf_counter()
+
+    def done(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = round(now - self._since, 3)
+        self._since = now
+        self._progress(f"{stage}: {self.seconds[stage]:.1f} s")

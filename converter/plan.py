@@ -1,0 +1,196 @@
+"""Stage: how every node will reach TensorRT, and everything that stands in the way, all at once. Needs no GPU."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from converter.build_request import PluginUse
+from converter.infer import value_dtypes, value_shapes
+from converter.passes.base import Rewrite
+from converter.rewrite import Rewritten
+from importers.dims import describe
+from importers.expansion import plugin_nodes
+from importers.fields import check_fields, fields_of_node, plugin_fields
+from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef
+from importers.problem import Problem
+from importers.registry import by_name, known_domains, normalise_domain, spelled_names
+
+
+class Route(Enum):
+    """How a node reaches TensorRT."""
+
+    NATIVE = "native"
+    FUNCTION = "function"  # a function body that the model carries; the parser inlines it
+    REWRITTEN = "rewritten"
+    PLUGIN = "plugin"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True)
+class PlannedNode:
+    """One node of the original model (or a node that a pass added, under the original's name)."""
+
+    name: str
+    op_type: str
+    route: Route
+    how: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Routes of all nodes, plugins to create, and the problems; convertible when there are none."""
+
+    nodes: tuple[PlannedNode, ...]
+    plugins: tuple[PluginUse, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def convertible(self) -> bool:
+        return not self.problems
+
+    def routes(self) -> dict[str, int]:
+        """Number of nodes by route."""
+        counts = Counter(node.route.value for node in self.nodes)
+        return {route.value: counts[route.value] for route in Route if counts[route.value]}
+
+
+def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
+    """The plan of a rewritten model. Static: neither TensorRT nor a GPU is asked.
+
+    foreign: names of plugins in libraries that the user loads; nodes of that op_type are theirs.
+    """
+    proto = rewritten.model.proto
+    functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
+    replaced = {record.plugin_node: record for record in rewritten.rewrites if record.plugin_node}
+    declined = {record.node: record for record in rewritten.declined if record.fatal}
+    shapes, dtypes = value_shapes(proto), value_dtypes(proto)
+    nodes: list[PlannedNode] = []
+    plugins: list[PluginUse] = []
+    problems = [record.problem() for record in declined.values()]
+    for node in _all_nodes(proto.graph):
+        domain, kind = normalise_domain(node.domain), _spelled(node)
+        if domain == PLUGIN_NAMESPACE and node.op_type in by_name():
+            op = by_name()[node.op_type]
+            record = replaced.get(node.name)
+            nodes.append(_plugin_route(node, op, record))
+            faults = list(_plugin_faults(node, op, shapes, dtypes, record))
+            problems.extend(faults)
+            if not faults:
+                fields = fields_of_node(op, _attributes(node))
+                plugins.append(
+                    PluginUse(node.name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
+                )
+        elif (domain, node.op_type) in functions:
+            nodes.append(PlannedNode(node.name, kind, Route.FUNCTION, "function body in the model"))
+        elif node.op_type in native_operators():
+            nodes.append(PlannedNode(node.name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
+        elif node.op_type in foreign:
+            problems = [problem for problem in problems if f"node {node.name!r} " not in problem.where]
+            nodes.append(PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins"))
+        elif node.name in declined:
+            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, declined[node.name].refusal.reason))
+        else:
+            problem = _unknown(node, kind)
+            problems.append(problem)
+            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, problem.what))
+    return Plan(tuple(nodes), tuple(plugins), tuple(problems))
+
+
+@cache
+def native_operators() -> frozenset[str]:
+    """Operators that TensorRT's parser imports, whatever their domain: it looks at the op_type only."""
+    text = resources.files("converter").joinpath("native_operators.json").read_text(encoding="utf-8")
+    return frozenset(json.loads(text)["operators"])
+
+
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for subgraph in (attribute.g, *attribute.graphs):
+                if subgraph.node:
+                    yield from _all_nodes(subgraph)
+
+
+def _spelled(node: onnx.NodeProto) -> str:
+    domain = normalise_domain(node.domain)
+    return f"{domain}::{node.op_type}" if domain else node.op_type
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    values = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    return {name: v.decode() if isinstance(v, bytes) else v for name, v in values.items()}
+
+
+def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> PlannedNode:
+    plugin = f"plugin {PLUGIN_NAMESPACE}::{op.name} version {op.version}"
+    if record is None:
+        return PlannedNode(node.name, _spelled(node), Route.PLUGIN, plugin)
+    return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
+
+
+def _plugin_faults(
+    node: onnx.NodeProto,
+    op: OpDef,
+    shapes: dict[str, tuple[int | None, ...]],
+    dtypes: dict[str, str],
+    record: Rewrite | None,
+) -> Iterator[Problem]:
+    """What makes the plugin impossible to create or to run, as far as types and shapes are known."""
+    where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({_spelled(node)})"
+    try:
+        fields = fields_of_node(op, _attributes(node))
+    except (KeyError, TypeError) as error:
+        yield Problem(f"a field is missing: {error}", where, "every field of the plugin", "export the node again")
+        return
+    refusal = check_fields(op, fields)
+    if refusal is not None:
+        yield Problem(refusal.reason, where, refusal.expected, refusal.fix)
+        return
+    fix = "correct the node's inputs where the model is exported"
+    connected = {port.name: value for port, value in zip(op.inputs, node.input, strict=False) if value}
+    known = {port: shapes[value] for port, value in connected.items() if value in shapes}
+    wrong_rank = False
+    for port in op.inputs:
+        shape = known.get(port.name)
+        if shape is not None and port.rank is not None and len(shape) != port.rank:
+            wrong_rank = True
+            what = f"input {port.name!r} has rank {len(shape)}, shape {describe(shape)}"
+            yield Problem(what, where, f"rank {port.rank}: {port.doc}", fix)
+        dtype = dtypes.get(connected.get(port.name, ""))
+        if dtype is not None and dtype not in TYPE_VARIABLES[port.type]:
+            yield Problem(
+                f"input {port.name!r} is {dtype}", where, "one of " + ", ".join(TYPE_VARIABLES[port.type]), fix
+            )
+    if wrong_rank:
+        return
+    for fault in op.check(fields, known):
+        ports = "; ".join(f"{port.name}: {port.doc}" for port in op.inputs if port.name in connected)
+        yield Problem(fault, where, ports, fix)
+
+
+def _unknown(node: onnx.NodeProto, kind: str) -> Problem:
+    near = difflib.get_close_matches(node.op_type, spelled_names(), n=1, cutoff=0.6)
+    if near:
+        fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every spelling"
+    elif normalise_domain(node.domain) in known_domains() or node.domain:
+        fix = "write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins"
+    else:
+        fix = "export the model without it, or write a definition for it (CONTRIBUTING.md)"
+    return Problem(
+        f"no importer for operator {kind}",
+        f"node {node.name!r} ({kind})",
+        "an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists",
+        fix,
+    )

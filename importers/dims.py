@@ -1,0 +1,31 @@
+"""Dimensions that are not known: a value that swallows arithmetic, so that shape rules need no special cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class Unknown:
+    """A dimension without a value. `name` is kept while nothing is computed with it (an ONNX dim_param)."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+
+    def _swallow(self, _other: Any) -> Unknown:
+        return Unknown()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _swallow
+
+    def __repr__(self) -> str:
+        return self.name or "?"
+
+
+def known(shape: Sequence[Any]) -> tuple[int | None, ...]:
+    """The shape with None for every dimension that is not an int."""
+    return tuple(dim if isinstance(dim, int) else None for dim in shape)
+
+
+def describe(shape: Sequence[Any]) -> str:
+    """The shape as people write it: [1, 3, ?, 640]."""
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"

@@ -1,0 +1,104 @@
+"""Plugin nodes back into standard ONNX: the reference that onnxruntime runs, and the native form of the operator."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import onnx
+from onnx import helper, inliner
+
+from importers.fields import fields_of_node
+from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, Expansion, OpDef
+from importers.registry import by_name
+
+MIN_OPSET = 11
+"""Expansions use operators that mean the same from this opset on."""
+
+ALLOWZERO_OPSET = 14
+"""First opset whose Reshape can be told that 0 is a size; empty tensors need it."""
+
+EXPANDED_DOMAIN = f"{PLUGIN_NAMESPACE}.expanded"
+
+
+def expansion_function(op: OpDef, expansion: Expansion, opset: int) -> onnx.FunctionProto:
+    """The operator as an ONNX function, specialised for fields, connected inputs and dtype.
+
+    Bodies reshape to full sizes only, never with 0 for "the same". Absent optional inputs are not inputs of the
+    function. Float inputs reach the body as float32 under their port's name and outputs leave it as float32; the
+    function casts at its edges, as the kernel accumulates in float32.
+    """
+    inputs = [port for port in op.inputs if port.name in expansion.present]
+    if expansion.dtype == "float32":
+        edge_in, edge_out, into, out_of = [], [], {}, {}
+    else:
+        to = {"float16": onnx.TensorProto.FLOAT16, "bfloat16": onnx.TensorProto.BFLOAT16}[expansion.dtype]
+        into = {p.name: f"{p.name}_given" for p in inputs if p.type == "T"}
+        out_of = {p.name: f"{p.name}_narrow" for p in op.outputs if p.type == "T"}
+        edge_in = [f"{name} = Cast <to = {onnx.TensorProto.FLOAT}> ({given})" for name, given in into.items()]
+        edge_out = [f"{narrow} = Cast <to = {to}> ({name})" for name, narrow in out_of.items()]
+    body = "\n".join((*edge_in, op.expand(expansion), *edge_out))
+    parameters = ", ".join(into.get(p.name, p.name) for p in inputs)
+    results = ", ".join(out_of.get(p.name, p.name) for p in op.outputs)
+    key = repr((sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, opset))
+    name = f"{op.name}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    function = onnx.parser.parse_function(
+        f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {opset}]> '
+        f"{name} ({parameters}) => ({results}) {{\n{body}\n}}"
+    )
+    if opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0, so that empty tensors work
+        for node in function.node:
+            if node.op_type == "Reshape":
+                node.attribute.append(helper.make_attribute("allowzero", 1))
+    return function
+
+
+def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.ModelProto:
+    """A copy of the model in which every plugin node of ours is made of standard operators.
+
+    dtypes: element type by value name (at least of the plugin nodes' first inputs); float32 where unknown.
+    Nodes of other domains stay as they are. LookupError: the model's opset is older than expansions can be written in.
+    """
+    expanded = onnx.ModelProto()
+    expanded.CopyFrom(model)
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), MIN_OPSET)
+    if opset < MIN_OPSET:
+        raise LookupError(f"opset {opset} is older than {MIN_OPSET}")
+    functions: dict[str, onnx.FunctionProto] = {}
+    for node in plugin_nodes(expanded.graph):
+        op = by_name()[node.op_type]
+        present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
+        dtype = next(
+            (dtypes[value] for port, value in present if port.type == "T" and value in dtypes), "float32"
+        )
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        expansion = Expansion(
+            fields_of_node(op, {k: v for k, v in attributes.items() if k not in PLUGIN_ATTRIBUTES}),
+            frozenset(port.name for port, _ in present),
+            dtype,
+        )
+        function = expansion_function(op, expansion, opset)
+        functions[function.name] = function
+        node.op_type, node.domain = function.name, EXPANDED_DOMAIN
+        del node.attribute[:]
+        node.input[:] = [value for _, value in present]
+    if not functions:
+        return expanded
+    expanded.functions.extend(functions.values())
+    expanded.opset_import.append(helper.make_opsetid(EXPANDED_DOMAIN, 1))
+    kept = [o for o in expanded.opset_import if o.domain not in (PLUGIN_NAMESPACE, EXPANDED_DOMAIN)]
+    inlined = inliner.inline_selected_functions(expanded, [(EXPANDED_DOMAIN, name) for name in functions])
+    del inlined.opset_import[:]
+    inlined.opset_import.extend(kept)
+    return inlined
+
+
+def plugin_nodes(graph: onnx.GraphProto) -> Iterable[onnx.NodeProto]:
+    """Our plugin nodes of a graph and of its subgraphs."""
+    for node in graph.node:
+        if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
+            yield node
+        for attribute in node.attribute:
+            for subgraph in (attribute.g, *attribute.graphs):
+                if subgraph.node:
+                    yield from plugin_nodes(subgraph)

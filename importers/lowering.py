@@ -1,0 +1,320 @@
+"""From a node as the wild spells it to the plugin node: strict attributes, renamed inputs, prologue and epilogue.
+
+Pure ONNX: what comes out is a list of NodeProto, so that the graph-surgeon pass and every test share this one path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from importers.fields import check_fields, plugin_attributes, read_attribute
+from importers.opdef import (
+    PLUGIN_ATTRIBUTES,
+    PLUGIN_NAMESPACE,
+    TYPE_VARIABLES,
+    Attr,
+    Fields,
+    OpDef,
+    Refusal,
+    SpelledNode,
+    Spelling,
+)
+from importers.registry import find_spellings, normalise_domain
+
+FRAGMENT_OPSET = 11
+"""Prologues and epilogues are written for this opset and use only what later opsets did not change."""
+
+_WIDEN = {"float64": "float32"}
+"""Dtypes that TensorRT has not, and what they become around the plugin."""
+
+
+_FLOATS = (*TYPE_VARIABLES["T"], *_WIDEN)
+
+
+def _no_constant(_name: str) -> np.ndarray | None:
+    return None
+
+
+@dataclass(frozen=True)
+class WildNode:
+    """A node as found in a graph, free of any graph library.
+
+    inputs:   value names in order, "" where an optional input is left out.
+    constant: the value of a constant input by name, or None.
+    dtypes, shapes: by value name, where known.
+    """
+
+    name: str
+    op_type: str
+    domain: str
+    attributes: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constant: Callable[[str], np.ndarray | None] = _no_constant
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What replaces the node: nodes in order, the plugin node among them, and notes on what the user should know."""
+
+    op: OpDef
+    spelling: Spelling
+    fields: Fields
+    nodes: tuple[onnx.NodeProto, ...]
+    plugin_node: str
+    notes: tuple[str, ...] = ()
+
+
+def lower(node: WildNode, opset: int) -> Lowered | Refusal | None:
+    """What the node becomes; a refusal with the reason; or None if no operator is spelled so.
+
+    opset: version of the node's domain that the model imports.
+    """
+    candidates = find_spellings(node.domain, node.op_type)
+    refusals = []
+    for op, spelling in candidates:
+        first, last = spelling.opsets
+        # Opset versions count within a domain; a node that was moved to another has lost its own.
+        own = normalise_domain(node.domain) in spelling.domains
+        if own and (opset < first or (last is not None and opset > last)):
+            refusals.append(
+                Refusal(
+                    f"{node.domain or 'ai.onnx'}::{node.op_type} of opset {opset}",
+                    f"opset {first}{f' to {last}' if last else ' or later'}",
+                    "export the model with an opset in that range",
+                )
+            )
+            continue
+        read = _read(node, spelling)
+        if isinstance(read, Refusal):
+            refusals.append(read)
+            continue
+        spelled, names = read
+        if spelling.when is not None and not spelling.when(spelled):
+            continue
+        return _emit(node, op, spelling, spelled, names)
+    return refusals[0] if refusals else None
+
+
+def _read(node: WildNode, spelling: Spelling) -> tuple[SpelledNode, dict[str, str]] | Refusal:
+    """The node checked against the spelling: a SpelledNode and the value name of every connected input."""
+    names: dict[str, str] = {}
+    slots = [name.rstrip("?") for name in spelling.inputs]
+    for position, declared in enumerate(spelling.inputs):
+        value = node.inputs[position] if position < len(node.inputs) else ""
+        if value:
+            names[slots[position]] = value
+        elif not declared.endswith("?"):
+            return Refusal(
+                f"input {slots[position]!r} (number {position}) is not connected",
+                f"{len([s for s in spelling.inputs if not s.endswith('?')])} inputs: {', '.join(spelling.inputs)}",
+                "export the node with all of its inputs",
+            )
+    raw = {name: value for name, value in node.attributes.items() if name not in PLUGIN_ATTRIBUTES}
+    extra = list(node.inputs[len(slots) :])
+    while extra and not extra[-1]:
+        extra.pop()
+    if len(extra) > len(spelling.constants):
+        return Refusal(
+            f"{len(node.inputs)} inputs",
+            f"at most {len(slots) + len(spelling.constants)}: "
+            + ", ".join((*spelling.inputs, *(a.name for a in spelling.constants))),
+            "export the node with the inputs of that operator",
+        )
+    for attr, value in zip(spelling.constants, extra, strict=False):
+        if not value:
+            continue
+        array = node.constant(value)
+        if array is None:
+            return Refusal(
+                f"input {attr.name!r} is not a constant",
+                f"a constant {attr.kind.value}",
+                "fold constants before",
+            )
+        raw[attr.name] = array.astype(np.int64 if array.dtype == bool else array.dtype).reshape(-1).tolist()
+    attrs = _read_attributes((*spelling.attributes, *spelling.constants), raw)
+    if isinstance(attrs, Refusal):
+        return attrs
+    spelled = SpelledNode(
+        attrs=attrs,
+        present=frozenset(names),
+        dtypes={name: node.dtypes[value] for name, value in names.items() if value in node.dtypes},
+        shapes={name: node.shapes[value] for name, value in names.items() if value in node.shapes},
+    )
+    return spelled, names
+
+
+def _read_attributes(declared: tuple[Attr, ...], raw: Mapping[str, Any]) -> dict[str, Any] | Refusal:
+    known = {attr.name for attr in declared}
+    unknown = sorted(set(raw) - known)
+    if unknown:
+        return Refusal(
+            f"unknown attribute {unknown[0]!r} = {raw[unknown[0]]!r}",
+            "attributes " + (", ".join(sorted(known)) or "none"),
+            f"remove {unknown[0]!r}, or check that the node is the operator that it seems to be",
+        )
+    attrs: dict[str, Any] = {}
+    for attr in declared:
+        if attr.ignored:
+            continue
+        if attr.name not in raw:
+            if attr.default is None:
+                return Refusal(
+                    f"missing attribute {attr.name!r}",
+                    f"{attr.name}: {attr.kind.value}",
+                    f"export the node with {attr.name!r}",
+                )
+            attrs[attr.name] = attr.default
+            continue
+        value, refusal = read_attribute(attr, raw[attr.name])
+        if refusal is not None:
+            return refusal
+        attrs[attr.name] = value
+    return attrs
+
+
+def _emit(
+    node: WildNode, op: OpDef, spelling: Spelling, spelled: SpelledNode, names: dict[str, str]
+) -> Lowered | Refusal:
+    refusal = spelling.guard(spelled) if spelling.guard is not None else None
+    fields = spelling.fields(spelled) if refusal is None else {}
+    refusal = refusal or check_fields(op, fields)
+    if refusal is not None:
+        return refusal
+    outputs = list(spelling.outputs or (port.name for port in op.outputs))
+    if len(node.outputs) > len(outputs):
+        return Refusal(
+            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others"
+        )
+
+    base = (
+        f"{node.outputs[0]}/{op.name}"  # outputs have one name in a graph; nodes may have none, or share one
+    )
+    values = dict(names)
+    nodes: list[onnx.NodeProto] = []
+    notes: list[str] = []
+    known = dict(node.dtypes)
+    if spelling.prologue:
+        spelled = _align(spelled, values, known, nodes, notes, base)
+    nodes += _fragment(spelling.prologue, spelled, values, base)
+    dtypes = {local: known[value] for local, value in values.items() if value in known}
+    plugin_inputs = []
+    target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
+    for port in op.inputs:
+        value = values.get(port.name, "")
+        if not value:
+            if not port.optional:
+                raise LookupError(
+                    f"spelling {spelling.op_type} gives no value to port {port.name} of {op.name}"
+                )
+            continue
+        have = dtypes.get(port.name, target.get(port.type))
+        if have is not None:
+            want = target.setdefault(port.type, _WIDEN.get(have, have))
+            if want not in TYPE_VARIABLES[port.type]:
+                allowed = ", ".join(TYPE_VARIABLES[port.type])
+                return Refusal(
+                    f"input {port.name!r} is {have}",
+                    f"one of {allowed}",
+                    f"cast {port.name!r} where the model is exported",
+                )
+            if have != want:
+                cast = f"{base}/{port.name}_{want}"
+                nodes.append(_cast(value, cast, want))
+                notes.append(f"{port.name} cast from {have} to {want}")
+                value = cast
+        plugin_inputs.append(value)
+
+    results = dict(zip(outputs, node.outputs, strict=False))
+    first = next((node.dtypes[value] for value in node.inputs if node.dtypes.get(value) in _FLOATS), None)
+    back_to = first if first in _WIDEN else None
+    plugin_outputs, after = [], []
+    for port in op.outputs:
+        value = results[port.name] if results.get(port.name) else f"{base}/{port.name}"
+        values[port.name] = value
+        if back_to is not None and port.type == "T":
+            narrow = f"{value}_{target['T']}"
+            after.append(_cast(narrow, value, back_to))
+            value = narrow
+        plugin_outputs.append(value)
+    plugin = helper.make_node(
+        op.name,
+        plugin_inputs,
+        plugin_outputs,
+        name=f"{node.name}/{op.name}" if node.name else base,
+        domain=PLUGIN_NAMESPACE,
+        **plugin_attributes(op, fields),
+    )
+    values |= {name: results[name] for name in outputs if results.get(name)}
+    epilogue = _fragment(spelling.epilogue, spelled, values, base)
+    return Lowered(op, spelling, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
+
+
+def _align(
+    spelled: SpelledNode,
+    values: dict[str, str],
+    known: dict[str, str],
+    nodes: list[onnx.NodeProto],
+    notes: list[str],
+    base: str,
+) -> SpelledNode:
+    """Floating inputs of a prologue cast to the dtype of the first, so that its operators see one dtype."""
+    floats = {name: dtype for name, dtype in spelled.dtypes.items() if dtype in _FLOATS}
+    if not floats:
+        return spelled
+    first = next(iter(floats.values()))
+    want = _WIDEN.get(first, first)
+    for name, have in floats.items():
+        if have != want:
+            cast = f"{base}/{name}_{want}"
+            nodes.append(_cast(values[name], cast, want))
+            notes.append(f"{name} cast from {have} to {want}")
+            values[name], known[cast] = cast, want
+    return replace(spelled, dtypes={**spelled.dtypes, **dict.fromkeys(floats, want)})
+
+
+def _cast(source: str, result: str, dtype: str) -> onnx.NodeProto:
+    to = {
+        "float32": onnx.TensorProto.FLOAT,
+        "float64": onnx.TensorProto.DOUBLE,
+        "float16": onnx.TensorProto.FLOAT16,
+    }
+    more = {
+        "bfloat16": onnx.TensorProto.BFLOAT16,
+        "int64": onnx.TensorProto.INT64,
+        "int32": onnx.TensorProto.INT32,
+    }
+    return helper.make_node("Cast", [source], [result], name=result, to=(to | more)[dtype])
+
+
+def parse_statements(text: str, opset: int) -> list[onnx.NodeProto]:
+    """ONNX statements (`y = Op <attr = 1> (x)`, one a line) as nodes. ParseError is a bug in a definition."""
+    function = onnx.parser.parse_function(
+        f'<domain: "fragment", opset_import: ["" : {opset}]> fragment (unused) => (unused) {{\n{text}\n}}'
+    )
+    return list(function.node)
+
+
+def _fragment(
+    text: str | Callable[[SpelledNode], str], spelled: SpelledNode, values: dict[str, str], base: str
+) -> list[onnx.NodeProto]:
+    """The fragment's nodes with local names replaced by graph values; `values` gains the names that it defines."""
+    body = text(spelled) if callable(text) else text
+    if not body:
+        return []
+    nodes = parse_statements(body, FRAGMENT_OPSET)
+    for index, node in enumerate(nodes):
+        for position, local in enumerate(node.input):
+            node.input[position] = values[local] if local else ""
+        for position, local in enumerate(node.output):
+            node.output[position] = values.setdefault(local, f"{base}/{local}")
+        node.name = f"{base}/{node.op_type}_{index}_{node.output[0].rsplit('/', 1)[-1]}"
+    return nodes

@@ -1,0 +1,219 @@
+"""The data that defines an operator. One frozen OpDef per operator; everything else derives from it.
+
+An OpDef says what the plugin is (identity, fields, ports, shapes), how the operator is written in the wild
+(spellings), what it computes (a float64 numpy reference and an expansion into standard ONNX operators) and with which
+inputs it is to be tested (cases, tolerances).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+PLUGIN_NAMESPACE = "trtsmith"
+"""Domain of our nodes and namespace of our plugins."""
+
+PLUGIN_ATTRIBUTES = frozenset({"plugin_version", "plugin_namespace"})
+"""Attributes that the ONNX parser reads to find a plugin; they are never fields."""
+
+TYPE_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "T": ("float32", "float16", "bfloat16"),
+    "I": ("int32", "int64"),
+}
+"""Type variables of ports. All ports of one node that share a variable have one dtype."""
+
+Value = int | float | str | tuple[int, ...] | tuple[float, ...]
+Fields = Mapping[str, Any]
+"""Field values by name: int, float, str or a tuple of int or float, as the field's Kind says."""
+
+Dim = Any
+"""One dimension: an int, a torch.SymInt or an importers.dims.Unknown; shape rules use + - * // only."""
+
+Shapes = Mapping[str, tuple[Dim, ...]]
+"""Shapes by port name; an optional port that is absent has no entry."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class Kind(Enum):
+    """What a field or an attribute holds."""
+
+    INT = "int"
+    INTS = "ints"
+    FLOAT = "float"
+    FLOATS = "floats"
+    STRING = "string"
+
+    @property
+    def is_list(self) -> bool:
+        return self in (Kind.INTS, Kind.FLOATS)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One plugin field, which is also one attribute of the plugin node.
+
+    length:  number of elements for list kinds.
+    default: value that the torch operator and the `trtsmith::` spelling take when it is left out; None: required.
+    minimum: smallest allowed element; allowed: the only allowed values.
+    """
+
+    name: str
+    kind: Kind
+    doc: str
+    length: int | None = None
+    default: Value | None = None
+    minimum: int | float | None = None
+    allowed: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output. `type` is a type variable of TYPE_VARIABLES. Optional inputs come last."""
+
+    name: str
+    type: str
+    rank: int | None
+    doc: str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a node was not taken. The pass that reports it adds where."""
+
+    reason: str
+    expected: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Attr:
+    """One attribute of a spelling, as other tools write it.
+
+    default: value when absent, as the tool that defines the spelling has it; None: required.
+    lengths: allowed numbers of elements for list kinds; empty: any.
+    ignored: accepted and not used, because it does not change the numbers.
+    """
+
+    name: str
+    kind: Kind
+    default: Value | None = None
+    lengths: tuple[int, ...] = ()
+    ignored: bool = False
+
+
+@dataclass(frozen=True)
+class SpelledNode:
+    """A node as a spelling sees it, already checked against the spelling's inputs and attributes.
+
+    attrs:    attribute values by name, defaults filled in.
+    present:  names of the spelling's inputs that are connected.
+    dtypes:   element type by input name ("float32", ...), where known.
+    shapes:   shape by input name, None for an unknown dimension, where known.
+    """
+
+    attrs: Mapping[str, Any]
+    present: frozenset[str]
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+
+
+def _same_fields(node: SpelledNode) -> Fields:
+    return dict(node.attrs)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """One way in which the operator is written in the wild.
+
+    domains:       node domains; `trt.plugins` is accepted everywhere, and "" where ONNX has no operator of that name.
+    inputs:        input names in the node's order; a trailing "?" marks an optional one. A name that equals a port
+                   feeds that port; other names are used by the prologue.
+    constants:     further inputs, after `inputs`, that hold attributes as constants (or are attributes of that name).
+    opsets:        first and last version of the domain for which this holds; None: no end.
+    when:          whether the node means this operator (one op_type may mean several); False passes on in silence.
+    guard:         a refusal when the node means this operator but in a way that the plugin does not compute.
+    fields:        plugin fields from the node.
+    prologue:      ONNX statements (onnx.parser syntax, opset 11 and later) that make ports out of inputs. Floating
+                   inputs reach it in one dtype, that of the first; floating ports must leave it so.
+    epilogue:      ONNX statements that make the spelling's outputs out of ports; output ports are named as the ports.
+    outputs:       output names in the node's order.
+    source:        who defines the spelling.
+    """
+
+    op_type: str
+    domains: tuple[str, ...]
+    inputs: tuple[str, ...]
+    source: str
+    attributes: tuple[Attr, ...] = ()
+    constants: tuple[Attr, ...] = ()
+    outputs: tuple[str, ...] = ()
+    opsets: tuple[int, int | None] = (1, None)
+    when: Callable[[SpelledNode], bool] | None = None
+    guard: Callable[[SpelledNode], Refusal | None] | None = None
+    fields: Callable[[SpelledNode], Fields] = _same_fields
+    prologue: str | Callable[[SpelledNode], str] = ""
+    epilogue: str | Callable[[SpelledNode], str] = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs for testing the operator.
+
+    inputs: from a seeded generator, floating inputs in float64, index inputs in int64; the test casts them.
+    large:  too big for a CPU test; run on a GPU only.
+    """
+
+    name: str
+    fields: Fields
+    inputs: Callable[[np.random.Generator], dict[str, np.ndarray]]
+    large: bool = False
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What an expansion is specialised for: fields, connected inputs, and the dtype of type variable T."""
+
+    fields: Fields
+    present: frozenset[str]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """One operator.
+
+    shape:           output shapes from input shapes (see Dim for what a dimension may be).
+    check:           what is inconsistent in the input shapes, one sentence each; dimensions are int or None.
+    reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
+    torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside.
+    expand:          body of an ONNX function, onnx.parser syntax, from the input ports to the output ports, using only
+                     operators that mean the same in opset 11 and later; computes in float32 and casts to the dtype.
+    aten:            PyTorch's own operators (name in torch.ops.aten, default overload) that mean this one: a function
+                     (emit, *arguments) of what that operator returns, where emit(*inputs, *fields) places our node.
+    tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype.
+    """
+
+    name: str
+    doc: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    fields: tuple[Field, ...]
+    shape: Callable[[Fields, Shapes], dict[str, tuple[Dim, ...]]]
+    check: Callable[[Fields, Mapping[str, tuple[int | None, ...]]], list[str]]
+    reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]
+    torch_reference: Callable[[Fields, Mapping[str, Any]], tuple[Any, ...]]
+    expand: Callable[[Expansion], str]
+    spellings: tuple[Spelling, ...]
+    cases: tuple[Case, ...]
+    tolerance: Mapping[str, float]
+    aten: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    version: str = "1"
+
+    def port(self, name: str) -> Port:
+        return next(port for port in (*self.inputs, *self.outputs) if port.name == name)

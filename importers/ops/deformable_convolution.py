@@ -1,0 +1,68 @@
+"""Deformable convolution, "DCNv1" (Dai et al., Deformable Convolutional Networks, arXiv 1703.06211, equation 2)."""
+
+from __future__ import annotations
+
+from importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
+from importers.ops import _deformable_conv as common
+from importers.ops._deformable_conv_cases import cases
+from importers.ops._deformable_conv_onnx import expand
+from importers.ops._deformable_conv_spellings import (
+    MMCV_ATTRIBUTES,
+    fields,
+    onnx_spelling,
+    torchvision_spelling,
+)
+
+
+def _mmcv_fields(node: SpelledNode) -> Fields:
+    """mmcv writes padding (height, width); mmdeploy writes (top, bottom, left, right)."""
+    a = node.attrs
+    padding = a["padding"]
+    if len(padding) == 4:
+        top, bottom, left, right = padding
+        padding = (top, left, bottom, right)
+    return fields(a["stride"], padding, a["dilation"], a["groups"], a["deform_groups"])
+
+
+def _mmcv_guard(node: SpelledNode) -> Refusal | None:
+    if node.attrs["bias"]:
+        return Refusal(
+            "attribute 'bias' is set", "bias = 0: mmcv's operator has no bias", "add the bias after the node"
+        )
+    return None
+
+
+DEFORMABLE_CONVOLUTION = OpDef(
+    name="DeformableConvolution",
+    doc=(
+        "Convolution whose taps are moved by an offset in pixels and read bilinearly. Samples outside are zero."
+    ),
+    inputs=(common.X, common.OFFSET, common.WEIGHT, common.BIAS),
+    outputs=(common.OUTPUT,),
+    fields=common.FIELDS,
+    shape=common.shape,
+    check=common.check,
+    reference=common.reference,
+    torch_reference=common.torch_reference,
+    expand=expand,
+    spellings=(
+        Spelling(
+            op_type="MMCVDeformConv2d",
+            domains=("mmcv", "mmdeploy"),
+            inputs=("x", "offset", "weight"),
+            attributes=(
+                *(a for a in MMCV_ATTRIBUTES if a.name != "padding"),
+                Attr("padding", Kind.INTS, (0, 0), lengths=(1, 2, 4)),
+                Attr("bias", Kind.INT, 0),
+                Attr("im2col_step", Kind.INT, ignored=True),
+            ),
+            guard=_mmcv_guard,
+            fields=_mmcv_fields,
+            source="mmcv, mmdeploy",
+        ),
+        onnx_spelling(masked=False),
+        torchvision_spelling(masked=False),
+    ),
+    cases=cases(masked=False),
+    tolerance=common.TOLERANCE,
+)

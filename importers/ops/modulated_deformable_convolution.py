@@ -1,0 +1,161 @@
+"""Modulated deformable convolution, "DCNv2" (Zhu et al., Deformable ConvNets v2, arXiv 1811.11168, equation 1)."""
+
+from __future__ import annotations
+
+from importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
+from importers.ops import _deformable_conv as common
+from importers.ops._deformable_conv_cases import cases
+from importers.ops._deformable_conv_onnx import expand
+from importers.ops._deformable_conv_spellings import (
+    MMCV_ATTRIBUTES,
+    fields,
+    mmcv_fields,
+    onnx_spelling,
+    spans,
+    torchvision_spelling,
+)
+
+_INPUTS = ("x", "offset", "mask", "weight", "bias?")
+
+
+def _nvidia_fields(node: SpelledNode) -> Fields:
+    a = node.attrs
+    return fields(a["stride"], a["padding"], a["dilation"], a["group"], a["deformable_group"])
+
+
+def _nvidia_guard(node: SpelledNode) -> Refusal | None:
+    """Exporters write (height, width) as PyTorch has it; the plugin reads (width, height). Equal numbers are safe."""
+    for name in ("stride", "padding", "dilation"):
+        value = node.attrs[name]
+        if len(set(value)) > 1:
+            return Refusal(
+                f"{name} = {list(value)}: exporters mean (height, width), NVIDIA's plugin computes (width, height)",
+                f"{name} with two equal numbers",
+                "export the convolution as ai.onnx::DeformConv, whose order is certain",
+            )
+    return None
+
+
+def _nvidia(op_type: str) -> Spelling:
+    return Spelling(
+        op_type=op_type,
+        domains=("nvidia", "trt"),
+        inputs=_INPUTS,
+        attributes=(
+            spans("stride", 1),
+            spans("padding", 0),
+            spans("dilation", 1),
+            Attr("group", Kind.INT, 1),
+            Attr("deformable_group", Kind.INT, 1),
+        ),
+        guard=_nvidia_guard,
+        fields=_nvidia_fields,
+        source="NVIDIA TensorRT OSS, modulatedDeformConvPlugin",
+    )
+
+
+_PACKED = 27
+"""Channels of DCNv2_TRT's second input: (dy, dx) for each of 3x3 taps, then nine mask logits."""
+
+
+def _packed_guard(node: SpelledNode) -> Refusal | None:
+    """The plugin reads its attributes and then computes 3x3 with stride, padding and dilation 1 all the same."""
+    for name in ("stride", "padding", "dilation"):
+        if set(node.attrs[name]) != {1}:
+            return Refusal(
+                f"{name} = {list(node.attrs[name])}",
+                f"{name} = [1, 1], all that DCNv2_TRT computes",
+                "use DeformConv",
+            )
+    if node.attrs["deformable_groups"] != 1:
+        return Refusal(f"deformable_groups = {node.attrs['deformable_groups']}", "1", "use DeformConv")
+    packed, weight = node.shapes.get("packed"), node.shapes.get("weight")
+    if packed is not None and (len(packed) != 4 or packed[1] not in (None, _PACKED)):
+        return Refusal(
+            f"the second input is {list(packed)}",
+            f"[N, {_PACKED}, H, W]: 18 offsets, (dy, dx) for each tap, then 9 mask logits",
+            "use DeformConv, with offset and mask as inputs of their own",
+        )
+    if weight is not None and (len(weight) != 4 or any(d not in (None, 3) for d in weight[2:])):
+        return Refusal(f"the weight is {list(weight)}", "[O, C, 3, 3]", "use DeformConv")
+    return None
+
+
+def _packed_fields(_node: SpelledNode) -> Fields:
+    return fields((1, 1), (1, 1), (1, 1), 1, 1)
+
+
+_UNPACK = """
+dc_start = Constant <value = int64[1] {0}> ()
+dc_middle = Constant <value = int64[1] {18}> ()
+dc_end = Constant <value = int64[1] {27}> ()
+dc_channels = Constant <value = int64[1] {1}> ()
+offset = Slice (packed, dc_start, dc_middle, dc_channels)
+dc_logits = Slice (packed, dc_middle, dc_end, dc_channels)
+mask = Sigmoid (dc_logits)
+"""
+
+_PACKED_SPELLING = Spelling(
+    op_type="DCNv2_TRT",
+    domains=(),
+    inputs=("x", "packed", "weight", "bias"),
+    attributes=(
+        spans("stride", 1),
+        spans("padding", 1),
+        spans("dilation", 1),
+        Attr("deformable_groups", Kind.INT, 1),
+        Attr("name", Kind.STRING, ignored=True),  # left over from the node that the model's script renames
+        Attr("info", Kind.STRING, ignored=True),
+    ),
+    guard=_packed_guard,
+    fields=_packed_fields,
+    prologue=_UNPACK,
+    source="dcnv2_trt (TensorRT 7), after tensorRTIntegrate",
+)
+
+
+def _bevformer(op_type: str) -> Spelling:
+    return Spelling(
+        op_type=op_type,
+        domains=(),
+        inputs=_INPUTS,
+        attributes=MMCV_ATTRIBUTES,
+        fields=mmcv_fields,
+        source="BEVFormer_tensorrt",
+    )
+
+
+MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
+    name="ModulatedDeformableConvolution",
+    doc=(
+        "Convolution whose taps are moved by an offset in pixels, read bilinearly and multiplied by a mask. "
+        "Samples outside the input are zero."
+    ),
+    inputs=(common.X, common.OFFSET, common.MASK, common.WEIGHT, common.BIAS),
+    outputs=(common.OUTPUT,),
+    fields=common.FIELDS,
+    shape=common.shape,
+    check=common.check,
+    reference=common.reference,
+    torch_reference=common.torch_reference,
+    expand=expand,
+    spellings=(
+        Spelling(
+            op_type="MMCVModulatedDeformConv2d",
+            domains=("mmcv", "mmdeploy"),
+            inputs=_INPUTS,
+            attributes=MMCV_ATTRIBUTES,
+            fields=mmcv_fields,
+            source="mmcv, mmdeploy",
+        ),
+        _nvidia("ModulatedDeformConv2d"),
+        _nvidia("CustomModulatedDeformConv2d"),
+        onnx_spelling(masked=True),
+        torchvision_spelling(masked=True),
+        _PACKED_SPELLING,
+        _bevformer("ModulatedDeformableConv2dTRT"),
+        _bevformer("ModulatedDeformableConv2dTRT2"),
+    ),
+    cases=cases(masked=True),
+    tolerance=common.TOLERANCE,
+)

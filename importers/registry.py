@@ -1,0 +1,83 @@
+"""The operators that trtsmith knows: an explicit list, no import side effects."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import onnx.defs
+
+from importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
+from importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
+from importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
+from importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
+
+OPS: tuple[OpDef, ...] = (
+    MULTISCALE_DEFORMABLE_ATTENTION,
+    MODULATED_DEFORMABLE_CONVOLUTION,
+    DEFORMABLE_CONVOLUTION,
+)
+
+ALIAS_DOMAIN = "trt.plugins"
+"""nvidia-modelopt moves custom nodes to this domain, whatever theirs was."""
+
+
+@cache
+def by_name() -> dict[str, OpDef]:
+    """Operators by plugin name."""
+    return {op.name: op for op in OPS}
+
+
+def own_spelling(op: OpDef) -> Spelling:
+    """The spelling `trtsmith::<name>`, which the torch exporter writes: ports and fields under their own names."""
+    return Spelling(
+        op_type=op.name,
+        domains=(PLUGIN_NAMESPACE,),
+        inputs=tuple(port.name + "?" * port.optional for port in op.inputs),
+        outputs=tuple(port.name for port in op.outputs),
+        attributes=tuple(
+            Attr(f.name, f.kind, f.default, (f.length,) if f.length is not None else ()) for f in op.fields
+        ),
+        source="trtsmith",
+    )
+
+
+def normalise_domain(domain: str | None) -> str:
+    """The default domain has two names."""
+    return "" if domain in (None, "ai.onnx") else str(domain)
+
+
+@cache
+def _is_standard(op_type: str) -> bool:
+    return onnx.defs.has(op_type)
+
+
+@cache
+def _index() -> dict[str, tuple[tuple[OpDef, Spelling], ...]]:
+    index: dict[str, list[tuple[OpDef, Spelling]]] = {}
+    for op in OPS:
+        for spelling in (*op.spellings, own_spelling(op)):
+            index.setdefault(spelling.op_type, []).append((op, spelling))
+    return {name: tuple(pairs) for name, pairs in index.items()}
+
+
+def find_spellings(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Spelling], ...]:
+    """Every (operator, spelling) that a node of this domain and op_type may mean, in the order to try them.
+
+    The alias domain matches every spelling, and so does no domain at all (old models), unless ONNX has an operator of
+    that name.
+    """
+    domain = normalise_domain(domain)
+    anywhere = domain == ALIAS_DOMAIN or (domain == "" and not _is_standard(op_type))
+    return tuple(
+        (op, spelling) for op, spelling in _index().get(op_type, ()) if anywhere or domain in spelling.domains
+    )
+
+
+def known_domains() -> frozenset[str]:
+    """Domains of all spellings, for telling a custom operator from a standard one."""
+    return frozenset(d for pairs in _index().values() for _, s in pairs for d in s.domains if d)
+
+
+def spelled_names() -> tuple[str, ...]:
+    """Every op_type that some definition spells."""
+    return tuple(sorted(_index()))

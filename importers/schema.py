@@ -1,0 +1,119 @@
+"""ONNX schemas of our operators, so that onnx's own shape inference goes through plugin nodes in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import onnx
+import onnx.defs
+from onnx import TensorProto, TypeProto
+
+from importers.dims import Unknown
+from importers.fields import fields_of_node
+from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
+from importers.registry import OPS
+
+_ATTRIBUTE_TYPE = {
+    Kind.INT: onnx.defs.OpSchema.AttrType.INT,
+    Kind.INTS: onnx.defs.OpSchema.AttrType.INTS,
+    Kind.FLOAT: onnx.defs.OpSchema.AttrType.FLOAT,
+    Kind.FLOATS: onnx.defs.OpSchema.AttrType.FLOATS,
+    Kind.STRING: onnx.defs.OpSchema.AttrType.STRING,
+}
+_TENSOR = {"float32": "tensor(float)", "int32": "tensor(int32)", "int64": "tensor(int64)"} | {
+    "float16": "tensor(float16)",
+    "bfloat16": "tensor(bfloat16)",
+}
+
+
+def schema_of(op: OpDef) -> onnx.defs.OpSchema:
+    """The operator's schema in domain `trtsmith`, version 1, with its shape rule as inference function."""
+    option = onnx.defs.OpSchema.FormalParameterOption
+    schema = onnx.defs.OpSchema(
+        op.name,
+        PLUGIN_NAMESPACE,
+        1,
+        doc=op.doc,
+        inputs=[
+            onnx.defs.OpSchema.FormalParameter(
+                p.name, p.type, param_option=option.Optional if p.optional else option.Single
+            )
+            for p in op.inputs
+        ],
+        outputs=[onnx.defs.OpSchema.FormalParameter(p.name, p.type) for p in op.outputs],
+        type_constraints=[
+            (variable, [_TENSOR[t] for t in TYPE_VARIABLES[variable]], "")
+            for variable in sorted({p.type for p in (*op.inputs, *op.outputs)})
+        ],
+        attributes=[
+            onnx.defs.OpSchema.Attribute(f.name, _ATTRIBUTE_TYPE[f.kind], f.doc, required=True)
+            for f in op.fields
+        ]
+        + [
+            onnx.defs.OpSchema.Attribute(name, onnx.defs.OpSchema.AttrType.STRING, "", required=False)
+            for name in sorted(PLUGIN_ATTRIBUTES)
+        ],
+    )
+    schema.set_type_and_shape_inference_function(_inference(op))
+    return schema
+
+
+def _inference(op: OpDef) -> Callable[[Any], None]:
+    def infer(context: Any) -> None:
+        types = [context.get_input_type(i) for i in range(context.get_num_inputs())]
+        attributes = {}
+        for f in op.fields:
+            attribute = context.get_attribute(f.name)
+            if attribute is None:
+                return
+            attributes[f.name] = onnx.helper.get_attribute_value(attribute)
+        first: dict[str, int] = {}
+        shapes = {}
+        for port, type_ in zip(op.inputs, types, strict=False):
+            if type_ is None or not type_.HasField("tensor_type"):
+                continue
+            tensor = type_.tensor_type
+            first.setdefault(port.type, tensor.elem_type)
+            if tensor.HasField("shape"):
+                if port.rank is not None and len(tensor.shape.dim) != port.rank:
+                    return  # plan reports the rank, with the node's name
+                shapes[port.name] = tuple(_dim(d) for d in tensor.shape.dim)
+        rule = op.shape
+        try:
+            outputs = rule(fields_of_node(op, attributes), shapes)
+        except KeyError:  # a shape that the rule needs is not known
+            outputs = {}
+        for index, port in enumerate(op.outputs):
+            result = TypeProto()
+            result.tensor_type.elem_type = first.get(port.type, TensorProto.UNDEFINED)
+            if result.tensor_type.elem_type == TensorProto.UNDEFINED:
+                continue
+            if port.name in outputs:
+                result.tensor_type.shape.SetInParent()
+                for dim in outputs[port.name]:
+                    entry = result.tensor_type.shape.dim.add()
+                    if isinstance(dim, int):
+                        entry.dim_value = dim
+                    elif dim.name:
+                        entry.dim_param = dim.name
+            context.set_output_type(index, result)
+
+    return infer
+
+
+def _dim(dim: Any) -> Any:
+    return dim.dim_value if dim.HasField("dim_value") else Unknown(dim.dim_param or None)
+
+
+@contextmanager
+def registered_schemas() -> Iterator[None]:
+    """Our operators are known to onnx inside this block; onnx's registry is left as it was."""
+    for op in OPS:
+        onnx.defs.register_schema(schema_of(op))
+    try:
+        yield
+    finally:
+        for op in OPS:
+            onnx.defs.deregister_schema(op.name, 1, PLUGIN_NAMESPACE)

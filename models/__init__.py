@@ -1,0 +1,110 @@
+"""PyTorch models that use operators TensorRT cannot import, with seeded weights, real inputs and a real exporter.
+
+`python -m models.export NAME -o DIR` writes a model, inputs for it and PyTorch's outputs for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from models.centernet_dcn import build_centernet_dcn
+from models.deformable_detr import build_deformable_detr
+from models.geometry import build_geometry, example_cameras
+from models.photo import photo_batch
+
+MAX_BATCH = 8
+
+
+@dataclass(frozen=True)
+class Model:
+    """One exportable model.
+
+    build:   build(**sizes) -> module in eval mode; the same sizes give the same weights.
+    inputs:  inputs(batch, height, width) -> input name -> float32 tensor, in the order of the module's arguments.
+    sizes:   what build needs to know of the input size (empty: the module is fully convolutional).
+    small:   sizes of a variant for quick tests, with the same structure.
+    """
+
+    build: Callable[..., nn.Module]
+    inputs: Callable[[int, int, int], dict[str, Tensor]]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    height: int
+    width: int
+    small_height: int
+    small_width: int
+    small: Mapping[str, Any] = field(default_factory=dict)
+    sized: bool = True
+
+    def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
+        """The module and example inputs that fit it."""
+        height, width = (self.small_height, self.small_width) if small else (self.height, self.width)
+        sizes = {"height": height, "width": width} if self.sized else {}
+        return self.build(**sizes, **(self.small if small else {})), self.inputs(batch, height, width)
+
+    def dynamic_shapes(self) -> tuple[dict[int, Any], ...]:
+        """For torch.export: axis 0 of every input is the batch, 1 to MAX_BATCH."""
+        batch = torch.export.Dim("batch", min=1, max=MAX_BATCH)
+        return tuple({0: batch} for _ in self.input_names)
+
+
+def _photo_inputs(batch: int, height: int, width: int) -> dict[str, Tensor]:
+    return {"image": photo_batch(height, width, batch)}
+
+
+def _geometry_inputs(batch: int, height: int, width: int) -> dict[str, Tensor]:
+    intrinsics, extrinsics = example_cameras(batch, height, width)
+    return {**_photo_inputs(batch, height, width), "intrinsics": intrinsics, "extrinsics": extrinsics}
+
+
+_SMALL_DETR = {"enc_layers": 1, "dec_layers": 1, "num_queries": 20, "backbone_layers": (1, 1, 1, 1)}
+
+
+def _detr(**build: Any) -> Model:
+    return Model(
+        build=partial(build_deformable_detr, **build),
+        inputs=_photo_inputs,
+        input_names=("image",),
+        output_names=("pred_logits", "pred_boxes"),
+        height=800,
+        width=1333,
+        small_height=96,
+        small_width=133,
+        small=_SMALL_DETR,
+    )
+
+
+MODELS: dict[str, Model] = {
+    "deformable_detr": _detr(),
+    # The same network exported by someone who has no custom operator: a chain of GridSample.
+    "deformable_detr_grid_sample": _detr(msda="grid_sample"),
+    "centernet_dcn": Model(
+        build=build_centernet_dcn,
+        inputs=_photo_inputs,
+        input_names=("image",),
+        output_names=("heatmap", "wh", "reg"),
+        height=512,
+        width=512,
+        small_height=128,
+        small_width=160,
+        small={"backbone_layers": (1, 1, 1, 1), "deconv_filters": (64, 32, 16)},
+        sized=False,
+    ),
+    "geometry": Model(
+        build=build_geometry,
+        inputs=_geometry_inputs,
+        input_names=("image", "intrinsics", "extrinsics"),
+        output_names=("heatmap", "elevation"),
+        height=128,
+        width=128,
+        small_height=32,
+        small_width=48,
+        small={"channels": 16, "bev_size": 16},
+    ),
+}

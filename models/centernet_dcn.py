@@ -1,0 +1,101 @@
+"""CenterNet (Zhou et al., 2019, arXiv:1904.07850) with the ResNet-18 trunk and DCNv2 upsampling stages."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+import importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
+from models.layers import BasicBlock, ResNet, init_weights, seeded, zero_mean_kaiming_
+
+
+class DCN(nn.Module):
+    """Modulated deformable convolution (Zhu et al., 2018, arXiv:1811.11168) that predicts its own offsets and mask."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = 3, padding: int = 1) -> None:
+        super().__init__()
+        self.padding = padding
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels, kernel_size, kernel_size))
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        taps = kernel_size * kernel_size
+        self.conv_offset_mask = nn.Conv2d(in_channels, 3 * taps, kernel_size, padding=padding)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Offsets of about a pixel and masks around one half, as after training; zero would hide errors."""
+        zero_mean_kaiming_(self.weight)
+        self.weight.mul_(2.5)  # makes up for the mask and for the smoothing of bilinear samples
+        nn.init.normal_(self.bias, std=0.05)
+        nn.init.kaiming_normal_(self.conv_offset_mask.weight, nonlinearity="linear")
+        self.conv_offset_mask.weight.mul_(1.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        o1, o2, mask = torch.chunk(self.conv_offset_mask(x), 3, dim=1)
+        offset = torch.cat((o1, o2), dim=1)
+        mask = torch.sigmoid(mask)
+        p = self.padding
+        return torch.ops.trtsmith.modulated_deformable_convolution(
+            x, offset, mask, self.weight, self.bias, [1, 1], [p, p, p, p], [1, 1], 1, 1
+        )
+
+
+class CenterNetDCN(nn.Module):
+    """image [N,3,H,W], H and W multiples of 32 -> heatmap [N,80,H/4,W/4] in 0..1, wh and reg [N,2,H/4,W/4]."""
+
+    def __init__(
+        self,
+        num_classes: int = 80,
+        deconv_filters: tuple[int, int, int] = (256, 128, 64),
+        head_conv: int = 64,
+        backbone_layers: tuple[int, int, int, int] = (2, 2, 2, 2),
+    ) -> None:
+        super().__init__()
+        self.backbone = ResNet(BasicBlock, backbone_layers)
+        stages: list[nn.Module] = []
+        inplanes = 512
+        for planes in deconv_filters:
+            stages += [
+                DCN(inplanes, planes),
+                nn.BatchNorm2d(planes),
+                nn.ReLU(),
+                nn.ConvTranspose2d(planes, planes, 4, stride=2, padding=1, bias=False),
+                nn.BatchNorm2d(planes),
+                nn.ReLU(),
+            ]
+            inplanes = planes
+        self.deconv_layers = nn.Sequential(*stages)
+
+        def head(channels: int) -> nn.Sequential:
+            return nn.Sequential(
+                nn.Conv2d(inplanes, head_conv, 3, padding=1), nn.ReLU(), nn.Conv2d(head_conv, channels, 1)
+            )
+
+        self.hm = head(num_classes)
+        self.wh = head(2)
+        self.reg = head(2)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        init_weights(self)
+        for module in self.modules():
+            if isinstance(module, DCN):
+                module.reset_parameters()
+        heatmap = self.hm[-1]
+        assert isinstance(heatmap, nn.Conv2d)
+        assert heatmap.bias is not None
+        heatmap.weight.mul_(0.7)
+        # Prior of 10% per class, as the focal loss wants it.
+        nn.init.normal_(heatmap.bias, mean=-2.19, std=0.2)
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        *_, c5 = self.backbone(image)
+        x = self.deconv_layers(c5)
+        return torch.sigmoid(self.hm(x)), self.wh(x), self.reg(x)
+
+
+def build_centernet_dcn(seed: int = 0, **sizes: object) -> CenterNetDCN:
+    """CenterNetDCN(**sizes) in eval mode with weights that depend on `seed` alone."""
+    with seeded(seed):
+        model = CenterNetDCN(**sizes)  # type: ignore[arg-type]
+        model.reset_parameters()
+    return model.eval()

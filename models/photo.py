@@ -1,0 +1,46 @@
+"""The photograph that ships with the repository, and the preprocessing that the vision models expect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+PHOTO = Path(__file__).parent / "data" / "photo.jpg"
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+def load_photo(path: Path = PHOTO) -> Tensor:
+    """An RGB image as float32 [3,H,W] in 0..1."""
+    from PIL import Image  # here, so that building and exporting a model does not need Pillow
+
+    with Image.open(path) as image:
+        pixels = np.array(image.convert("RGB"))
+    return torch.from_numpy(pixels).permute(2, 0, 1).float() / 255.0
+
+
+def preprocess(image: Tensor, height: int, width: int) -> Tensor:
+    """[3,H,W] in 0..1 -> [1,3,height,width], resized (bilinear, antialiased), ImageNet mean and deviation."""
+    resized = F.interpolate(
+        image[None], size=(height, width), mode="bilinear", align_corners=False, antialias=True
+    )
+    mean = torch.tensor(IMAGENET_MEAN).reshape(1, 3, 1, 1)
+    std = torch.tensor(IMAGENET_STD).reshape(1, 3, 1, 1)
+    return (resized - mean) / std
+
+
+def photo_batch(height: int, width: int, batch: int = 2) -> Tensor:
+    """float32 [batch,3,height,width]: the photograph, its mirror image, then ever smaller centre crops of the two."""
+    photo = load_photo()
+    _, full_height, full_width = photo.shape
+    images = []
+    for i in range(batch):
+        margin = 0.08 * (i // 2)
+        top, left = int(full_height * margin), int(full_width * margin)
+        view = photo[:, top : full_height - top, left : full_width - left]
+        images.append(preprocess(view.flip(-1) if i % 2 else view, height, width))
+    return torch.cat(images)

@@ -1,0 +1,34 @@
+// Dimension algebra: one shape rule serves TensorRT's symbolic expressions, plain integers and tests.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace trtsmith {
+
+inline constexpr int32_t kMaxRank = 8;
+
+// A shape of dimensions D, where D is int64_t or a symbolic type with + - * and floorDiv. Rules use nothing else.
+template <class D>
+struct Shape {
+    int32_t rank{0};
+    std::array<D, kMaxRank> d{};
+
+    template <class... Ds>
+    static Shape of(Ds const&... dims)
+    {
+        static_assert(sizeof...(Ds) <= kMaxRank);
+        return Shape{static_cast<int32_t>(sizeof...(Ds)), {D(dims)...}};
+    }
+
+    D const& operator[](int32_t axis) const { return d[static_cast<size_t>(axis)]; }
+    D& operator[](int32_t axis) { return d[static_cast<size_t>(axis)]; }
+};
+
+inline int64_t floorDiv(int64_t a, int64_t b)
+{
+    int64_t const quotient = a / b;
+    return quotient - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
+}
+
+}  // namespace trtsmith

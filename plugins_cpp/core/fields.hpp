@@ -1,0 +1,156 @@
+// Plugin fields as a constexpr table over the members of a Params struct.
+//
+// A field is int32_t, float or std::array of one of them. The same table parses what a creator is given (strictly),
+// says what a plugin serialises, writes the V2 buffer and the manifest.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace trtsmith {
+
+enum class FieldKind : int32_t {
+    kInt32,
+    kFloat32,
+};
+
+// A field of some Params struct: where it lies, in a form that needs no template argument for its type.
+template <class Params>
+struct Field {
+    char const* name;
+    FieldKind kind;
+    int32_t length;  // number of elements
+    bool list;       // whether it is a list, even of one element
+    void* (*data)(Params&);
+
+    static constexpr size_t kElementBytes = 4;
+    constexpr size_t bytes() const { return static_cast<size_t>(length) * kElementBytes; }
+};
+
+namespace detail {
+
+template <class T>
+struct FieldTraits;
+template <>
+struct FieldTraits<int32_t> {
+    static constexpr FieldKind kKind = FieldKind::kInt32;
+    static constexpr int32_t kLength = 1;
+    static constexpr bool kList = false;
+};
+template <>
+struct FieldTraits<float> {
+    static constexpr FieldKind kKind = FieldKind::kFloat32;
+    static constexpr int32_t kLength = 1;
+    static constexpr bool kList = false;
+};
+template <class T, size_t N>
+struct FieldTraits<std::array<T, N>> {
+    static constexpr FieldKind kKind = FieldTraits<T>::kKind;
+    static constexpr int32_t kLength = static_cast<int32_t>(N);
+    static constexpr bool kList = true;
+};
+
+template <class M>
+struct MemberOf;
+template <class C, class T>
+struct MemberOf<T C::*> {
+    using Class = C;
+    using Type = T;
+};
+
+}  // namespace detail
+
+// field<&Params::stride>("stride")
+template <auto Member>
+constexpr auto field(char const* name)
+{
+    using Of = detail::MemberOf<decltype(Member)>;
+    using Traits = detail::FieldTraits<typename Of::Type>;
+    using Params = typename Of::Class;
+    return Field<Params>{name, Traits::kKind, Traits::kLength, Traits::kList,
+        [](Params& params) -> void* { return &(params.*Member); }};
+}
+
+// What a creator is given, whatever the interface that brings it.
+struct GivenField {
+    char const* name;
+    FieldKind kind;
+    bool kindKnown;  // false: a type that no field of ours has
+    int32_t length;
+    void const* data;
+};
+
+// Fills params from the given fields. Returns "" or what is wrong. Every field must be there once, with its type and
+// length; fields that the operator does not have are refused.
+template <class Params, size_t N>
+std::string parseFields(
+    std::array<Field<Params>, N> const& table, GivenField const* given, int32_t count, Params& params)
+{
+    std::array<bool, N> seen{};
+    for (int32_t i = 0; i < count; ++i) {
+        GivenField const& entry = given[i];
+        std::string_view const name = entry.name != nullptr ? entry.name : "";
+        bool found = false;
+        for (size_t f = 0; f < N; ++f) {
+            Field<Params> const& wanted = table[f];
+            if (name != wanted.name) {
+                continue;
+            }
+            std::string const label = std::string("field '") + wanted.name + "'";
+            if (seen[f]) {
+                return label + " is given twice";
+            }
+            if (!entry.kindKnown || entry.kind != wanted.kind) {
+                return label + " has the wrong type; expected "
+                    + (wanted.kind == FieldKind::kInt32 ? "INT32" : "FLOAT32");
+            }
+            if (entry.length != wanted.length) {
+                return label + " has length " + std::to_string(entry.length) + "; expected "
+                    + std::to_string(wanted.length);
+            }
+            if (entry.data == nullptr) {
+                return label + " has no data";
+            }
+            std::memcpy(wanted.data(params), entry.data, wanted.bytes());
+            seen[f] = true;
+            found = true;
+        }
+        if (!found) {
+            return "unknown field '" + std::string(name) + "'";
+        }
+    }
+    for (size_t f = 0; f < N; ++f) {
+        if (!seen[f]) {
+            return std::string("missing field '") + table[f].name + "'";
+        }
+    }
+    return {};
+}
+
+// "stride=1,1;groups=4": one text per distinct Params, for timing caches and logs.
+template <class Params, size_t N>
+std::string describeFields(std::array<Field<Params>, N> const& table, Params params)
+{
+    std::string text;
+    for (Field<Params> const& f : table) {
+        text += text.empty() ? "" : ";";
+        text += f.name;
+        char const* separator = "=";
+        for (int32_t i = 0; i < f.length; ++i) {
+            uint32_t bits = 0;
+            std::memcpy(&bits, static_cast<char*>(f.data(params)) + i * Field<Params>::kElementBytes, sizeof bits);
+            // Floats by their bits: two values that print alike must not share a timing.
+            text += separator
+                + (f.kind == FieldKind::kInt32 ? std::to_string(static_cast<int32_t>(bits))
+                                               : "bits" + std::to_string(bits));
+            separator = ",";
+        }
+    }
+    return text;
+}
+
+}  // namespace trtsmith

@@ -1,0 +1,259 @@
+// What the V3 and the V2 adapter share: translation between TensorRT's structs and ours, and the rules that follow from
+// an operator's signature.
+//
+// An Op is a plain struct:
+//     static constexpr char const* kName, kVersion;
+//     struct Params { ... };                                   // POD
+//     static constexpr std::array<Field<Params>, N> kFields;
+//     static constexpr Signature<I, O> kSignature;
+//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, Shape<D>* out);
+//     static std::string check(Params const&, Tensors const&);     // "" or what does not fit; called before run
+//     static size_t workspace(Params const&, Tensors const&);      // optional; bytes
+//     static cudaError_t run(Params const&, Tensors const&, void* workspace, cudaStream_t);
+#pragma once
+
+#include <NvInferRuntime.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/dims.hpp"
+#include "core/fields.hpp"
+#include "core/signature.hpp"
+#include "core/tensor.hpp"
+#include "trt/guard.hpp"
+
+namespace trtsmith {
+
+inline constexpr char const* kPluginNamespace = "trtsmith";
+
+inline bool toDType(nvinfer1::DataType type, DType& result)
+{
+    switch (type) {
+    case nvinfer1::DataType::kFLOAT: result = DType::kFloat32; return true;
+    case nvinfer1::DataType::kHALF: result = DType::kFloat16; return true;
+    case nvinfer1::DataType::kINT32: result = DType::kInt32; return true;
+#if NV_TENSORRT_MAJOR >= 10
+    case nvinfer1::DataType::kBF16: result = DType::kBFloat16; return true;
+    case nvinfer1::DataType::kINT64: result = DType::kInt64; return true;
+#endif
+    default: return false;
+    }
+}
+
+// A symbolic dimension of TensorRT with the operators that shape rules use.
+class ExprDim {
+public:
+    ExprDim() = default;
+    ExprDim(nvinfer1::IExprBuilder& builder, nvinfer1::IDimensionExpr const* expr) : mBuilder(&builder), mExpr(expr) {}
+
+    nvinfer1::IDimensionExpr const* expr() const { return mExpr; }
+
+    friend ExprDim operator+(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kSUM, b); }
+    friend ExprDim operator-(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kSUB, b); }
+    friend ExprDim operator*(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kPROD, b); }
+    friend ExprDim floorDiv(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kFLOOR_DIV, b); }
+    ExprDim constant(int64_t value) const { return {*mBuilder, mBuilder->constant(value)}; }
+    friend ExprDim operator+(ExprDim const& a, int64_t b) { return a + a.constant(b); }
+    friend ExprDim operator-(ExprDim const& a, int64_t b) { return a - a.constant(b); }
+    friend ExprDim operator*(ExprDim const& a, int64_t b) { return a * a.constant(b); }
+    friend ExprDim floorDiv(ExprDim const& a, int64_t b) { return floorDiv(a, a.constant(b)); }
+
+private:
+    using Operation = nvinfer1::DimensionOperation;
+    ExprDim apply(Operation operation, ExprDim const& other) const
+    {
+        auto const* result = mBuilder->operation(operation, *mExpr, *other.mExpr);
+        require(result != nullptr, "TensorRT could not build a dimension expression");
+        return {*mBuilder, result};
+    }
+    nvinfer1::IExprBuilder* mBuilder{nullptr};
+    nvinfer1::IDimensionExpr const* mExpr{nullptr};
+};
+
+inline Shape<int64_t> toShape(nvinfer1::Dims const& dims)
+{
+    require(dims.nbDims >= 0 && dims.nbDims <= kMaxRank, "a tensor has " + std::to_string(dims.nbDims) + " dimensions");
+    Shape<int64_t> shape{dims.nbDims, {}};
+    for (int32_t i = 0; i < dims.nbDims; ++i) {
+        shape[i] = dims.d[i];
+    }
+    return shape;
+}
+
+// One description type for the adapters: PluginTensorDesc of V2 and of V3's run time, DynamicPluginTensorDesc of V3's
+// build time, where sizes that matter are the largest.
+inline nvinfer1::PluginTensorDesc const& descOf(nvinfer1::PluginTensorDesc const& desc) { return desc; }
+inline nvinfer1::PluginTensorDesc const& descOf(nvinfer1::DynamicPluginTensorDesc const& desc) { return desc.desc; }
+inline nvinfer1::Dims const& sizesOf(nvinfer1::PluginTensorDesc const& desc) { return desc.dims; }
+inline nvinfer1::Dims const& sizesOf(nvinfer1::DynamicPluginTensorDesc const& desc) { return desc.max; }
+
+template <class Op>
+struct Rules {
+    static_assert(Op::kSignature.optionalsAreLast(), "optional inputs must come last");
+    static_assert(Op::kSignature.outputTypesFollow(), "every output type must follow from a required input");
+    static_assert(Op::kSignature.maxInputs() <= kMaxPorts && Op::kSignature.nbOutputs() <= kMaxPorts);
+
+    static void checkCounts(int32_t nbInputs, int32_t nbOutputs)
+    {
+        auto const& signature = Op::kSignature;
+        require(nbInputs >= signature.minInputs() && nbInputs <= signature.maxInputs(),
+            std::to_string(nbInputs) + " inputs; expected " + std::to_string(signature.minInputs()) + " to "
+                + std::to_string(signature.maxInputs()));
+        require(nbOutputs == signature.nbOutputs(),
+            std::to_string(nbOutputs) + " outputs; expected " + std::to_string(signature.nbOutputs()));
+    }
+
+    // Linear tensors whose types agree with the type variables. Looks at positions up to pos only.
+    template <class Desc>
+    static bool supports(int32_t pos, Desc const* inOut, int32_t nbInputs, int32_t nbOutputs)
+    {
+        checkCounts(nbInputs, nbOutputs);
+        require(pos >= 0 && pos < nbInputs + nbOutputs, "position " + std::to_string(pos) + " does not exist");
+        auto const& desc = descOf(inOut[pos]);
+        TypeVar const variable = Op::kSignature.at(pos, nbInputs).type;
+        DType type{};
+        if (desc.format != nvinfer1::TensorFormat::kLINEAR || !toDType(desc.type, type) || !allows(variable, type)) {
+            return false;
+        }
+        int32_t const first = Op::kSignature.firstInputOf(variable, nbInputs);
+        return first >= pos || descOf(inOut[first]).type == desc.type;
+    }
+
+    static void outputTypes(nvinfer1::DataType const* inputs, int32_t nbInputs, nvinfer1::DataType* outputs)
+    {
+        checkCounts(nbInputs, Op::kSignature.nbOutputs());
+        for (int32_t i = 0; i < Op::kSignature.nbOutputs(); ++i) {
+            TypeVar const variable = Op::kSignature.outputs[static_cast<size_t>(i)].type;
+            outputs[i] = inputs[Op::kSignature.firstInputOf(variable, nbInputs)];
+        }
+    }
+
+    static void outputShapes(typename Op::Params const& params, nvinfer1::DimsExprs const* inputs, int32_t nbInputs,
+        nvinfer1::DimsExprs* outputs, nvinfer1::IExprBuilder& builder)
+    {
+        checkCounts(nbInputs, Op::kSignature.nbOutputs());
+        std::array<Shape<ExprDim>, kMaxPorts> in{};
+        std::array<Shape<ExprDim>, kMaxPorts> out{};
+        for (int32_t i = 0; i < nbInputs; ++i) {
+            checkRank(i, inputs[i].nbDims);
+            in[static_cast<size_t>(i)].rank = inputs[i].nbDims;
+            for (int32_t axis = 0; axis < inputs[i].nbDims; ++axis) {
+                in[static_cast<size_t>(i)][axis] = ExprDim(builder, inputs[i].d[axis]);
+            }
+        }
+        Op::template shape<ExprDim>(params, in.data(), nbInputs, out.data());
+        for (int32_t i = 0; i < Op::kSignature.nbOutputs(); ++i) {
+            outputs[i].nbDims = out[static_cast<size_t>(i)].rank;
+            for (int32_t axis = 0; axis < outputs[i].nbDims; ++axis) {
+                outputs[i].d[axis] = out[static_cast<size_t>(i)][axis].expr();
+                require(outputs[i].d[axis] != nullptr, "the shape rule left a dimension unset");
+            }
+        }
+    }
+
+    static void checkRank(int32_t input, int32_t rank)
+    {
+        Port const& port = Op::kSignature.inputs[static_cast<size_t>(input)];
+        require(port.rank == kAnyRank || port.rank == rank,
+            std::string("input '") + port.name + "' has rank " + std::to_string(rank) + "; expected "
+                + std::to_string(port.rank));
+    }
+
+    template <class Desc>
+    static Tensors tensors(Desc const* in, int32_t nbInputs, Desc const* out, int32_t nbOutputs,
+        void const* const* inData = nullptr, void* const* outData = nullptr)
+    {
+        checkCounts(nbInputs, nbOutputs);
+        Tensors tensors;
+        tensors.nbInputs = nbInputs;
+        for (int32_t i = 0; i < nbInputs; ++i) {
+            tensors.in[static_cast<size_t>(i)] = tensor(in[i], inData != nullptr ? inData[i] : nullptr);
+            checkRank(i, tensors.in[static_cast<size_t>(i)].shape.rank);
+        }
+        for (int32_t i = 0; i < nbOutputs; ++i) {
+            tensors.out[static_cast<size_t>(i)] = tensor(out[i], outData != nullptr ? outData[i] : nullptr);
+        }
+        return tensors;
+    }
+
+    template <class Desc>
+    static size_t workspace(typename Op::Params const& params, Desc const* in, int32_t nbInputs, Desc const* out,
+        int32_t nbOutputs)
+    {
+        if constexpr (requires(Tensors const& t) { Op::workspace(params, t); }) {
+            return Op::workspace(params, tensors(in, nbInputs, out, nbOutputs));
+        } else {
+            return 0;
+        }
+    }
+
+    static void run(typename Op::Params const& params, Tensors const& tensors, void* workspace, cudaStream_t stream)
+    {
+        // Sizes are checked here and not only at build time: a dynamic shape is known now, and a kernel trusts it.
+        std::string const fault = Op::check(params, tensors);
+        require(fault.empty(), fault);
+        std::array<Shape<int64_t>, kMaxPorts> in{};
+        std::array<Shape<int64_t>, kMaxPorts> out{};
+        for (size_t i = 0; i < static_cast<size_t>(tensors.nbInputs); ++i) {
+            in[i] = tensors.in[i].shape;
+        }
+        Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, out.data());
+        for (size_t i = 0; i < static_cast<size_t>(Op::kSignature.nbOutputs()); ++i) {
+            Shape<int64_t> const& given = tensors.out[i].shape;
+            bool same = given.rank == out[i].rank;
+            for (int32_t axis = 0; same && axis < given.rank; ++axis) {
+                same = given[axis] == out[i][axis];
+            }
+            require(same, std::string("output '") + Op::kSignature.outputs[i].name + "' has another shape than its rule");
+        }
+        cudaError_t const status = Op::run(params, tensors, workspace, stream);
+        require(status == cudaSuccess, std::string("CUDA error: ") + cudaGetErrorString(status));
+    }
+
+    // Fields of a TensorRT collection into params; throws with what is wrong.
+    static typename Op::Params parse(nvinfer1::PluginFieldCollection const* collection)
+    {
+        require(collection != nullptr, "no field collection");
+        require(collection->nbFields >= 0 && (collection->nbFields == 0 || collection->fields != nullptr),
+            "an invalid field collection");
+        std::vector<GivenField> given;
+        for (int32_t i = 0; i < collection->nbFields; ++i) {
+            nvinfer1::PluginField const& f = collection->fields[i];
+            bool const isInt = f.type == nvinfer1::PluginFieldType::kINT32;
+            bool const isFloat = f.type == nvinfer1::PluginFieldType::kFLOAT32;
+            given.push_back(
+                {f.name, isInt ? FieldKind::kInt32 : FieldKind::kFloat32, isInt || isFloat, f.length, f.data});
+        }
+        typename Op::Params params{};
+        std::string const fault
+            = parseFields(Op::kFields, given.data(), static_cast<int32_t>(given.size()), params);
+        require(fault.empty(), fault);
+        return params;
+    }
+
+private:
+    template <class Desc>
+    static Tensor tensor(Desc const& desc, void const* data)
+    {
+        Tensor result{data, DType::kFloat32, toShape(sizesOf(desc))};
+        require(toDType(descOf(desc).type, result.type), "a tensor has a type that no kernel takes");
+        return result;
+    }
+};
+
+// The fields of an Op as TensorRT wants them, pointing at params (or at nothing, for a creator's list).
+template <class Op>
+std::vector<nvinfer1::PluginField> pluginFields(typename Op::Params* params)
+{
+    std::vector<nvinfer1::PluginField> fields;
+    for (auto const& f : Op::kFields) {
+        fields.emplace_back(f.name, params != nullptr ? f.data(*params) : nullptr,
+            f.kind == FieldKind::kInt32 ? nvinfer1::PluginFieldType::kINT32 : nvinfer1::PluginFieldType::kFLOAT32,
+            f.length);
+    }
+    return fields;
+}
+
+}  // namespace trtsmith

@@ -1,0 +1,111 @@
+"""The PEP 517 backend: scikit-build-core, given a CUDA compiler and TensorRT's headers first.
+
+So `pip install .` works on a machine without either. The compiler's wheels are asked for as build requirements where
+the machine has none. The headers cannot be a requirement, as their wheel depends on torch and triton: they are fetched.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from scikit_build_core import build as skbuild
+
+from envsetup import ROOT, headers, native, nvcc
+from envsetup.steps import SetupError, Stamps
+from importers.problem import Problem
+
+Settings = Mapping[str, "str | list[str]"]
+CACHE = ROOT / ".cache"
+LOGS = CACHE / "logs"
+EDITABLE = {"wheel.cmake": "false", "editable.mode": "inplace"}
+
+build_sdist = skbuild.build_sdist
+get_requires_for_build_sdist = skbuild.get_requires_for_build_sdist
+prepare_metadata_for_build_wheel = skbuild.prepare_metadata_for_build_wheel
+
+
+def get_requires_for_build_wheel(config_settings: Settings | None = None) -> list[str]:
+    return [*skbuild.get_requires_for_build_wheel(dict(config_settings or {})), *_missing_tools()]
+
+
+def get_requires_for_build_editable(config_settings: Settings | None = None) -> list[str]:
+    return [*skbuild.get_requires_for_build_editable(_editable(config_settings)), *_missing_tools()]
+
+
+def prepare_metadata_for_build_editable(
+    metadata_directory: str, config_settings: Settings | None = None
+) -> str:
+    return skbuild.prepare_metadata_for_build_editable(metadata_directory, _editable(config_settings))
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: Settings | None = None, metadata_directory: str | None = None
+) -> str:
+    """The wheel with the compiled libraries in converter/lib. One wheel serves every Python: they do not link it."""
+    with _shown_plainly():
+        toolkit, include = _tools()
+        settings = dict(config_settings or {})
+        for name, value in native.cmake_defines(toolkit, include, os.environ).items():
+            settings.setdefault(f"cmake.define.{name}", value)
+        os.environ.update(toolkit.environment(os.environ))
+        os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(native.jobs(os.environ)))
+        return skbuild.build_wheel(wheel_directory, settings, metadata_directory)
+
+
+def build_editable(
+    wheel_directory: str, config_settings: Settings | None = None, metadata_directory: str | None = None
+) -> str:
+    """A pointer to this checkout, with its libraries built into converter/lib, unless they are there and up to date."""
+    with _shown_plainly():
+        import cmake
+        import ninja
+
+        toolkit, include = _tools()
+        tools = native.Tools(
+            toolkit, include, Path(cmake.CMAKE_BIN_DIR) / "cmake", Path(ninja.BIN_DIR) / "ninja"
+        )
+        native.build(tools, dict(os.environ), Stamps(native.STAMPS), LOGS)
+        return skbuild.build_editable(wheel_directory, _editable(config_settings), metadata_directory)
+
+
+def _editable(config_settings: Settings | None) -> dict[str, str | list[str]]:
+    return {**(config_settings or {}), **EDITABLE}
+
+
+def _missing_tools() -> list[str]:
+    with _shown_plainly():
+        compiler = [] if nvcc.find(os.environ, nvcc.importable_folders()) else list(nvcc.WHEELS)
+        # pip, to fetch the headers with: build environments have none.
+        return compiler + ([] if headers.find(os.environ, CACHE) else ["pip"])
+
+
+def _tools() -> tuple[nvcc.Toolkit, Path]:
+    native.require_host_compiler(os.environ)
+    toolkit = nvcc.find(os.environ, nvcc.importable_folders())
+    if toolkit is None:
+        raise SetupError(
+            Problem(
+                "There is no CUDA compiler.",
+                "CUDACXX, PATH, CUDA_HOME, /usr/local/cuda and this build's environment",
+                f"nvcc {nvcc.OLDEST[0]}.{nvcc.OLDEST[1]} or newer that can compile with this machine's C++ compiler",
+                "build without --no-build-isolation, or: pip install " + " ".join(nvcc.WHEELS),
+            )
+        )
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    return toolkit, headers.find(os.environ, CACHE) or headers.fetch(CACHE, pip, LOGS / "headers.log")
+
+
+@contextmanager
+def _shown_plainly() -> Iterator[None]:
+    """End with the problem's four parts in place of a traceback."""
+    try:
+        yield
+    except SetupError as error:
+        print(f"{error.tail}\n{error}", file=sys.stderr)
+        raise SystemExit(1) from None

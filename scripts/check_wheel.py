@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Installs the wheel that lies in a folder into a fresh environment and uses it there, away from the checkout.
+
+python3 scripts/check_wheel.py dist. Exit code 1, and what was wrong, if the wheel lacks or carries something, or if the
+installed toolkit cannot load and judge its own plugin library.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from envsetup.native import LIBRARIES
+from envsetup.steps import SetupError, run_logged, say
+from importers.problem import Problem
+
+TOP_LEVEL = {"converter", "importers"}
+
+# Every library must load where no CUDA is installed, with every symbol resolved.
+LOAD = "import ctypes, os, sys; [ctypes.CDLL(path, os.RTLD_NOW) for path in sys.argv[1:]]"
+
+
+def contents_problem(names: list[str]) -> str | None:
+    """What is wrong with the wheel's list of files, or None."""
+    folders = {name.split("/")[0] for name in names}
+    extra = sorted(folder for folder in folders - TOP_LEVEL if not folder.endswith(".dist-info"))
+    if extra:
+        return f"it carries {', '.join(extra)}"
+    wanted = [f"converter/lib/{library}" for library in LIBRARIES] + [
+        "converter/cli.py",
+        "importers/__init__.py",
+    ]
+    missing = [name for name in wanted if names.count(name) != 1]
+    if missing:
+        return f"not exactly once in it: {', '.join(missing)}"
+    if not any(name.endswith("LICENSE") for name in names):
+        return "it has no licence"
+    return None
+
+
+def check(wheel: Path) -> None:
+    """Raises SetupError with the first thing that is wrong."""
+    with zipfile.ZipFile(wheel) as archive:
+        wrong = contents_problem(archive.namelist())
+    if wrong:
+        raise SetupError(
+            Problem(
+                f"The wheel is wrong: {wrong}.",
+                str(wheel),
+                "converter with its libraries, importers, metadata and licence; nothing else",
+                "check [tool.scikit-build] in pyproject.toml and install() in plugins_cpp/CMakeLists.txt",
+            )
+        )
+    with tempfile.TemporaryDirectory(prefix="trtsmith-wheel-") as folder:
+        work = Path(folder)
+        python, trtsmith = str(work / "venv/bin/python"), str(work / "venv/bin/trtsmith")
+        run_logged(
+            "making a fresh environment",
+            [sys.executable, "-m", "venv", str(work / "venv")],
+            work / "venv.log",
+        )
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+        run_logged("installing the wheel", [*pip, str(wheel.resolve())], work / "pip.log")
+        site = next((work / "venv/lib").glob("python3.*/site-packages"))
+        libraries = [str(site / "converter/lib" / name) for name in LIBRARIES]
+        run_logged("loading its libraries", [python, "-I", "-c", LOAD, *libraries], work / "load.log")
+        for words in (
+            ["--help"],
+            ["ops"],
+            ["plugin", "path"],
+            ["plugin", "list", libraries[0]],
+            ["plugin", "test", libraries[0]],
+        ):
+            run_logged(f"trtsmith {' '.join(words[:2])}", [trtsmith, *words], work / "run.log")
+        where = subprocess.run(
+            [trtsmith, "plugin", "path"], capture_output=True, text=True, check=True, cwd=work
+        ).stdout
+        if Path(where.strip()).resolve() != Path(libraries[0]).resolve():
+            raise SetupError(
+                Problem(
+                    "The installed toolkit uses another library.", where.strip(), libraries[0], "see above"
+                )
+            )
+    say(f"{wheel.name}: good, {wheel.stat().st_size / 1e6:.1f} MB")
+
+
+def main(argv: list[str]) -> int:
+    wheels = sorted(Path(argv[0] if argv else "dist").glob("trtsmith-*.whl"))
+    try:
+        if len(wheels) != 1:
+            raise SetupError(
+                Problem(f"There are {len(wheels)} wheels.", " ".join(argv) or "dist", "one", "make wheel")
+            )
+        check(wheels[0])
+    except SetupError as error:
+        print(f"{error.tail}\n{error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,109 @@
+"""Builds plugins_cpp with CMake and Ninja and installs its libraries where a checkout finds them: converter/lib."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from envsetup import ROOT, nvcc
+from envsetup.steps import SetupError, Stamps, digest, run_logged, source_files
+from importers.problem import Problem
+
+LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith_host.so")
+SOURCES = ROOT / "plugins_cpp"
+BUILD = ROOT / "build" / "native"
+LIBRARY_DIR = ROOT / "converter" / "lib"
+STAMPS = (
+    ROOT / "build" / "stamps.json"
+)  # apart from .venv's: `pip install -e .` from any environment uses them too
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a build of the libraries needs. cmake and ninja are the programs of the wheels that are pinned."""
+
+    toolkit: nvcc.Toolkit
+    headers: Path
+    cmake: Path
+    ninja: Path
+
+
+def jobs(env: Mapping[str, str]) -> int:
+    """Compile jobs: TRTSMITH_JOBS, else the cores that this process may use (in a container, not all)."""
+    asked = env.get("TRTSMITH_JOBS", "")
+    return max(1, int(asked)) if asked.isdigit() else len(os.sched_getaffinity(0))
+
+
+def host_compiler(env: Mapping[str, str]) -> str | None:
+    """The C++ compiler that CMake and nvcc would take, or None."""
+    asked = env.get("CXX")
+    names = [shlex.split(asked)[0]] if asked else ["c++", "g++"]
+    return next((found for name in names if (found := shutil.which(name, path=env.get("PATH", "")))), None)
+
+
+def require_host_compiler(env: Mapping[str, str]) -> None:
+    if host_compiler(env) is None:
+        raise SetupError(
+            Problem(
+                "There is no C++ compiler.",
+                f"CXX={env['CXX']}" if env.get("CXX") else "PATH",
+                "g++ 9 or newer (nvcc compiles host code with it)",
+                "install it (Debian and Ubuntu: apt install g++ make), or set CXX to one",
+            )
+        )
+
+
+def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """The cache variables that both this build and the wheel's pass to plugins_cpp/CMakeLists.txt."""
+    defines = {"TRTSMITH_TENSORRT_INCLUDE": str(headers), **toolkit.cmake_defines()}
+    if env.get("TRTSMITH_CUDA_ARCHITECTURES"):
+        defines["TRTSMITH_CUDA_ARCHITECTURES"] = env["TRTSMITH_CUDA_ARCHITECTURES"]
+    return defines
+
+
+def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -> None:
+    """Bring converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were."""
+    chosen = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
+    compiler = digest([chosen, *source_files(SOURCES / "cmake")])
+    settings = [
+        env.get(name, "") for name in ("TRTSMITH_CUDA_ARCHITECTURES", "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")
+    ]
+    version = tools.headers / "NvInferVersion.h"
+    inputs = digest([*source_files(SOURCES), compiler, *settings, str(tools.headers), version])
+    if stamps.fresh("native", inputs) and all((LIBRARY_DIR / name).is_file() for name in LIBRARIES):
+        return
+    require_host_compiler(env)
+    if not stamps.fresh("native compiler", compiler):
+        shutil.rmtree(BUILD, ignore_errors=True)  # CMake keeps the first compiler and flags that it saw
+    full = {**env, **tools.toolkit.environment(env)}
+    defines = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_MAKE_PROGRAM": str(tools.ninja),
+        **cmake_defines(tools.toolkit, tools.headers, env),
+    }
+    configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(BUILD)]
+    # What CMake found in an earlier run must not outlive the setting that it came from.
+    configure += ["-UTRTSMITH_CUDA_ARCHITECTURES", "-UTRTSMITH_NVINFER_DIR"]
+    configure += [f"-D{name}={value}" for name, value in defines.items()]
+    configure += shlex.split(env.get("CMAKE_ARGS", ""))
+    run_logged("configuring the C++ libraries", configure, log_dir / "cmake-configure.log", full)
+    stamps.mark("native compiler", compiler)
+    compile_ = [str(tools.cmake), "--build", str(BUILD), "--parallel", str(jobs(env))]
+    run_logged("compiling the C++ libraries", compile_, log_dir / "cmake-build.log", full)
+    install = [str(tools.cmake), "--install", str(BUILD), "--prefix", str(ROOT)]
+    run_logged("installing the C++ libraries", install, log_dir / "cmake-install.log", full)
+    missing = [name for name in LIBRARIES if not (LIBRARY_DIR / name).is_file()]
+    if missing:
+        raise SetupError(
+            Problem(
+                f"The build did not install {', '.join(missing)}.",
+                str(LIBRARY_DIR),
+                "all of " + ", ".join(LIBRARIES),
+                "check the install() rules of plugins_cpp/CMakeLists.txt",
+            )
+        )
+    stamps.mark("native", inputs)

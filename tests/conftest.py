@@ -1,0 +1,67 @@
+"""The rule for tests that need a GPU: skipped without one and counted in the summary, or failed with --require-gpu."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Generator
+
+import pytest
+
+NO_GPU = "no NVIDIA GPU here"
+SKIPPED = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-gpu",
+        action="store_true",
+        help="a test marked gpu that would be skipped, for want of a GPU or for any other reason, fails",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SKIPPED] = 0
+
+
+@functools.cache
+def gpu_count() -> int:
+    """How many CUDA devices the driver sees; 0 without a driver. Needs no CUDA toolkit and no framework."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") is not None and gpu_count() == 0:
+        pytest.skip(NO_GPU)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not report.skipped or hasattr(report, "wasxfail") or item.get_closest_marker("gpu") is None:
+        return report
+    if item.config.getoption("--require-gpu"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"--require-gpu: this test must run, but: {reason}"
+    else:
+        item.config.stash[SKIPPED] += 1
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    skipped = config.stash[SKIPPED]
+    if skipped:
+        terminalreporter.write_line(
+            f"GPU: {skipped} tests were skipped; on a machine with a GPU, --require-gpu makes sure that they run",
+            yellow=True,
+        )

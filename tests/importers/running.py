@@ -1,0 +1,128 @@
+"""Running operators of every definition, for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper
+
+from importers.expansion import expand_model
+from importers.fields import plugin_attributes
+from importers.opdef import PLUGIN_NAMESPACE, Case, OpDef
+from importers.registry import OPS
+
+TYPES: dict[str, np.dtype] = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float64": np.dtype(np.float64),
+    "int64": np.dtype(np.int64),
+    "int32": np.dtype(np.int32),
+}
+
+CASES = [(op, case) for op in OPS for case in op.cases if not case.large]
+CASE_IDS = [f"{op.name}-{case.name}" for op, case in CASES]
+
+
+def error(output: np.ndarray, reference: np.ndarray) -> float:
+    """||out - ref|| / ||ref|| in float64; infinite where shapes differ or the output alone is not finite."""
+    if output.shape != reference.shape or not np.isfinite(output.astype(np.float64)).all():
+        return float("inf")
+    return float(
+        np.linalg.norm(output.astype(np.float64) - reference) / max(float(np.linalg.norm(reference)), 1e-30)
+    )
+
+
+def case_inputs(op: OpDef, case: Case, dtype: str, index: str = "int64") -> dict[str, np.ndarray]:
+    """The case's inputs in the dtype, integers in the index dtype."""
+    made = case.inputs(np.random.default_rng(7))
+    types = {port.name: TYPES[dtype] if port.type == "T" else TYPES[index] for port in op.inputs}
+    with np.errstate(over="ignore"):
+        return {name: array.astype(types[name]) for name, array in made.items()}
+
+
+def tensor_type(dtype: np.dtype) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def plugin_model(
+    op: OpDef,
+    case: Case,
+    inputs: Mapping[str, np.ndarray],
+    opset: int,
+    shapes: Mapping[str, Sequence[int | str | None]] | None = None,
+) -> onnx.ModelProto:
+    """A model of one plugin node; shapes replaces the inputs' own."""
+    node = helper.make_node(
+        op.name,
+        [p.name if p.name in inputs else "" for p in op.inputs],
+        [p.name for p in op.outputs],
+        name="node",
+        domain=PLUGIN_NAMESPACE,
+        **plugin_attributes(op, case.fields),
+    )
+    while node.input and not node.input[-1]:
+        node.input.pop()
+    graph = helper.make_graph(
+        [node],
+        "graph",
+        [
+            helper.make_tensor_value_info(name, tensor_type(a.dtype), (shapes or {}).get(name, a.shape))
+            for name, a in inputs.items()
+        ],
+        [helper.make_tensor_value_info(p.name, tensor_type(inputs[op.inputs[0].name].dtype), None) for p in op.outputs],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(PLUGIN_NAMESPACE, 1)], ir_version=9
+    )
+
+
+def run_model(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The model in onnxruntime, plugin nodes expanded. bfloat16 goes in and out as ml_dtypes' type."""
+    dtypes = {
+        value.name: str(np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
+        for value in (*model.graph.input, *model.graph.value_info)
+    }
+    expanded = expand_model(model, dtypes)
+    if "bfloat16" not in dtypes.values():
+        return run_standard(expanded, inputs)
+    narrow_edges(expanded.graph)
+    feeds = {
+        f"{n}_float32" if a.dtype == TYPES["bfloat16"] else n: a.astype(np.float32) if a.dtype == TYPES["bfloat16"] else a
+        for n, a in inputs.items()
+    }
+    outputs = run_standard(expanded, feeds)
+    narrowed = [output.astype(TYPES["bfloat16"]) for output in outputs]
+    for output, back in zip(outputs, narrowed, strict=True):
+        np.testing.assert_array_equal(output, back.astype(np.float32), "the output was not rounded to bfloat16")
+    return narrowed
+
+
+def narrow_edges(graph: onnx.GraphProto) -> None:
+    """bfloat16 inputs and outputs of the graph become float32, cast inside: numpy has no bfloat16 for onnxruntime."""
+    for value in graph.input:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+            given = f"{value.name}_float32"
+            graph.node.insert(0, helper.make_node("Cast", [given], [value.name], to=onnx.TensorProto.BFLOAT16))
+            value.name = given
+    for value in graph.output:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+            result = f"{value.name}_float32"
+            graph.node.append(helper.make_node("Cast", [value.name], [result], to=onnx.TensorProto.FLOAT))
+            value.name = result
+
+
+def run_standard(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The model in onnxruntime as it is."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return list(session.run(names, dict(inputs)))
