@@ -175,7 +175,9 @@ def _died(how: str, phase: str, request: BuildRequest, log_path: Path) -> Proble
             "load that library in a small program of your own to see why it ends the process, or leave it out"
         )
     else:
-        fix = "cut the model down around that node to see if it is the cause; 'trtsmith plugin test' for a plugin"
+        fix = (
+            "cut the model down around that node to see if it is the cause; a plugin: 'trtsmith plugin test'"
+        )
     return Problem(
         f"The process that runs TensorRT {how} while {phase}{at}."
         + (f" The end of its log{kept}:\n{words}" if words else ""),

@@ -8,14 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-
-@dataclass(frozen=True)
-class FieldValue:
-    """One plugin field. kind: "int32", "float32" (values is a tuple) or "string" (values is a str)."""
-
-    name: str
-    kind: str
-    values: tuple[int | float, ...] | str
+from importers.fields import FieldValue
 
 
 @dataclass(frozen=True)

@@ -175,6 +175,12 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "export or copy the model again",
     ),
     Explanation(
+        ("failed to import initializer",),
+        "A weight could not be read: its external data is missing or too short, or its type unsupported.",
+        "the external data files in the model's folder, complete, of a type that TensorRT has",
+        "copy the data files beside the model, or save the model anew with its weights inside",
+    ),
+    Explanation(
         ("external data",),
         "A weight that is stored outside the ONNX file could not be read.",
         "the external data files in the model's folder, complete",

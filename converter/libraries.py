@@ -44,5 +44,5 @@ def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
     for path in paths:
         from converter.plugin_test import list_creators  # only needed with --plugins; loads the host
 
-        names |= {creator.name for creator in list_creators(path)}
+        names |= {str(creator["name"]) for creator in list_creators(path)["creators"]}
     return frozenset(names)

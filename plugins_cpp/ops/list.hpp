@@ -2,4 +2,6 @@
 #pragma once
 
 #define TRTSMITH_OPERATORS(X)          \
-    X(MultiscaleDeformableAttention)
+    X(MultiscaleDeformableAttention)   \
+    X(ModulatedDeformableConvolution)  \
+    X(DeformableConvolution)

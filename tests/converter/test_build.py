@@ -177,6 +177,20 @@ def test_truncated_model(fixed: Path) -> None:
         run(fixed)
 
 
+def test_external_data(tmp_path: Path) -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="m1")
+    weights = {"w": np.ones((64, 64), np.float32)}
+    model = save_model(tmp_path / "m.onnx", [node], {"x": [2, 64]}, {"y": [2, 64]}, weights)
+    onnx.save(onnx.load(model), model, save_as_external_data=True, location="m.bin")
+    assert run(model).size > 64 * 64 * 4
+    os.truncate(tmp_path / "m.bin", 100)
+    with pytest.raises(ConversionError, match="A weight could not be read"):
+        run(model)
+    (tmp_path / "m.bin").unlink()
+    with pytest.raises(ConversionError, match="copy the data files beside the model"):
+        run(model)
+
+
 def test_huge_input_is_refused(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"], name="r1")
     shape: list[Dim] = [2**30, 2**30, 2**20]

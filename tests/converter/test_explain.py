@@ -41,6 +41,7 @@ MESSAGES = [
     ("ISymbolicExpr: contradictory assertions about the dimension ?", "dim_param"),
     ("cudaError 35: CUDA driver version is insufficient for CUDA runtime version", "--flavour tensorrt_rtx"),
     ("Failed to parse the ONNX model.", "again"),
+    ("convertOnnxWeights(initializer, &weights): Failed to import initializer: w0", "data files"),
 ]
 
 

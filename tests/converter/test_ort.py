@@ -175,7 +175,7 @@ MEASURE = """
 
     model = load_model(sys.argv[1])
     base, start = anonymous(), time.perf_counter()
-    session = open_session(model)
+    session = open_session(model, repack=False)
     print((anonymous() - base) / 1024, time.perf_counter() - start)
 """
 
