@@ -193,7 +193,7 @@ def run_plugin(
         for desc, buffer in zip(ready.descs, ready.outputs, strict=True):
             data = buffer.read(0, buffer.size)
             full.append(np.frombuffer(data, dtype=numpy_dtype(desc.dtype)).reshape(desc.shape).copy())
-    return [_cut(array, sizes, full) for array, sizes in zip(full, ready.size_outputs, strict=True)]
+    return [cut_to_sizes(array, sizes, full) for array, sizes in zip(full, ready.size_outputs, strict=True)]
 
 
 def _check_inputs_kept(plugin: Plugin, ready: _Prepared, inputs: Sequence[np.ndarray]) -> None:
@@ -204,7 +204,7 @@ def _check_inputs_kept(plugin: Plugin, ready: _Prepared, inputs: Sequence[np.nda
             raise PluginError(abi.Status.BROKEN, f"the kernel changed input {i}", plugin.where)
 
 
-def _cut(array: np.ndarray, sizes: Sequence[int | None], outputs: Sequence[np.ndarray]) -> np.ndarray:
+def cut_to_sizes(array: np.ndarray, sizes: Sequence[int | None], outputs: Sequence[np.ndarray]) -> np.ndarray:
     """The part of an output that its size tensors say was written.
 
     The memory holds the written shape packed, so it is read from the front and not sliced.
