@@ -34,8 +34,8 @@ cudaError_t withFloatType(DType type, Run&& run) {
     }
 }
 
-// No tensor has more elements. Far below 2^63, so that offsets and grid strides added to a count cannot overflow.
-constexpr int64_t kMaxElements = int64_t{1} << 60;
+// No tensor has more elements. Far below 2^63, so that what kernels add to a count, or shift into it, cannot overflow.
+constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 // Product of sizes into `count`; false when a size is negative or the product of the others is above kMaxElements.
 // A zero makes the product 0, but does not hide sizes that overflow: offsets are computed from those too.

@@ -8,8 +8,8 @@ namespace trtsmith {
 namespace {
 
 // A thread owns `vectorBytes` of the channels of one head, so a row of 32 fp32 channels is read by 8 neighbouring
-// lanes, which also share one location and one weight (a broadcast). Smaller blocks for 2-byte types, because 8 channels a
-// thread take more registers: 128 threads leave fewer warps of a multiprocessor unused. Not tuned by measurement yet.
+// lanes, which also share one location and one weight (a broadcast). Smaller blocks for 2-byte types: 8 channels a
+// thread take more registers, and blocks of 128 leave fewer warps of a multiprocessor unused. Not measured yet.
 struct Tuning {
     int threads;
     int vectorBytes;

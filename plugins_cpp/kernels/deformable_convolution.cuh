@@ -1,0 +1,62 @@
+// Deformable convolution, forward: DCNv2 (modulated) with a mask, DCNv1 without. Needs neither nvcc nor TensorRT.
+//
+// Formula: "Deformable ConvNets v2" (Zhu et al., 2019), equation 1, with the numerics of torchvision's deform_conv2d,
+// mmcv's ModulatedDeformConv2d and ONNX DeformConv (opset 19):
+//   out[n, o, y, x] = bias[o] + sum over c of the group, taps (i, j) of
+//       weight[o, c, i, j] * mask[n, tap, y, x] * sample(x[n, c], position)
+//   position = (y * strideHeight - paddingTop  + i * dilationHeight + offset[n, 2 * tap,     y, x],
+//               x * strideWidth  - paddingLeft + j * dilationWidth  + offset[n, 2 * tap + 1, y, x])
+//   tap      = (offset group of c) * KH * KW + i * KW + j
+// The sample is bilinear, pixel centres at integers. Each of its four neighbours counts only inside the image, and a
+// position at or beyond -1 or the far edge gives zero.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "dtype.hpp"
+
+namespace trtsmith {
+
+struct DeformableConvolutionShape {
+    int64_t batch;         // N
+    int64_t channels;      // C, divisible by groups and by offsetGroups
+    int64_t height;        // H
+    int64_t width;         // W
+    int64_t outChannels;   // O, divisible by groups
+    int64_t kernelHeight;  // KH
+    int64_t kernelWidth;   // KW
+    int64_t outHeight;     // Ho: the padding at the bottom and right acts only through these two
+    int64_t outWidth;      // Wo
+    int64_t strideHeight;
+    int64_t strideWidth;
+    int64_t paddingTop;
+    int64_t paddingLeft;
+    int64_t dilationHeight;
+    int64_t dilationWidth;
+    int64_t groups;        // G
+    int64_t offsetGroups;  // OG: its channel ranges need not coincide with those of the groups
+};
+
+// Device pointers, row-major, aligned to their element size. T is `type`; sums are fp32 for all three types. A tensor
+// without elements may be null. The output must not overlap an input.
+struct DeformableConvolutionParams {
+    DType type;          // kFloat32, kFloat16 or kBFloat16
+    const void* x;       // T [N, C, H, W]
+    const void* offset;  // T [N, OG * KH * KW * 2, Ho, Wo], (dy, dx) for each tap; any value is safe
+    const void* mask;    // T [N, OG * KH * KW, Ho, Wo], already activated; null for DCNv1
+    const void* weight;  // T [O, C / G, KH, KW]
+    const void* bias;    // T [O], or null
+    void* output;        // T [N, O, Ho, Wo]
+};
+
+// Enqueues on `stream`; needs no workspace. A NaN or infinite offset samples zero. With no input channel, input pixel
+// or tap the output is the bias, or zero.
+// Returns cudaErrorInvalidValue for a negative or overflowing size, any single size but N of 2^31 - 128 or more, a
+// stride or dilation outside [1, 2^31), a padding outside (-2^31, 2^31), groups that are not positive or do not divide,
+// a wrong type, or a null pointer to a tensor that has elements; otherwise the error of the launch.
+cudaError_t deformableConvolution(const DeformableConvolutionParams& params, const DeformableConvolutionShape& shape,
+                                  cudaStream_t stream);
+
+}  // namespace trtsmith
