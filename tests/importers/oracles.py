@@ -45,7 +45,9 @@ def deformable_convolution(
                 plane = 2 * (group * taps + k)
                 y = rows * stride[0] - top_left[0] + i * dilation[0] + offset[:, plane]
                 z = columns * stride[1] - top_left[1] + j * dilation[1] + offset[:, plane + 1]
-                sample = np.einsum("nabh,nabw,nhw->nab", tent(y, x.shape[2]), tent(z, x.shape[3]), x[:, channel])
+                sample = np.einsum(
+                    "nabh,nabw,nhw->nab", tent(y, x.shape[2]), tent(z, x.shape[3]), x[:, channel]
+                )
                 if mask is not None:
                     sample = sample * mask[:, group * taps + k].astype(np.float64)
                 output[:, o] += weight[o, depth, i, j] * sample

@@ -48,7 +48,9 @@ def wild(
     node = helper.make_node(
         example.op_type, names, ["result"], name="node", domain=example.domain if domain is None else domain
     )
-    node.attribute.extend(helper.make_attribute(n, v) for n, v in attributes.items())  # one may be called `name`
+    node.attribute.extend(
+        helper.make_attribute(n, v) for n, v in attributes.items()
+    )  # one may be called `name`
     tensors = {n: a for n, a in arrays.items() if a is not None}
     return WildNode(
         name=node.name,
@@ -77,7 +79,9 @@ def refused(example: Example, *args: Any, version: int | None = None, **options:
     return result
 
 
-def lowered_model(result: Lowered, arrays: Mapping[str, np.ndarray], opset: int, dtype: str) -> onnx.ModelProto:
+def lowered_model(
+    result: Lowered, arrays: Mapping[str, np.ndarray], opset: int, dtype: str
+) -> onnx.ModelProto:
     """A model of the nodes that took the wild node's place, with those of its inputs that they read."""
     used = {value for node in result.nodes for value in node.input}
     feeds = {n: a for n, a in arrays.items() if n in used}
@@ -91,7 +95,9 @@ def lowered_model(result: Lowered, arrays: Mapping[str, np.ndarray], opset: int,
     return helper.make_model(graph, opset_imports=imports, ir_version=9)
 
 
-def run_lowered(result: Lowered, arrays: Mapping[str, np.ndarray], opset: int, dtype: str = "float32") -> np.ndarray:
+def run_lowered(
+    result: Lowered, arrays: Mapping[str, np.ndarray], opset: int, dtype: str = "float32"
+) -> np.ndarray:
     model = lowered_model(result, arrays, opset, dtype)
     return run_model(model, {value.name: arrays[value.name] for value in model.graph.input})[0]
 
@@ -161,7 +167,10 @@ def test_onnxruntime_runs_the_original(example: Example) -> None:
     arrays = example.inputs()
     tensors = tensors_of(example)
     node = helper.make_node(
-        "DeformConv", [n if a is not None else "" for n, a in arrays.items()], ["result"], **example.attributes
+        "DeformConv",
+        [n if a is not None else "" for n, a in arrays.items()],
+        ["result"],
+        **example.attributes,
     )
     graph = helper.make_graph(
         [node],
@@ -178,8 +187,10 @@ def test_onnxruntime_runs_the_original(example: Example) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
 @EACH
 def test_plugin_sees_one_element_type(example: Example, dtype: str) -> None:
-    """TensorRT's networks are strongly typed: what prologue and casts hand to the plugin has the dtype that it declares."""
-    arrays = {n: a.astype(TYPES[dtype]) if a.dtype == np.float32 else a for n, a in tensors_of(example).items()}
+    """TensorRT's networks are strongly typed: the plugin gets one dtype, whatever was cast."""
+    arrays = {
+        n: a.astype(TYPES[dtype]) if a.dtype == np.float32 else a for n, a in tensors_of(example).items()
+    }
     result = lowered(example, {n: arrays.get(n) for n in example.inputs()})
     with registered_schemas():
         model = onnx.shape_inference.infer_shapes(lowered_model(result, arrays, 22, dtype), strict_mode=True)
@@ -197,22 +208,30 @@ NARROW = [
     pytest.param(e, dtype, id=f"{e}-{dtype}")
     for e in EXAMPLES
     for dtype in ("float16", "bfloat16", "float64")
-    if not (dtype == "bfloat16" and spelling_of(e).prologue)  # onnxruntime's CPU kernels of a prologue have no bfloat16
+    if not (
+        dtype == "bfloat16" and spelling_of(e).prologue
+    )  # onnxruntime's CPU kernels of a prologue have no bfloat16
 ]
 
 
 @pytest.mark.parametrize(("example", "dtype"), NARROW)
 def test_other_element_types(example: Example, dtype: str) -> None:
     """float64 is computed in float32, between casts, and comes back as float64."""
-    arrays = {n: a.astype(TYPES[dtype]) if a.dtype == np.float32 else a for n, a in tensors_of(example).items()}
+    arrays = {
+        n: a.astype(TYPES[dtype]) if a.dtype == np.float32 else a for n, a in tensors_of(example).items()
+    }
     result = lowered(example, {n: arrays.get(n) for n in example.inputs()})
     output = run_lowered(result, arrays, 17, dtype)
     assert output.dtype == TYPES[dtype]
     # A prologue works in the model's dtype, as the node's own plugin does: locations lose bits before they are used.
     allowed = {"float16": 5e-3, "bfloat16": 5e-2, "float64": 2e-6}[dtype]
-    expected = example.oracle({n: a if a.dtype.kind in "ib" else a.astype(np.float64) for n, a in arrays.items()})
+    expected = example.oracle(
+        {n: a if a.dtype.kind in "ib" else a.astype(np.float64) for n, a in arrays.items()}
+    )
     assert error(output, expected) < allowed
-    casts = [n for n in result.nodes if n.op_type == "Cast" and n.name.endswith(("_float32", "/output_float64"))]
+    casts = [
+        n for n in result.nodes if n.op_type == "Cast" and n.name.endswith(("_float32", "/output_float64"))
+    ]
     assert bool(result.notes) == (dtype == "float64")
     assert bool(casts) == (dtype == "float64")
 
@@ -294,7 +313,10 @@ def test_missing_input(example: Example) -> None:
     spelling = spelling_of(example)
     arrays = example.inputs()
     for name, slot in zip(list(arrays), spelling.inputs, strict=False):
-        if not slot.endswith("?") and not (example.op_type, name) in (("DeformConv", "mask"), ("deform_conv2d", "mask")):
+        if not slot.endswith("?") and (example.op_type, name) not in (
+            ("DeformConv", "mask"),
+            ("deform_conv2d", "mask"),
+        ):
             refusal = refused(example, {n: None if n == name else a for n, a in arrays.items()})
             assert f"input {slot!r}" in refusal.reason
 
@@ -379,9 +401,17 @@ def test_packed_form_computes_one_geometry_only(changed: dict[str, Any], said: s
 def test_other_packings_are_refused() -> None:
     example = find(DCN2, "DCNv2_TRT")
     arrays = example.inputs()
-    assert "[2, 54, 6, 7]" in refused(example, {**arrays, "packed": np.zeros((2, 54, 6, 7), np.float32)}).reason
+    assert (
+        "[2, 54, 6, 7]" in refused(example, {**arrays, "packed": np.zeros((2, 54, 6, 7), np.float32)}).reason
+    )
     assert "[4, 5, 5, 5]" in refused(example, {**arrays, "weight": np.zeros((4, 5, 5, 5), np.float32)}).reason
-    five = {"x": arrays["x"], "offset": arrays["packed"], "mask": arrays["packed"], "w": arrays["weight"], "b": arrays["bias"]}
+    five = {
+        "x": arrays["x"],
+        "offset": arrays["packed"],
+        "mask": arrays["packed"],
+        "w": arrays["weight"],
+        "b": arrays["bias"],
+    }
     assert "5 inputs" in refused(example, five).reason
     assert "unknown attribute 'oc'" in refused(example, oc=4).reason
 

@@ -110,13 +110,16 @@ def convolution_inputs(order: str, height: int = 4, width: int = 11, kernel: tup
             "bias": rng.normal(size=4),
         }
         return {
-            name.strip("()"): None if name.startswith("(") else arrays[name].astype(np.float32) for name in order.split()
+            name.strip("()"): None if name.startswith("(") else arrays[name].astype(np.float32)
+            for name in order.split()
         }
 
     return make
 
 
-def convolution(top_left: tuple[int, int] = (1, 2), geometry: Mapping[str, Any] = GEOMETRY) -> Callable[[Arrays], np.ndarray]:
+def convolution(
+    top_left: tuple[int, int] = (1, 2), geometry: Mapping[str, Any] = GEOMETRY
+) -> Callable[[Arrays], np.ndarray]:
     return lambda inputs: deformable_convolution(**inputs, top_left=top_left, **geometry)
 
 
@@ -133,7 +136,9 @@ def packed_inputs() -> dict[str, np.ndarray | None]:
 def packed(inputs: Arrays) -> np.ndarray:
     both = inputs["packed"].astype(np.float64)
     mask = 1 / (1 + np.exp(-both[:, 18:]))
-    return deformable_convolution(inputs["x"], both[:, :18], inputs["weight"], mask, inputs["bias"], top_left=(1, 1))
+    return deformable_convolution(
+        inputs["x"], both[:, :18], inputs["weight"], mask, inputs["bias"], top_left=(1, 1)
+    )
 
 
 _NUMBERS = {
@@ -165,6 +170,7 @@ _NVIDIA_INPUTS = convolution_inputs("x offset mask weight bias", 4, 5, (3, 3))
 _ONNX = {"strides": [2, 1], "pads": [1, 2, 1, 2], "dilations": [1, 2], "group": 2, "offset_group": 3}
 _OWN = {"stride": [2, 1], "padding": [1, 2, 1, 2], "dilation": [1, 2], "groups": 2, "offset_groups": 3}
 _SKEWED = {**_ONNX, "pads": [0, 3, 2, 1], "kernel_shape": [3, 2]}
+_PACKED = {"dilation": [1, 1], "padding": [1, 1], "stride": [1, 1], "deformable_groups": 1, "name": "DCNv2"}
 _ARGUMENTS = frozenset((*_NUMBERS, "use_mask"))
 
 EXAMPLES: tuple[Example, ...] = (
@@ -198,9 +204,13 @@ EXAMPLES: tuple[Example, ...] = (
         DCN2, "deform_conv2d", "torchvision", {**_NUMBERS, "use_mask": 1},
         convolution_inputs("x weight offset mask bias"), convolution(), note="attributes",
     ),
-    Example(DCN2, "DCNv2_TRT", "", {"dilation": [1, 1], "padding": [1, 1], "stride": [1, 1], "deformable_groups": 1, "name": "DCNv2"}, packed_inputs, packed),
-    Example(DCN2, "ModulatedDeformableConv2dTRT", "", _MMCV, convolution_inputs("x offset mask weight bias"), convolution()),
-    Example(DCN2, "ModulatedDeformableConv2dTRT2", "", _MMCV, convolution_inputs("x offset mask weight"), convolution()),
+    Example(DCN2, "DCNv2_TRT", "", _PACKED, packed_inputs, packed),
+    Example(
+        DCN2, "ModulatedDeformableConv2dTRT", "", _MMCV, convolution_inputs("x offset mask weight bias"), convolution()
+    ),
+    Example(
+        DCN2, "ModulatedDeformableConv2dTRT2", "", _MMCV, convolution_inputs("x offset mask weight"), convolution()
+    ),
     Example(DCN2, DCN2, "trtsmith", _OWN, convolution_inputs("x offset mask weight bias"), convolution()),
     Example(
         DCN1, "MMCVDeformConv2d", "mmcv", {**_MMCV, "bias": 0, "im2col_step": 32},
