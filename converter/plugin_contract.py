@@ -132,7 +132,9 @@ class Report:
             verdicts = [result.verdict for result in self.results if result.creator == creator]
             counts = ", ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict)
             lines.append(f"{creator}: {counts}")
-        lines.append(f"kernels: run on {self.gpu}" if self.gpu else "kernels: not run, there is no GPU in use")
+        lines.append(
+            f"kernels: run on {self.gpu}" if self.gpu else "kernels: not run, there is no GPU in use"
+        )
         return "\n".join(lines)
 
 

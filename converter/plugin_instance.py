@@ -65,7 +65,9 @@ class Plugin:
     def call(self, name: str, *arguments: object) -> None:
         if self._handle is None:
             raise PluginError(abi.Status.USAGE, "the plugin is closed", self.where)
-        self.native.call(name, self._handle, *arguments, where=f"{self.where}, {name.removeprefix('plugin_')}")
+        self.native.call(
+            name, self._handle, *arguments, where=f"{self.where}, {name.removeprefix('plugin_')}"
+        )
 
     @property
     def info(self) -> PluginInfo:
@@ -148,21 +150,25 @@ class Plugin:
         masks = (ctypes.c_uint32 * max(len(inputs), 1))(*(symbolic or ()))
         values = (abi.CDims * max(len(shape_values), 1))(*(to_dims(shape) for shape in shape_values))
         answer = (abi.CShape * max(count, 1))()
-        self.call(
-            "plugin_output_shapes", dims, masks, len(inputs), values, len(shape_values), answer, count
-        )
+        self.call("plugin_output_shapes", dims, masks, len(inputs), values, len(shape_values), answer, count)
         batch = [_constant(inputs[0][0])] if strip and inputs and inputs[0] else []
         return tuple((*batch, *(_dim(shape.d[j]) for j in range(shape.n))) for shape in answer[:count])
 
-    def concrete_shapes(self, inputs: Sequence[Shape], shape_values: Sequence[Shape] = ()) -> tuple[Shape, ...]:
+    def concrete_shapes(
+        self, inputs: Sequence[Shape], shape_values: Sequence[Shape] = ()
+    ) -> tuple[Shape, ...]:
         """Output shapes for constant input shapes; a size tensor gives its upper bound."""
         shapes = self.output_shapes(inputs, shape_values=shape_values)
-        return tuple(tuple(-1 if dim.evaluated is None else dim.evaluated for dim in shape) for shape in shapes)
+        return tuple(
+            tuple(-1 if dim.evaluated is None else dim.evaluated for dim in shape) for shape in shapes
+        )
 
     def io(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> Io:
         return Io(inputs, outputs, self.implicit_batch)
 
-    def supports_format(self, position: int, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> bool:
+    def supports_format(
+        self, position: int, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]
+    ) -> bool:
         """position counts the inputs, then the outputs."""
         return self.ask_format(position, self.io(inputs, outputs))
 
@@ -257,7 +263,9 @@ class Plugin:
 class Io:
     """The inputs and outputs of one call, in C. `c` is valid while this object lives."""
 
-    def __init__(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc], implicit_batch: bool) -> None:
+    def __init__(
+        self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc], implicit_batch: bool
+    ) -> None:
         strip = 1 if implicit_batch else 0
         self.count = len(inputs) + len(outputs)
         # One array, so that a position counts through inputs and outputs.

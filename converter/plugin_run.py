@@ -62,7 +62,11 @@ class _Buffer:
     def write(self, array: np.ndarray) -> None:
         if array.nbytes:
             self._native.call(
-                "device_copy_in", self.pointer, array.ctypes.data, array.nbytes, where=f"{self._where}, {self._what}"
+                "device_copy_in",
+                self.pointer,
+                array.ctypes.data,
+                array.nbytes,
+                where=f"{self._where}, {self._what}",
             )
 
     def read(self, offset: int, size: int) -> bytes:
@@ -117,7 +121,8 @@ def _prepared(
     types = plugin.output_types([desc.dtype for desc in in_descs])
     shapes = plugin.output_shapes([desc.shape for desc in in_descs], shape_values=shape_values)
     out_descs = tuple(
-        TensorDesc(dtype, tuple(dim.evaluated or 0 for dim in shape)) for dtype, shape in zip(types, shapes, strict=True)
+        TensorDesc(dtype, tuple(dim.evaluated or 0 for dim in shape))
+        for dtype, shape in zip(types, shapes, strict=True)
     )
     with ExitStack() as stack:
         configured = stack.enter_context(plugin.clone())

@@ -5,10 +5,13 @@ child. The definitions of known plugins come in as ContractCases; of an unknown 
 tested, and the rest is reported as not testable.
 """
 
+# The file and the function are named for testing plugins; neither is a pytest test.
+# ruff: noqa: PT028
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from converter.errors import UsageError
 from converter.plugin_checks_gpu import GPU_CHECKS
 from converter.plugin_contract import CheckResult, ContractCase, GpuCase, Report, Verdict
 from converter.plugin_test_worker import CHECKS
-from converter.plugin_worker import Died, Worker
+from converter.plugin_worker import Worker, WorkerDiedError, WorkerTimeoutError
 from importers.problem import Problem
 
 __all__ = ["CheckResult", "ContractCase", "GpuCase", "Report", "Verdict", "inspect_library", "list_creators"]
@@ -26,6 +29,8 @@ GpuCases = Callable[[str], Iterable[GpuCase]]
 """The kernel cases of a plugin, by its name."""
 
 UNLOAD = "unloading"
+PATIENCE = 2
+"""Checks of one plugin that may run out of time before the others are not tried any more."""
 
 
 def test_library(
@@ -71,6 +76,9 @@ def test_library(
         return Report(str(path), described["how"], device, tuple(results))
 
 
+test_library.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test
+
+
 @dataclass
 class _CreatorRun:
     """All checks of one creator."""
@@ -79,7 +87,7 @@ class _CreatorRun:
     index: int
     name: str
     path: str
-    results_so_far: list[CheckResult] = field(default_factory=list)
+    timeouts: int = 0
 
     def results(
         self, cases: tuple[ContractCase, ...], kernels: Iterable[GpuCase], *, with_gpu: bool
@@ -104,14 +112,17 @@ class _CreatorRun:
     def _unload(self) -> CheckResult:
         try:
             self.worker.finish()
-        except Died as death:
+        except WorkerDiedError as death:
             return self._died(UNLOAD, "", death)
         return CheckResult(self.name, UNLOAD, "", Verdict.PASS)
 
     def _one(self, check: str, case: object, case_name: str) -> CheckResult:
+        if self.timeouts >= PATIENCE:
+            note = f"{self.timeouts} checks before this one did not return"
+            return CheckResult(self.name, check, case_name, Verdict.NOT_TESTABLE, note=note)
         try:
             answer = self.worker.ask((self.index, check, case))
-        except Died as death:
+        except WorkerDiedError as death:
             return self._died(check, case_name, death)
         verdict = Verdict(answer["verdict"])
         if verdict is not Verdict.FAIL:
@@ -119,9 +130,13 @@ class _CreatorRun:
         problem = Problem(answer["what"], self._where(check, case_name), answer["expected"], answer["fix"])
         return CheckResult(self.name, check, case_name, verdict, problem)
 
-    def _died(self, check: str, case: str, death: Died) -> CheckResult:
+    def _died(self, check: str, case: str, death: WorkerDiedError) -> CheckResult:
+        self.timeouts += isinstance(death, WorkerTimeoutError)
         problem = Problem(
-            f"the plugin {death}", self._where(check, case), "the call to return", "run the check in a debugger"
+            f"the plugin {death}",
+            self._where(check, case),
+            "the call to return",
+            "run the check in a debugger",
         )
         return CheckResult(self.name, check, case, Verdict.FAIL, problem)
 
@@ -145,7 +160,7 @@ def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, 
         for index, creator in enumerate(described["creators"]):
             try:
                 creator["plugin"] = worker.ask((index, "probe", None))
-            except Died as death:
+            except WorkerDiedError as death:
                 creator["plugin"] = {"created": False, "reason": f"the plugin {death}"}
         return described
 
@@ -162,7 +177,9 @@ def render_inspection(described: dict[str, Any]) -> str:
     lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
     for creator in described["creators"]:
         lines.append(f"\n{_title(creator)}\n  kind: {creator['kind']}")
-        lines += [f"  field {spec['name']}: {spec['type']}, length {spec['length']}" for spec in creator["fields"]]
+        lines += [
+            f"  field {spec['name']}: {spec['type']}, length {spec['length']}" for spec in creator["fields"]
+        ]
         plugin = creator["plugin"]
         if not plugin["created"]:
             lines.append(f"  plugin: {plugin['reason']}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from converter.errors import TrtsmithError
-from converter.plugin_checks import CREATOR_CHECKS, Check, Failed, NotTestable, Session
+from converter.plugin_checks import CREATOR_CHECKS, Check, CheckFailedError, NotTestableError, Session
 from converter.plugin_checks_gpu import GPU_CHECKS, kernel
 from converter.plugin_checks_io import IO_CHECKS
 from converter.plugin_checks_state import STATE_CHECKS
@@ -62,7 +62,7 @@ def probe(session: Session) -> dict[str, Any]:
                 "timing_cache_id": plugin.timing_cache_id(),
                 "metadata": plugin.metadata(),
             }
-    except NotTestable as reason:
+    except NotTestableError as reason:
         return {"created": False, "reason": str(reason)}
     except PluginError as error:
         return {"created": False, "reason": error.message}
@@ -75,9 +75,9 @@ def run_check(session: Session, name: str, case: Any) -> dict[str, Any]:
             note = kernel(session, case, name)
         else:
             note = next(check for check in CHECKS if check.name == name).run(session, case)
-    except NotTestable as reason:
+    except NotTestableError as reason:
         return {"verdict": "not testable", "note": str(reason)}
-    except Failed as failure:
+    except CheckFailedError as failure:
         return {"verdict": "fail", "what": failure.what, "expected": failure.expected, "fix": failure.fix}
     except PluginError as error:
         problem = error.problems[0]
@@ -86,7 +86,12 @@ def run_check(session: Session, name: str, case: Any) -> dict[str, Any]:
         what = f"{problem.what} ({call})" if call else problem.what
         return {"verdict": "fail", "what": what, "expected": problem.expected, "fix": problem.fix}
     except ValueError as error:
-        return {"verdict": "fail", "what": str(error), "expected": "a case that fits the plugin", "fix": "mend the case"}
+        return {
+            "verdict": "fail",
+            "what": str(error),
+            "expected": "a case that fits the plugin",
+            "fix": "mend the case",
+        }
     return {"verdict": "pass", "note": note or ""}
 
 
