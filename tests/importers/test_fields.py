@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 from importers.fields import (
-    PluginFieldValue,
+    FieldValue,
     check_fields,
     fields_of_node,
     plugin_attributes,
@@ -70,11 +70,11 @@ def test_bad_field(name: str, value: Any, reason: str, expected: str) -> None:
 
 def test_both_renderings_of_every_kind() -> None:
     assert plugin_fields(OP, GOOD) == (
-        PluginFieldValue("mode", "string", "max"),
-        PluginFieldValue("scale", "float32", (0.5,)),
-        PluginFieldValue("weights", "float32", (1.0, -2.5)),
-        PluginFieldValue("count", "int32", (4,)),
-        PluginFieldValue("sizes", "int32", (-1, 3)),
+        FieldValue("mode", "string", "max"),
+        FieldValue("scale", "float32", (0.5,)),
+        FieldValue("weights", "float32", (1.0, -2.5)),
+        FieldValue("count", "int32", (4,)),
+        FieldValue("sizes", "int32", (-1, 3)),
     )
     node = helper.make_node("Everything", [], [], **plugin_attributes(OP, GOOD))
     parsed = {a.name: helper.get_attribute_value(a) for a in node.attribute}
