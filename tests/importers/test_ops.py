@@ -1,4 +1,4 @@
-"""What every definition must hold: three ways to compute it agree, its shape rule is true, its fields render both ways."""
+"""What every definition must hold: three computations agree, shape rule and checks are true, fields render."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def framework_error(op: OpDef, case: Case, dtype: str) -> float:
     """What PyTorch itself loses in the dtype, given the same rounded inputs."""
     inputs = case_inputs(op, case, dtype)
     tensors = {
-        n: torch.from_numpy(a) if a.dtype.kind == "i" else torch.from_numpy(a.astype(np.float32)).to(getattr(torch, dtype))
+        n: torch.from_numpy(a)
+        if a.dtype.kind == "i"
+        else torch.from_numpy(a.astype(np.float32)).to(getattr(torch, dtype))
         for n, a in inputs.items()
     }
     outputs = op.torch_reference(case.fields, tensors)
@@ -112,7 +114,12 @@ def inferred(model: onnx.ModelProto) -> dict[str, list[int | str]]:
     with registered_schemas():
         result = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         onnx.checker.check_model(result)
-    return {o.name: [d.dim_value if d.HasField("dim_value") else d.dim_param for d in o.type.tensor_type.shape.dim] for o in result.graph.output}
+    return {
+        o.name: [
+            d.dim_value if d.HasField("dim_value") else d.dim_param for d in o.type.tensor_type.shape.dim
+        ]
+        for o in result.graph.output
+    }
 
 
 @EACH_CASE
@@ -153,8 +160,16 @@ def test_fields_render_both_ways(op: OpDef, case: Case) -> None:
     assert set(bare) == {f.name for f in op.fields}
     for field, value in zip(op.fields, rendered, strict=True):
         raw = bare[field.name]
-        assert value.values == (raw.decode() if isinstance(raw, bytes) else tuple(raw) if isinstance(raw, list) else (raw,))
-        expected = "string" if field.kind is Kind.STRING else "int32" if field.kind in (Kind.INT, Kind.INTS) else "float32"
+        assert value.values == (
+            raw.decode() if isinstance(raw, bytes) else tuple(raw) if isinstance(raw, list) else (raw,)
+        )
+        expected = (
+            "string"
+            if field.kind is Kind.STRING
+            else "int32"
+            if field.kind in (Kind.INT, Kind.INTS)
+            else "float32"
+        )
         assert value.kind == expected
 
 
@@ -162,7 +177,9 @@ def test_fields_render_both_ways(op: OpDef, case: Case) -> None:
 def test_case_fields_and_defaults_are_valid(op: OpDef) -> None:
     for case in op.cases:
         assert check_fields(op, case.fields) is None, case.name
-    assert all(f.default is not None for f in op.fields) is (check_fields(op, {f.name: f.default for f in op.fields}) is None)
+    assert all(f.default is not None for f in op.fields) is (
+        check_fields(op, {f.name: f.default for f in op.fields}) is None
+    )
 
 
 def wrong_values(f: Field) -> list[Any]:
@@ -220,17 +237,31 @@ MSDA = {
     "sampling_locations": (2, 5, 4, 3, 6, 2),
     "attention_weights": (2, 5, 4, 3, 6),
 }
-DCN = {"x": (2, 12, 9, 8), "offset": (2, 36, 5, 8), "mask": (2, 18, 5, 8), "weight": (6, 4, 3, 3), "bias": (6,)}
+DCN = {
+    "x": (2, 12, 9, 8),
+    "offset": (2, 36, 5, 8),
+    "mask": (2, 18, 5, 8),
+    "weight": (6, 4, 3, 3),
+    "bias": (6,),
+}
 DCN_FIELDS = {"stride": (2, 1), "padding": (1, 1, 1, 1), "dilation": (1, 1), "groups": 3, "offset_groups": 2}
 
-INCONSISTENT: list[tuple[str, dict[str, tuple[int, ...]], dict[str, Any], dict[str, tuple[int, ...]], str]] = [
+INCONSISTENT: list[
+    tuple[str, dict[str, tuple[int, ...]], dict[str, Any], dict[str, tuple[int, ...]], str]
+] = [
     ("MultiscaleDeformableAttention", MSDA, {}, {"value": (1, 30, 4, 8)}, "batch differ: value[0] = 1"),
     ("MultiscaleDeformableAttention", MSDA, {}, {"value": (2, 30, 5, 8)}, "heads differ: value[2] = 5"),
     ("MultiscaleDeformableAttention", MSDA, {}, {"attention_weights": (2, 6, 4, 3, 6)}, "queries differ"),
     ("MultiscaleDeformableAttention", MSDA, {}, {"level_start_index": (2,)}, "levels differ"),
     ("MultiscaleDeformableAttention", MSDA, {}, {"attention_weights": (2, 5, 4, 3, 7)}, "points differ"),
     ("MultiscaleDeformableAttention", MSDA, {}, {"spatial_shapes": (3, 3)}, "spatial_shapes[1] = 3, not 2"),
-    ("MultiscaleDeformableAttention", MSDA, {}, {"sampling_locations": (2, 5, 4, 3, 6, 3)}, "sampling_locations[5] = 3"),
+    (
+        "MultiscaleDeformableAttention",
+        MSDA,
+        {},
+        {"sampling_locations": (2, 5, 4, 3, 6, 3)},
+        "sampling_locations[5] = 3",
+    ),
     *(
         (name, {n: s for n, s in DCN.items() if n != without}, {**DCN_FIELDS, **fields}, change, message)
         for name, without in (("ModulatedDeformableConvolution", ""), ("DeformableConvolution", "mask"))
