@@ -99,7 +99,12 @@ def parse_tolerances(rtol: Sequence[str] = (), atol: Sequence[str] = ()) -> Tole
                 value = -1.0
             if not 0 <= value < float("inf"):
                 raise UsageError(
-                    Problem(f"{text!r} is not a tolerance", flag, "a number >= 0, or OUTPUT:NUMBER", f"{flag} 1e-3")
+                    Problem(
+                        f"{text!r} is not a tolerance",
+                        flag,
+                        "a number >= 0, or OUTPUT:NUMBER",
+                        f"{flag} 1e-3",
+                    )
                 )
             table[name] = value
         tables.append(table)
@@ -111,7 +116,9 @@ def compare(expected: Arrays, actual: Arrays, tolerances: Tolerances | None = No
     return tuple(_compare(name, value, actual.get(name), tolerances) for name, value in expected.items())
 
 
-def _compare(name: str, expected: np.ndarray, actual: np.ndarray | None, tolerances: Tolerances | None) -> Comparison:
+def _compare(
+    name: str, expected: np.ndarray, actual: np.ndarray | None, tolerances: Tolerances | None
+) -> Comparison:
     dtype, shape = str(expected.dtype), tuple(expected.shape)
     if actual is None:
         return Comparison(name, dtype, shape, False, "missing")
@@ -136,7 +143,9 @@ def _compare_floats(
     shape = tuple(expected.shape)
     if expected.size == 0:
         return Comparison(name, dtype, shape, True, "empty")
-    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))  # infinities and NaN must match exactly
+    same = (expected == actual) | (
+        np.isnan(expected) & np.isnan(actual)
+    )  # infinities and NaN must match exactly
     finite = np.isfinite(expected) & np.isfinite(actual)
     if not np.all(same | finite):
         worst = tuple(int(i) for i in np.argwhere(~(same | finite))[0])
@@ -146,7 +155,11 @@ def _compare_floats(
     difference = np.where(finite, np.abs(np.where(finite, actual, 0) - np.where(finite, expected, 0)), 0.0)
     reference_norm = float(np.linalg.norm(np.where(finite, expected, 0)))
     difference_norm = float(np.linalg.norm(difference))
-    relative = difference_norm / reference_norm if reference_norm else (0.0 if difference_norm == 0 else float("inf"))
+    relative = (
+        difference_norm / reference_norm
+        if reference_norm
+        else (0.0 if difference_norm == 0 else float("inf"))
+    )
     limits = tolerances.of(name) if tolerances is not None else None
     if limits is not None:
         bound = limits[1] + limits[0] * np.abs(np.where(finite, expected, 0))
@@ -234,7 +247,12 @@ def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise UsageError(
-            Problem(f"the file cannot be read: {error}", f"{flag} {path}", "an .npz file", "write it with numpy.savez")
+            Problem(
+                f"the file cannot be read: {error}",
+                f"{flag} {path}",
+                "an .npz file",
+                "write it with numpy.savez",
+            )
         ) from error
 
 
@@ -248,7 +266,12 @@ def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]
         if value is None:
             have = ", ".join(feeds) or "nothing"
             problems.append(
-                Problem(f"no array for input {spec.name!r}", where, f"an array {spec.name!r}", f"it holds {have}: add it")
+                Problem(
+                    f"no array for input {spec.name!r}",
+                    where,
+                    f"an array {spec.name!r}",
+                    f"it holds {have}: add it",
+                )
             )
             continue
         fits = len(value.shape) == len(spec.shape) and all(
@@ -256,8 +279,12 @@ def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]
         )
         if not fits or str(value.dtype) != spec.dtype:
             what = f"input {spec.name!r} is {value.dtype}{list(value.shape)}"
-            dims = ", ".join(str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True))
-            problems.append(Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape"))
+            dims = ", ".join(
+                str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True)
+            )
+            problems.append(
+                Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape")
+            )
     if problems:
         raise UsageError(problems)
     return {spec.name: feeds[spec.name] for spec in specs}
