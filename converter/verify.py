@@ -21,15 +21,16 @@ from importers.problem import Problem
 Arrays = Mapping[str, np.ndarray]
 
 TOLERANCE: Mapping[str, float] = {
-    "float64": 1e-5,
-    "float32": 1e-5,
+    "float64": 1e-4,
+    "float32": 1e-4,
     "float16": 2e-3,
     "bfloat16": 1.6e-2,
 }
 """||result - reference|| / ||reference|| allowed by output dtype when no --rtol or --atol is given.
 
-About 100, 2 and 2 units of the last place: sums of a different order in float32, two roundings in the narrow types.
-float64 is judged as float32, in which TensorRT computes it. Integers and booleans must be equal.
+float32: models.centernet_dcn amplifies rounding the most of our models; PyTorch and onnxruntime are each up to 5e-5 from
+float64 there, and 7e-5 from each other. A wrong attribute or a swapped axis gives 1e-2 and more. float16 and bfloat16: two
+roundings. float64 is judged as float32, in which TensorRT computes it. Integers and booleans must be equal.
 """
 
 SEED = 20240229
