@@ -2,7 +2,7 @@
 
 Each raises CheckFailedError or NotTestableError, or returns a note.
 
-Checks about creators and fields are here; plugin_checks_state.py, plugin_checks_io.py hold the others.
+Checks about creators and fields are here; the other plugin_checks_*.py hold the rest.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from converter import plugin_abi as abi
 from converter.plugin_checks import Check, CheckFailedError, NotTestableError, Session
 from converter.plugin_contract import ContractCase
 from converter.plugin_host import Plugin, PluginError
-from converter.plugin_instance import Io
+from converter.plugin_marshal import Io
 from converter.plugin_values import Shape
 
 SEED = 20261121

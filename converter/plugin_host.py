@@ -18,7 +18,8 @@ from pathlib import Path
 from types import TracebackType
 
 from converter import plugin_abi as abi
-from converter.plugin_instance import Plugin, PluginInfo, read_field
+from converter.plugin_instance import Plugin, PluginInfo
+from converter.plugin_marshal import read_field
 from converter.plugin_native import Native, PluginError, text
 from converter.plugin_run import Timing
 from converter.plugin_values import Dim, FieldSpec, FieldValue, State, TensorDesc, Value, field_values

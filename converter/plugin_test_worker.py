@@ -18,10 +18,11 @@ from converter.errors import TrtsmithError
 from converter.plugin_checks import CREATOR_CHECKS, Check, CheckFailedError, NotTestableError, Session
 from converter.plugin_checks_gpu import GPU_CHECKS, kernel
 from converter.plugin_checks_io import IO_CHECKS
+from converter.plugin_checks_life import LIFE_CHECKS
 from converter.plugin_checks_state import STATE_CHECKS
 from converter.plugin_host import Host, PluginError, PluginLibrary
 
-CHECKS: tuple[Check, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *IO_CHECKS)
+CHECKS: tuple[Check, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
 
 
 def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
@@ -91,6 +92,13 @@ def run_check(session: Session, name: str, case: Any) -> dict[str, Any]:
             "what": str(error),
             "expected": "a case that fits the plugin",
             "fix": "mend the case",
+        }
+    except Exception as error:  # of the check, not of the plugin: it must not end the others
+        return {
+            "verdict": "fail",
+            "what": f"the check itself broke: {type(error).__name__}: {error}",
+            "expected": "a verdict on the plugin",
+            "fix": "report this, with the library if you can",
         }
     return {"verdict": "pass", "note": note or ""}
 

@@ -32,6 +32,7 @@ V3_FAULTS = {
     "kLOSES_FIELD": ("serialisation keeps fields", "weights is not in the serialisation"),
     "kSHAPE_UNSET": ("output shapes", "dimension 1 of output 0 unset"),
     "kSHAPE_WRONG": ("output shapes", "8x3x4"),
+    "kSHAPE_NEGATIVE": ("output shapes", "dimension 0 of output 0 negative: -6"),
     "kSHAPE_DEPENDS_ON_CONSTNESS": ("symbolic shapes", "2x3x4"),
     "kTYPE_WRONG": ("output types", "int32"),
     "kTYPE_UNSET": ("output types", "left output 0 unset"),
@@ -56,6 +57,7 @@ V2_FAULTS = {
     "kLEAVES_BYTES": ("serialisation complete", "left 4 of 16 bytes unset"),
     "kFORGETS_NAMESPACE": ("namespace kept", "some.namespace"),
     "kSHAPE_UNSET": ("output shapes", "dimension 1 of output 0 unset"),
+    "kOTHER_MAJOR": ("creation", "compiled with TensorRT 8 headers"),
 }
 
 
