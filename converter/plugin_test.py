@@ -47,8 +47,11 @@ def test_library(
     """Test every plugin of a library.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
-    plugins. only: the one plugin to test, by name. timeout_s: for one check. progress: called with each result as it comes. Raises PluginError or UsageError
-    where the library or the host cannot be loaded or gpu is True without a GPU.
+    plugins. gpu_cases: their kernel cases. only: the one plugin to test, by name. timeout_s: for one check.
+    progress: called with each result as it comes.
+
+    Raises UsageError where the library or the host cannot be loaded, `only` is none of its plugins,
+    or gpu is True without a GPU.
     """
     cases = tuple(definitions)
     with Worker(Path(path), host, timeout_s) as worker:
@@ -160,7 +163,7 @@ class _CreatorRun:
 def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
     """{"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
 
-    Loads the library in a child process. Raises PluginError or UsageError where that fails.
+    Loads the library in a child process. Raises UsageError where that fails.
     """
     with Worker(Path(path), host, 60.0) as worker:
         return worker.start()
