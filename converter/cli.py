@@ -14,14 +14,18 @@ from converter.console import Console
 from converter.errors import EXIT_USAGE, TrtsmithError
 from importers.problem import Problem
 
-_EXIT_CODES = "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage or environment; 3 outputs disagree"
+_EXIT_CODES = (
+    "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage or environment; 3 outputs disagree"
+)
 
 
 class _Parser(argparse.ArgumentParser):
     """argparse with errors in four parts."""
 
     def error(self, message: str) -> NoReturn:
-        problem = Problem(message, f"the command line of `{self.prog}`", self.format_usage().strip(), f"{self.prog} --help")
+        problem = Problem(
+            message, f"the command line of `{self.prog}`", self.format_usage().strip(), f"{self.prog} --help"
+        )
         print(f"error: {problem}", file=sys.stderr)
         raise SystemExit(EXIT_USAGE)
 
@@ -30,7 +34,9 @@ def build_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     loudness = common.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
-    loudness.add_argument("-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
+    )
     parser = _Parser(
         prog="trtsmith",
         description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",

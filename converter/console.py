@@ -54,7 +54,9 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     return "\n".join(lines)
 
 
@@ -74,5 +76,10 @@ def write_report(path: Path | None, document: Any) -> None:
         if name:
             Path(name).unlink(missing_ok=True)
         raise UsageError(
-            Problem(f"the report cannot be written: {error.strerror}", f"--report {path}", "a writable file", "name another file")
+            Problem(
+                f"the report cannot be written: {error.strerror}",
+                f"--report {path}",
+                "a writable file",
+                "name another file",
+            )
         ) from error

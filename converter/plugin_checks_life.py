@@ -18,15 +18,15 @@ def clones(session: Session, case: ContractCase | None) -> str | None:
     with session.configured(case) as plugin:
         wanted = answers(plugin, case)
         first = plugin.clone()
-        require_same(answers(first, case), wanted, "the clone")
-    require_same(answers(first, case), wanted, "the clone, after its original was destroyed,")
+        require_same(first, case, wanted, "the clone")
+    require_same(first, case, wanted, "the clone, after its original was destroyed,")
     second = first.clone()
     first.close()
     with second:
-        require_same(answers(second, case), wanted, "the clone of the clone, after both were destroyed,")
+        require_same(second, case, wanted, "the clone of the clone, after both were destroyed,")
         if case is not None:
             second.configure(case.inputs, case.outputs)
-            require_same(answers(second, case), wanted, "the clone, configured again,")
+            require_same(second, case, wanted, "the clone, configured again,")
     return None
 
 
@@ -54,8 +54,8 @@ def clone_independence(session: Session, case: ContractCase | None) -> str | Non
                     raise
             if plugin.info.family is not abi.Family.V3:
                 clone.set_namespace("another.namespace")
-            require_same(answers(plugin, case), wanted, "the original, after its clone was configured,")
-        require_same(answers(plugin, case), wanted, "the original, after its clone was destroyed,")
+            require_same(plugin, case, wanted, "the original, after its clone was configured,")
+        require_same(plugin, case, wanted, "the original, after its clone was destroyed,")
     return None
 
 

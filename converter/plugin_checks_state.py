@@ -79,8 +79,14 @@ def answers(plugin: Plugin, case: ContractCase | None) -> dict[str, object]:
     return result
 
 
-def require_same(found: dict[str, object], wanted: dict[str, object], who: str) -> None:
-    """Raises CheckFailedError for the first answer that differs."""
+def require_same(plugin: Plugin, case: ContractCase | None, wanted: dict[str, object], who: str) -> None:
+    """Raises CheckFailedError for the first answer that differs, or that the plugin fails to give."""
+    try:
+        found = answers(plugin, case)
+    except PluginError as error:
+        raise CheckFailedError(
+            f"{who} no longer answers: {error.message}", "the same answers as before"
+        ) from error
     for what, value in wanted.items():
         if what in found and found[what] != value:
             raise CheckFailedError(f"{who} has another {what}: {_short(found[what])}", _short(value))
@@ -102,7 +108,7 @@ def round_trip(session: Session, case: ContractCase | None) -> str | None:
                 )
             if case is not None and restored.info.has_build:
                 restored.configure(case.inputs, case.outputs)
-            require_same(answers(restored, case), wanted, "the plugin restored from its serialisation")
+            require_same(restored, case, wanted, "the plugin restored from its serialisation")
     return f"{len(state)} {'bytes' if isinstance(state, bytes) else 'fields'}"
 
 

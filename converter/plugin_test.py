@@ -39,6 +39,7 @@ def test_library(
     gpu: bool | None = None,
     definitions: Iterable[ContractCase] = (),
     gpu_cases: GpuCases | None = None,
+    only: str | None = None,
     host: Path | None = None,
     timeout_s: float = 120.0,
     progress: Callable[[CheckResult], None] | None = None,
@@ -46,8 +47,11 @@ def test_library(
     """Test every plugin of a library.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
-    plugins. timeout_s: for one check. progress: called with each result as it comes. Raises PluginError or UsageError
-    where the library or the host cannot be loaded or gpu is True without a GPU.
+    plugins. gpu_cases: their kernel cases. only: the one plugin to test, by name. timeout_s: for one check.
+    progress: called with each result as it comes.
+
+    Raises UsageError where the library or the host cannot be loaded, `only` is none of its plugins,
+    or gpu is True without a GPU.
     """
     cases = tuple(definitions)
     with Worker(Path(path), host, timeout_s) as worker:
@@ -64,8 +68,20 @@ def test_library(
             )
         if gpu is False:
             device = None
+        names = [str(creator["name"]) for creator in described["creators"]]
+        if only is not None and only not in names:
+            raise UsageError(
+                Problem(
+                    f"the library has no plugin {only}",
+                    str(path),
+                    f"one of {', '.join(names)}",
+                    "correct the name",
+                )
+            )
         results: list[CheckResult] = []
         for index, creator in enumerate(described["creators"]):
+            if only not in (None, creator["name"]):
+                continue
             run = _CreatorRun(worker, index, str(creator["name"]), str(path))
             mine = tuple(case for case in cases if case.plugin == creator["name"])
             kernels = gpu_cases(str(creator["name"])) if gpu_cases and device else ()
@@ -147,7 +163,7 @@ class _CreatorRun:
 def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
     """{"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
 
-    Loads the library in a child process. Raises PluginError or UsageError where that fails.
+    Loads the library in a child process. Raises UsageError where that fails.
     """
     with Worker(Path(path), host, 60.0) as worker:
         return worker.start()

@@ -24,7 +24,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
-    parser.add_argument("--plugins", action="append", default=[], type=Path, metavar="LIB", help="a plugin library of your own; may be repeated")
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help="a plugin library of your own; may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write the same JSON to a file")
     parser.set_defaults(run=run)
@@ -34,7 +41,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return show(options.model, tuple(options.plugins), console, as_json=options.json, report=options.report)
 
 
-def show(model: Path, plugins: tuple[Path, ...], console: Console, *, as_json: bool, report: Path | None) -> int:
+def show(
+    model: Path, plugins: tuple[Path, ...], console: Console, *, as_json: bool, report: Path | None
+) -> int:
     """Exit code 0 when the model is convertible, 1 when it is not."""
     rewritten, planned = analyse(model, plugins)
     document = _document(model, rewritten, planned)

@@ -13,7 +13,9 @@ from converter.pipeline import Conversion, ConvertOptions, convert
 from converter.shapes import parse_shapes
 from converter.verify import Verdict, parse_tolerances
 
-_DESCRIPTION = """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""
+_DESCRIPTION = (
+    """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""
+)
 
 _EPILOG = """examples:
   trtsmith convert model.onnx -o model.plan
@@ -32,7 +34,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write"
+    )
     shapes = parser.add_argument_group("shapes of dynamic inputs")
     shapes.add_argument(
         "--shapes",
@@ -42,19 +46,52 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
     )
     for name in ("min", "opt", "max"):
-        shapes.add_argument(f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4")
+        shapes.add_argument(
+            f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
+        )
     build = parser.add_argument_group("the engine")
-    build.add_argument("--target", default="", metavar="SM", help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86")
-    build.add_argument("--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"), help="which TensorRT")
-    build.add_argument("--plugins", action="append", default=[], type=Path, metavar="LIB", help="a plugin library of your own; may be repeated")
-    build.add_argument("--embed-plugins", action="store_true", help="put the plugin libraries into the engine")
-    build.add_argument("--workspace", type=_positive, metavar="MIB", help="limit of TensorRT's workspace in MiB")
-    build.add_argument("--timing-cache", type=Path, metavar="FILE", help="read and written, to build faster next time")
-    build.add_argument("--optimization-level", type=int, choices=range(6), metavar="0-5", help="TensorRT's builder level")
-    build.add_argument("--timeout", type=_positive, metavar="SECONDS", help="give the build up after this time")
+    build.add_argument(
+        "--target",
+        default="",
+        metavar="SM",
+        help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
+    )
+    build.add_argument(
+        "--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"), help="which TensorRT"
+    )
+    build.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help="a plugin library of your own; may be repeated",
+    )
+    build.add_argument(
+        "--embed-plugins", action="store_true", help="put the plugin libraries into the engine"
+    )
+    build.add_argument(
+        "--workspace", type=_positive, metavar="MIB", help="limit of TensorRT's workspace in MiB"
+    )
+    build.add_argument(
+        "--timing-cache", type=Path, metavar="FILE", help="read and written, to build faster next time"
+    )
+    build.add_argument(
+        "--optimization-level", type=int, choices=range(6), metavar="0-5", help="TensorRT's builder level"
+    )
+    build.add_argument(
+        "--timeout", type=_positive, metavar="SECONDS", help="give the build up after this time"
+    )
     verify = parser.add_argument_group("the verdict")
-    verify.add_argument("--inputs", type=Path, metavar="NPZ", help="inputs to compare with; default: generated")
-    verify.add_argument("--expected", type=Path, metavar="NPZ", help="outputs to compare with; default: the original in onnxruntime")
+    verify.add_argument(
+        "--inputs", type=Path, metavar="NPZ", help="inputs to compare with; default: generated"
+    )
+    verify.add_argument(
+        "--expected",
+        type=Path,
+        metavar="NPZ",
+        help="outputs to compare with; default: the original in onnxruntime",
+    )
     verify.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
     verify.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
     verify.add_argument("--no-verify", action="store_true", help="compare nothing")
@@ -67,7 +104,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.dry_run:
         from converter.commands import check  # the other command is only needed for this flag
 
-        return check.show(options.model, tuple(options.plugins), console, as_json=False, report=options.report)
+        return check.show(
+            options.model, tuple(options.plugins), console, as_json=False, report=options.report
+        )
     asked = ConvertOptions(
         model=options.model,
         output=options.output,
@@ -108,7 +147,9 @@ def render_verdict(verdict: Verdict) -> str:
     if verdict.comparisons:
         lines.append(table(rows))
     if not verdict.engine_run:
-        lines.append("compared in onnxruntime: the graphs from which the engine is built; the engine itself was not run")
+        lines.append(
+            "compared in onnxruntime: the graphs from which the engine is built; the engine itself was not run"
+        )
     return "\n".join(lines)
 
 
@@ -121,7 +162,9 @@ def _summary(done: Conversion) -> str:
         f"manifest: {done.bundle.manifest}",
         f"nodes:    {routes}",
     ]
-    lines.append(render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)")
+    lines.append(
+        render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
+    )
     return "\n".join(lines)
 
 

@@ -17,7 +17,16 @@ from converter.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
 from converter.flavour import PIP, installed_flavours
 from converter.gpu import find_gpu
 
-_PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "ml_dtypes", "torch", "onnxscript", "polygraphy")
+_PACKAGES = (
+    "numpy",
+    "onnx",
+    "onnx-graphsurgeon",
+    "onnxruntime",
+    "ml_dtypes",
+    "torch",
+    "onnxscript",
+    "polygraphy",
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,9 @@ def examine() -> list[Finding]:
             state = "absent" if optional else "missing"
             found.append(Finding(package, state, "not installed", f"pip install {extra}"))
     flavours = installed_flavours()
-    found += [Finding(flavour.name, "ok", f"{flavour.version} ({flavour.distribution})") for flavour in flavours]
+    found += [
+        Finding(flavour.name, "ok", f"{flavour.version} ({flavour.distribution})") for flavour in flavours
+    ]
     if not flavours:
         found.append(Finding("tensorrt", "missing", "neither TensorRT nor TensorRT-RTX", PIP["tensorrt_rtx"]))
     gpu = find_gpu()
@@ -86,9 +97,13 @@ def _library(name: str, *, optional: bool) -> Finding:
         path = libraries.library(name)
         loaded = CDLL(str(path))
     except TrtsmithError as error:
-        return Finding(name, "absent" if optional else "missing", error.problems[0].what, error.problems[0].fix)
+        return Finding(
+            name, "absent" if optional else "missing", error.problems[0].what, error.problems[0].fix
+        )
     except OSError as error:
-        return Finding(name, "missing", f"cannot be loaded: {error}", "rebuild it on this machine: pip install .")
+        return Finding(
+            name, "missing", f"cannot be loaded: {error}", "rebuild it on this machine: pip install ."
+        )
     if not hasattr(loaded, "trtsmithManifest"):
         return Finding(name, "ok", str(path))
     loaded.trtsmithManifest.restype = c_char_p

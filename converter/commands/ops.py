@@ -29,7 +29,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return EXIT_OK
     rows = [("operator", "dtypes", "spelling", "opsets", "defined by")]
     for op in OPS:
-        rows.append((op.name, " ".join(TYPE_VARIABLES["T"]), f"{PLUGIN_NAMESPACE}::{op.name}", "1+", "trtsmith"))
+        rows.append(
+            (op.name, " ".join(TYPE_VARIABLES["T"]), f"{PLUGIN_NAMESPACE}::{op.name}", "1+", "trtsmith")
+        )
         rows += [("", "", name, _opsets(s), s.source) for s in op.spellings for name in spelled(s)]
     console.result(table(rows))
     return EXIT_OK
@@ -51,10 +53,21 @@ def _document(op: OpDef) -> dict[str, Any]:
         "version": op.version,
         "namespace": PLUGIN_NAMESPACE,
         "doc": op.doc,
-        "dtypes": {variable: list(TYPE_VARIABLES[variable]) for variable in sorted({p.type for p in op.inputs})},
-        "inputs": [{"name": p.name, "type": p.type, "rank": p.rank, "optional": p.optional, "doc": p.doc} for p in op.inputs],
+        "dtypes": {
+            variable: list(TYPE_VARIABLES[variable]) for variable in sorted({p.type for p in op.inputs})
+        },
+        "inputs": [
+            {"name": p.name, "type": p.type, "rank": p.rank, "optional": p.optional, "doc": p.doc}
+            for p in op.inputs
+        ],
         "outputs": [{"name": p.name, "type": p.type, "rank": p.rank, "doc": p.doc} for p in op.outputs],
-        "fields": [{"name": f.name, "kind": f.kind.value, "length": f.length, "doc": f.doc} for f in op.fields],
-        "spellings": [{"spelling": name, "opsets": _opsets(s), "source": s.source} for s in op.spellings for name in spelled(s)],
+        "fields": [
+            {"name": f.name, "kind": f.kind.value, "length": f.length, "doc": f.doc} for f in op.fields
+        ],
+        "spellings": [
+            {"spelling": name, "opsets": _opsets(s), "source": s.source}
+            for s in op.spellings
+            for name in spelled(s)
+        ],
         "tolerance": dict(op.tolerance),
     }

@@ -28,7 +28,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
-    path = actions.add_parser("path", parents=[common], help="print where our plugin library is", allow_abbrev=False)
+    path = actions.add_parser(
+        "path", parents=[common], help="print where our plugin library is", allow_abbrev=False
+    )
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
     path.set_defaults(run=_path)
     for name, run, text in (
@@ -41,8 +43,15 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         action.add_argument("--json", action="store_true", help="as JSON on stdout")
         action.set_defaults(run=run)
         if name == "test":
-            action.add_argument("--gpu", action=argparse.BooleanOptionalAction, default=None, help="run the kernels; default: where there is a GPU")
-            action.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="for one check (120)")
+            action.add_argument(
+                "--gpu",
+                action=argparse.BooleanOptionalAction,
+                default=None,
+                help="run the kernels; default: where there is a GPU",
+            )
+            action.add_argument(
+                "--timeout", type=float, default=120.0, metavar="SECONDS", help="for one check (120)"
+            )
             action.add_argument("--report", type=Path, metavar="JSON", help="write the results to a file")
 
 

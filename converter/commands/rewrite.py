@@ -23,10 +23,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("model", type=Path, metavar="IN", help="the .onnx file")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--expand", action="store_true", help="custom operators made of standard ones")
-    form.add_argument("--plugin-v2", action="store_true", help="plugin nodes for TensorRT 8.6 to 10 with V2 plugins")
+    form.add_argument(
+        "--plugin-v2", action="store_true", help="plugin nodes for TensorRT 8.6 to 10 with V2 plugins"
+    )
     parser.set_defaults(run=run)
 
 

@@ -61,7 +61,14 @@ V2_FAULTS = {
 }
 
 
-def run(library: str, names: tuple[str, ...], *, timeout_s: float = 60.0, gpu: bool | None = False) -> Report:
+def run(
+    library: str,
+    names: tuple[str, ...],
+    *,
+    timeout_s: float = 60.0,
+    gpu: bool | None = False,
+    only: str | None = None,
+) -> Report:
     return plugin_test.test_library(
         plugin_fixtures.library(library),
         gpu=gpu,
@@ -69,6 +76,7 @@ def run(library: str, names: tuple[str, ...], *, timeout_s: float = 60.0, gpu: b
         gpu_cases=lambda name: [repeat_gpu_case(name)],
         host=plugin_fixtures.host(),
         timeout_s=timeout_s,
+        only=only,
     )
 
 
@@ -158,10 +166,18 @@ def test_plugin_that_hangs_again_and_again_is_given_up() -> None:
         definitions=cases,
         host=plugin_fixtures.host(),
         timeout_s=2,
+        only=hanging,
     )
     contexts = [result for result in of(report, hanging) if result.check == "life in a context"]
     assert [result.verdict for result in contexts] == [Verdict.FAIL, Verdict.FAIL, Verdict.NOT_TESTABLE]
     assert "did not return" in contexts[2].note
+
+
+def test_only_one_plugin_can_be_tested() -> None:
+    report = run("good_v2", ("RepeatExt",), only="RepeatExt")
+    assert {result.creator for result in report.results} == {"RepeatExt"}
+    with pytest.raises(UsageError, match="no plugin Repaet"):
+        run("good_v2", (), only="Repaet")
 
 
 def test_unknown_plugin_is_tested_as_far_as_it_goes() -> None:
@@ -253,9 +269,8 @@ def test_sound_kernels_pass_on_a_gpu(library: str, names: tuple[str, ...]) -> No
 @pytest.mark.parametrize("fault", V3_GPU_FAULTS)
 def test_kernel_fault_is_found_on_a_gpu(fault: str) -> None:
     check, words = V3_GPU_FAULTS[fault]
-    names = tuple(f"Repeat{number}" for number in faults("repeat_v3.hpp", "Fault").values())
-    report = run("bad_v3", names, timeout_s=10, gpu=True)
-    require_found(report, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault], check, words)
+    name = "Repeat" + faults("repeat_v3.hpp", "Fault")[fault]
+    require_found(run("bad_v3", (name,), gpu=True, only=name), name, check, words)
 
 
 def test_gpu_asked_for_without_one() -> None:

@@ -17,7 +17,10 @@ from importers.opdef import PLUGIN_NAMESPACE, Attr, Kind, OpDef, Refusal, Spelli
 from importers.registry import OPS, own_spelling
 from importers.schema import registered_schemas
 from tests.importers.running import TYPES, error, run_model, run_standard, tensor_type
-from tests.importers.wild import DCN1, DCN2, EXAMPLES, MSDA, Example
+from tests.importers.wild import EXAMPLES, Example
+from tests.importers.wild.deformable_convolution import DCN1
+from tests.importers.wild.modulated_deformable_convolution import DCN2
+from tests.importers.wild.multiscale_deformable_attention import MSDA
 
 SPELLINGS = [(op, spelling) for op in OPS for spelling in (*op.spellings, own_spelling(op))]
 EACH = pytest.mark.parametrize("example", EXAMPLES, ids=str)
@@ -109,7 +112,7 @@ def tensors_of(example: Example) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(("op", "spelling"), SPELLINGS, ids=[f"{op.name}-{s.op_type}" for op, s in SPELLINGS])
 def test_every_spelling_has_an_example(op: OpDef, spelling: Spelling) -> None:
     assert any(e.op == op.name and e.op_type == spelling.op_type for e in EXAMPLES), (
-        f"write an Example of {spelling.op_type} for {op.name} in tests/importers/wild.py"
+        f"write an Example of {spelling.op_type} for {op.name} in tests/importers/wild/"
     )
 
 

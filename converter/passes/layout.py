@@ -1,0 +1,338 @@
+"""Index maps of tensors that are another tensor's elements, moved: a proof of what a chain of movements does.
+
+A layout says, for each axis of a tensor, which atoms it is made of, outermost first. An atom is a run of `size`
+positions, `stride` apart, along one labelled axis of the tensor where the chain began. Reshape splits and joins atoms,
+Transpose permutes axes, Slice shortens an atom and shifts the origin. Two chains that move elements in the same way
+have equal layouts, however they are spelled, and the work does not depend on how large the tensors are. Sizes may
+hold symbols, such as a batch, so that what is proved holds for every value of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from converter.graph import dtype_of
+from converter.passes.surgery import constant_of, domain_of
+
+MOVES = frozenset(
+    {
+        "Cast",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+"""Operators that `follow` knows. Those among them that compute (a Cast to another type) it refuses."""
+
+
+class UnprovedError(Exception):
+    """What does not match or cannot be shown, at which node (None: the caller knows), and what was expected."""
+
+    def __init__(self, reason: str, expected: str, node: gs.Node | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.expected = expected
+        self.node = node
+
+
+@dataclass(frozen=True)
+class Size:
+    """A number of elements: `number` times the product of `symbols`, which are sorted."""
+
+    number: int
+    symbols: tuple[str, ...] = ()
+
+    def __mul__(self, other: Size) -> Size:
+        return Size(self.number * other.number, tuple(sorted(self.symbols + other.symbols)))
+
+    def over(self, other: Size) -> Size | None:
+        """The quotient, None if it is not whole for every value of the symbols."""
+        mine, theirs = Counter(self.symbols), Counter(other.symbols)
+        if self.number % other.number or theirs - mine:
+            return None
+        return Size(self.number // other.number, tuple(sorted((mine - theirs).elements())))
+
+    def __str__(self) -> str:
+        factors = [str(self.number)] if self.number != 1 or not self.symbols else []
+        return "*".join((*factors, *self.symbols))
+
+
+ONE = Size(1)
+
+
+def product(sizes: Sequence[Size]) -> Size:
+    total = ONE
+    for size in sizes:
+        total = total * size
+    return total
+
+
+@dataclass(frozen=True)
+class Atom:
+    axis: int | str
+    size: Size
+    stride: Size = ONE
+
+
+Atoms = tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """axes: atoms of each axis, outermost first, joined where they can be and without atoms of size 1.
+
+    offsets: position along an axis of the origin at which the tensor begins, where it is not 0.
+    """
+
+    axes: tuple[Atoms, ...]
+    offsets: Mapping[int | str, int] = field(default_factory=dict)
+
+    def sizes(self) -> tuple[Size, ...]:
+        return tuple(extent(atoms) for atoms in self.axes)
+
+
+def extent(atoms: Atoms) -> Size:
+    return product([atom.size for atom in atoms])
+
+
+def joined(atoms: Sequence[Atom]) -> Atoms:
+    """The same positions in as few atoms as possible."""
+    result: list[Atom] = []
+    for atom in atoms:
+        if atom.size == ONE:
+            continue
+        if result and result[-1].axis == atom.axis and result[-1].stride == atom.stride * atom.size:
+            result[-1] = Atom(atom.axis, result[-1].size * atom.size, atom.stride)
+        else:
+            result.append(atom)
+    return tuple(result)
+
+
+def cut(atoms: Atoms, sizes: Sequence[Size]) -> tuple[Atoms, ...]:
+    """The atoms dealt out into runs of the given sizes, the innermost from the right. UnprovedError if one straddles."""
+    groups: list[Atoms] = []
+    left = list(atoms)
+    for size in reversed(sizes):
+        group: list[Atom] = []
+        need = size
+        while need != ONE:
+            if not left:
+                raise UnprovedError(
+                    f"{extent(atoms)} elements do not fill {shown(sizes)}", "the same number of elements"
+                )
+            atom = left.pop()
+            rest = need.over(atom.size)
+            if rest is None:
+                outer = atom.size.over(need)
+                if outer is None:
+                    raise UnprovedError(
+                        f"an axis of {atom.size} is not cut at {need}", "a cut between whole axes"
+                    )
+                left.append(Atom(atom.axis, outer, atom.stride * need))
+                atom, rest = replace(atom, size=need), ONE
+            group.insert(0, atom)
+            need = rest
+        groups.insert(0, joined(group))
+    if left:
+        raise UnprovedError(
+            f"{extent(atoms)} elements do not fit {shown(sizes)}", "the same number of elements"
+        )
+    return tuple(groups)
+
+
+def shown(sizes: Sequence[object]) -> str:
+    return "[" + ", ".join(str(size) for size in sizes) + "]"
+
+
+def dims_of(tensor: gs.Tensor) -> tuple[int | str | None, ...] | None:
+    """The tensor's inferred shape: numbers, symbols, None where nothing is known; None for an unknown rank."""
+    if tensor.shape is None:
+        return None
+    return tuple(
+        int(d) if isinstance(d, (int, np.integer)) else d if isinstance(d, str) and d else None
+        for d in tensor.shape
+    )
+
+
+def whole(tensor: gs.Tensor, labels: Sequence[str] | None = None) -> Layout:
+    """The layout of a tensor where a chain begins: itself. Axes are labelled by number, or as given."""
+    dims = dims_of(tensor)
+    if dims is None:
+        raise UnprovedError(f"the shape of {tensor.name!r} is not known", "a tensor of known rank")
+    axes = []
+    for axis, dim in enumerate(dims):
+        if isinstance(dim, int) and dim < 1:
+            raise UnprovedError(f"{tensor.name!r} has shape {shown(dims)}", "a tensor that is not empty")
+        size = Size(dim) if isinstance(dim, int) else Size(1, (dim or f"{tensor.name}[{axis}]",))
+        axes.append(joined([Atom(labels[axis] if labels else axis, size)]))
+    return Layout(tuple(axes))
+
+
+def follow(node: gs.Node, result: gs.Tensor, layout: Layout) -> Layout:
+    """The layout of `result`, an output of a node of MOVES, from the layout of the node's first input."""
+    try:
+        if domain_of(node):
+            raise UnprovedError(f"an operator of domain {node.domain!r}", "an ONNX operator")
+        if node.op == "Transpose":
+            perm = node.attrs.get("perm") or list(reversed(range(len(layout.axes))))
+            return replace(layout, axes=tuple(layout.axes[axis] for axis in perm))
+        if node.op == "Split":
+            return _split(node, result, layout)
+        if node.op == "Slice":
+            return _slice(node, layout)
+        if node.op == "Gather":
+            return _gather(node, layout)
+        if node.op == "Cast" and (
+            dtype_of(node.inputs[0]) is None or dtype_of(node.inputs[0]) != dtype_of(result)
+        ):
+            raise UnprovedError(
+                f"{node.inputs[0].name!r} is cast to {dtype_of(result)}", "one type from end to end"
+            )
+        if node.op in ("Cast", "Identity"):
+            return layout
+        sizes = _sizes_after(node, result, layout)
+        if node.op == "Expand" and sizes != layout.sizes():
+            raise UnprovedError(f"{node.inputs[0].name!r} is repeated", "elements that are only moved")
+        return replace(layout, axes=cut(tuple(atom for atoms in layout.axes for atom in atoms), sizes))
+    except UnprovedError as error:
+        error.node = error.node or node
+        raise
+
+
+def _sizes_after(node: gs.Node, tensor: gs.Tensor, layout: Layout) -> tuple[Size, ...]:
+    """The sizes of `tensor`, which holds the elements of the node's input in their order.
+
+    One that inference left open follows from the others. A symbol that the input has too stands for the same size.
+    """
+    total = product(layout.sizes())
+    dims = dims_of(tensor)
+    if dims is None:
+        raise UnprovedError(f"the shape of {tensor.name!r} is not known", "a tensor of known rank")
+    if 0 in dims:
+        raise UnprovedError(f"{tensor.name!r} has shape {shown(dims)}", "a tensor that is not empty")
+    free = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+    before = dims_of(node.inputs[0]) or ()
+    symbols = {symbol: Size(1, (symbol,)) for symbol in total.symbols}
+    symbols |= {dim: size for dim, size in zip(before, layout.sizes(), strict=False) if isinstance(dim, str)}
+    known = {axis: Size(dim) for axis, dim in enumerate(dims) if isinstance(dim, int)}
+    for axis in free if len(free) > 1 else ():
+        dim = dims[axis]
+        if isinstance(dim, str) and dim in symbols:
+            known[axis] = symbols[dim]
+    rest = total.over(product(list(known.values())))
+    unknown = [axis for axis in free if axis not in known]
+    if rest is None or len(unknown) > 1 or (not unknown and rest != ONE):
+        raise UnprovedError(
+            f"the shape {shown(dims)} of {tensor.name!r} cannot be proved from {total} elements",
+            "static sizes, all but the batch",
+        )
+    return tuple(known.get(axis, rest) for axis in range(len(dims)))
+
+
+def _axis(node: gs.Node, layout: Layout, default: int = 0) -> int:
+    return int(node.attrs.get("axis", default)) % max(len(layout.axes), 1)
+
+
+def _number(size: Size, what: str) -> int:
+    if size.symbols:
+        raise UnprovedError(f"{what} is {size}", "a static size")
+    return size.number
+
+
+def _narrow(layout: Layout, axis: int, start: int, length: int) -> Layout:
+    """`length` positions of an axis, from `start`."""
+    atoms = list(layout.axes[axis])
+    total = _number(extent(layout.axes[axis]), f"axis {axis}")
+    if not 0 <= start <= start + length <= total or not length:
+        raise UnprovedError(
+            f"positions {start} to {start + length} of {total}", "a part of the axis that is not empty"
+        )
+    offsets = dict(layout.offsets)
+    kept: list[Atom] = []
+    while atoms:
+        atom = atoms.pop(0)
+        inner = math.prod(a.size.number for a in atoms)
+        first, last = start // inner, (start + length - 1) // inner
+        aligned = start % inner == 0 and length % inner == 0
+        if not aligned and first != last:
+            raise UnprovedError(
+                f"positions {start} to {start + length} of {total}", "whole blocks of the axis"
+            )
+        if first:
+            offsets[atom.axis] = offsets.get(atom.axis, 0) + first * _number(atom.stride, "a stride")
+        kept.append(replace(atom, size=Size(last - first + 1)))
+        start -= first * inner
+        if aligned:
+            kept += atoms
+            break
+    axes = list(layout.axes)
+    axes[axis] = joined(kept)
+    return Layout(tuple(axes), offsets)
+
+
+def _split(node: gs.Node, result: gs.Tensor, layout: Layout) -> Layout:
+    axis = _axis(node, layout)
+    index = next(i for i, output in enumerate(node.outputs) if output is result)
+    lengths = []
+    for output in node.outputs[: index + 1]:
+        dims = dims_of(output)
+        length = dims[axis] if dims is not None else None
+        if not isinstance(length, int):
+            raise UnprovedError(
+                f"the length of {output.name!r} along axis {axis} is not known", "static lengths"
+            )
+        lengths.append(length)
+    return _narrow(layout, axis, sum(lengths[:-1]), lengths[-1])
+
+
+def _slice(node: gs.Node, layout: Layout) -> Layout:
+    values = [constant_of(tensor) for tensor in node.inputs[1:] if not tensor.is_empty()]
+    if len(values) < 2 or len(values) != len(node.inputs) - 1 or any(value is None for value in values):
+        raise UnprovedError("starts, ends, axes or steps are not constants", "constants")
+    lists = [np.asarray(value).reshape(-1).tolist() for value in values]
+    starts, ends = lists[:2]
+    axes = lists[2] if len(lists) > 2 else list(range(len(starts)))
+    steps = lists[3] if len(lists) > 3 else [1] * len(starts)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        axis %= len(layout.axes)
+        size = extent(layout.axes[axis])
+        if size.symbols and start == 0 and end >= 2**31 - 1 and step == 1:
+            continue
+        first, last, step = slice(start, end, step).indices(_number(size, f"axis {axis}"))
+        if step != 1:
+            raise UnprovedError(f"the step along axis {axis} is {step}", "step 1")
+        layout = _narrow(layout, axis, first, last - first)
+    return layout
+
+
+def _gather(node: gs.Node, layout: Layout) -> Layout:
+    axis = _axis(node, layout)
+    constant = constant_of(node.inputs[1])
+    if constant is None:
+        raise UnprovedError(f"the indices {node.inputs[1].name!r} are not a constant", "constant indices")
+    indices = np.asarray(constant).reshape(-1)
+    size = extent(layout.axes[axis])
+    if indices.size == 0 or ((indices < 0).any() and size.symbols) or constant.ndim > 1:
+        raise UnprovedError(f"indices {indices.tolist()}", "one index or a run of them")
+    indices = np.where(indices < 0, indices + size.number, indices)
+    if (np.diff(indices) != 1).any():
+        raise UnprovedError(
+            f"indices {indices.tolist()} along axis {axis}", "one index or a run of them in rising order"
+        )
+    narrowed = _narrow(layout, axis, int(indices[0]), indices.size)
+    if constant.ndim:
+        return narrowed
+    return replace(narrowed, axes=narrowed.axes[:axis] + narrowed.axes[axis + 1 :])
