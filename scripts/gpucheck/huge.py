@@ -24,6 +24,9 @@ from importers.registry import by_name
 
 LIMIT = 2**31
 SEED = 11
+DEVICE = "cuda"
+SAMPLED = 64
+"""Queries that are checked in each place."""
 
 
 @dataclass(frozen=True)
@@ -35,23 +38,23 @@ class Huge:
     check: Callable[[list[Any]], list[tuple[str, np.ndarray, np.ndarray]]]
 
 
-def attention(op: OpDef) -> Huge:
+def attention(op: OpDef, side: int = 2900) -> Huge:
     """One level of 2900x2900 and as many queries: value and output have 2.15e9 elements each (4.3 GB)."""
-    side, heads, channels = 2900, 8, 32
+    heads, channels = 8, 32
     rows = side * side
-    value = torch.randn(1, rows, heads, channels, device="cuda", dtype=torch.float16)
-    locations = torch.rand(1, rows, heads, 1, 1, 2, device="cuda", dtype=torch.float16)
-    locations[:, -64:] = 1 - locations[:, -64:] * 2**-8  # the last queries read the last rows
-    weights = torch.rand(1, rows, heads, 1, 1, device="cuda", dtype=torch.float16)
-    shapes = torch.tensor([[side, side]], device="cuda")
-    starts = torch.zeros(1, device="cuda", dtype=torch.int64)
+    value = torch.randn(1, rows, heads, channels, device=DEVICE, dtype=torch.float16)
+    locations = torch.rand(1, rows, heads, 1, 1, 2, device=DEVICE, dtype=torch.float16)
+    locations[:, -SAMPLED:] = 1 - locations[:, -SAMPLED:] * 2**-8  # the last queries read the last rows
+    weights = torch.rand(1, rows, heads, 1, 1, device=DEVICE, dtype=torch.float16)
+    shapes = torch.tensor([[side, side]], device=DEVICE)
+    starts = torch.zeros(1, device=DEVICE, dtype=torch.int64)
 
     def expected(first: int, last: int) -> np.ndarray:
         """Queries first to last, corner by corner in float64, reading only the rows that they need."""
         pixel = locations[0, first:last, :, 0, 0].double() * side - 0.5
         low = pixel.floor()
-        total = torch.zeros(last - first, heads, channels, device="cuda", dtype=torch.float64)
-        head = torch.arange(heads, device="cuda")
+        total = torch.zeros(last - first, heads, channels, device=DEVICE, dtype=torch.float64)
+        head = torch.arange(heads, device=DEVICE)
         for dx in (0, 1):
             for dy in (0, 1):
                 column, row = low[..., 0] + dx, low[..., 1] + dy
@@ -65,9 +68,9 @@ def attention(op: OpDef) -> Huge:
 
     def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
         places = {
-            "first queries": (0, 64),
-            "middle queries": (rows // 2, rows // 2 + 64),
-            "last queries": (rows - 64, rows),
+            "first queries": (0, SAMPLED),
+            "middle queries": (rows // 2, rows // 2 + SAMPLED),
+            "last queries": (rows - SAMPLED, rows),
         }
         return [
             (place, outputs[0][0, first:last].double().cpu().numpy(), expected(first, last))
@@ -84,22 +87,22 @@ def attention(op: OpDef) -> Huge:
     return Huge({}, inputs, check)
 
 
-def convolution(op: OpDef) -> Huge:
+def convolution(op: OpDef, side: int = 32800) -> Huge:
     """Two channels of 32800x32800 and a 1x1 kernel: x, offset and output have 2.15e9 elements each (4.3 GB).
 
     The reference runs on a crop of both far corners. Offsets are quarters of a pixel, up to 4: exact in float32 at any
     position, so that the crop's small coordinates mean the same.
     """
-    side, crop, reach = 32800, 96, 6
+    crop, reach = 96, 6
     fields = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1, "offset_groups": 1}
-    x = torch.randn(1, 2, side, side, device="cuda", dtype=torch.float16)
-    offset = torch.randint(-16, 17, (1, 2, side, side), device="cuda", dtype=torch.int8).to(torch.float16)
+    x = torch.randn(1, 2, side, side, device=DEVICE, dtype=torch.float16)
+    offset = torch.randint(-16, 17, (1, 2, side, side), device=DEVICE, dtype=torch.int8).to(torch.float16)
     offset /= 4
     inputs = {"x": x, "offset": offset}
     if any(port.name == "mask" for port in op.inputs):
-        inputs["mask"] = torch.rand(1, 1, side, side, device="cuda", dtype=torch.float16)
-    inputs["weight"] = torch.randn(2, 2, 1, 1, device="cuda", dtype=torch.float16)
-    inputs["bias"] = torch.randn(2, device="cuda", dtype=torch.float16)
+        inputs["mask"] = torch.rand(1, 1, side, side, device=DEVICE, dtype=torch.float16)
+    inputs["weight"] = torch.randn(2, 2, 1, 1, device=DEVICE, dtype=torch.float16)
+    inputs["bias"] = torch.randn(2, device=DEVICE, dtype=torch.float16)
 
     def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
         results = []
@@ -121,10 +124,9 @@ def convolution(op: OpDef) -> Huge:
     return Huge(fields, inputs, check)
 
 
-def inverse(op: OpDef) -> Huge:
+def inverse(op: OpDef, count: int = LIMIT // 16 + 1000) -> Huge:
     """More than 2^27 matrices of 4x4, far from singular: input and output have 2.15e9 elements each (4.3 GB)."""
-    count = LIMIT // 16 + 1000
-    x = torch.randn(count, 4, 4, device="cuda", dtype=torch.float16).mul_(0.2)
+    x = torch.randn(count, 4, 4, device=DEVICE, dtype=torch.float16).mul_(0.2)
     x.diagonal(dim1=1, dim2=2).add_(2)
 
     def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -167,7 +169,7 @@ def _one(op: OpDef, plugin: Any, huge: Huge, notes: Notes) -> None:
     kept: list[Any] = []
 
     def allocate(size: int) -> int:
-        memory = torch.empty(size, dtype=torch.uint8, device="cuda")
+        memory = torch.empty(size, dtype=torch.uint8, device=DEVICE)
         kept.append(memory)
         return int(memory.data_ptr())
 
