@@ -18,7 +18,11 @@ RAN = "kernels ran"
 
 
 def run_kernels(which: str) -> int:
-    """which: "small", or one of FAULTS to run one case with that fault. Returns how many results were wrong."""
+    """which: "small", or one of FAULTS to run one case with that fault.
+
+    Returns how many results were wrong, 0 for FAULTS: compute-sanitizer gives its own exit code only to a program that
+    ends well.
+    """
     host = Host()
     memory = ExactMemory(
         host.native, missing=16 if which == "overflow" else 0, skip_copies=which == "unwritten"
@@ -42,4 +46,4 @@ def run_kernels(which: str) -> int:
                     print(f"{op.name} {case.name}: {error.problems[0].what}", flush=True)
                 ran += 1
     print(f"{ran} {RAN}, {wrong} wrong", flush=True)
-    return wrong
+    return 0 if which in FAULTS else wrong

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def _compute(folder: Path, op_name: str, case_name: str) -> float:
     choices = {types["T"]: types for types in type_choices(op)}
     began = time.monotonic()
     for dtype, types in choices.items():
-        outputs = compute_reference(op, case, dtype, cast_inputs(op, generated, types))
+        outputs: dict[str, Any] = dict(compute_reference(op, case, dtype, cast_inputs(op, generated, types)))
         path = _path(folder, op.name, case.name, dtype)
         partial = path.with_suffix(".partial.npz")
         np.savez(partial, **outputs)

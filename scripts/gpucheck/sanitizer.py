@@ -63,12 +63,8 @@ def judge(tool: Tool, ended: Ended) -> str | None:
         return ended.problem
     if found is None:
         return f"no summary; the run {ended.problem or 'ended well'}"
-    if tool.fault is not None:
-        return (
-            None
-            if found and ended.code == FOUND
-            else f"the planted fault was not found: {summary_line(ended.output)}"
-        )
+    if tool.fault is not None:  # after a fault the CUDA context is lost, and so the program may not end well
+        return None if found else f"the planted fault was not found: {summary_line(ended.output)}"
     if found or ended.code != 0:
         said = [line for line in ended.output.splitlines() if line.strip("= ")]
         return f"{summary_line(ended.output)}, exit code {ended.code}: " + " / ".join(said[:12])
