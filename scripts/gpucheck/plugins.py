@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -14,24 +15,15 @@ from gpucheck.references import reader
 
 
 def check(library: Path, references: Path, notes: Notes) -> None:
-    """A row for each kernel that ran; of the contract only what failed or could not be tested, and the counts."""
-    kernels = 0
+    """Failures one by one; of the rest the counts for each plugin, and why something could not be tested."""
+    kernels: Counter[str] = Counter()
 
     def progress(result: CheckResult) -> None:
-        nonlocal kernels
         if result.verdict is Verdict.FAIL:
             problem = f"{result.problem.what}; expected {result.problem.expected}" if result.problem else ""
             notes.failure(f"{result.creator}, {result.check}, {result.case or 'no case'}: {problem}")
-        is_kernel = result.check in GPU_CHECKS
-        kernels += is_kernel and result.verdict is Verdict.PASS
-        if is_kernel or result.verdict is not Verdict.PASS:
-            notes.row(
-                plugin=result.creator,
-                check=result.check,
-                case=result.case,
-                verdict=result.verdict.value,
-                note=result.note,
-            )
+        elif result.verdict is Verdict.PASS and result.check in GPU_CHECKS:
+            kernels[result.creator] += 1
 
     report = test_library(
         library,
@@ -40,7 +32,13 @@ def check(library: Path, references: Path, notes: Notes) -> None:
         gpu_cases=partial(gpu_cases, reference=reader(references)),
         progress=progress,
     )
-    if not kernels:
-        notes.failure("no kernel ran")
-    counts = ", ".join(f"{report.count(verdict)} {verdict.value}" for verdict in Verdict)
-    notes.summary(f"{counts}; {kernels} of them kernels, on {report.gpu}")
+    for name in dict.fromkeys(result.creator for result in report.results):
+        mine = [result for result in report.results if result.creator == name]
+        verdicts = Counter(result.verdict for result in mine)
+        reasons = Counter(f"{r.check}: {r.note}" for r in mine if r.verdict is Verdict.NOT_TESTABLE)
+        counts = {verdict.value.replace(" ", "_"): verdicts[verdict] for verdict in Verdict}
+        notes.row(plugin=name, **counts, kernels_passed=kernels[name], reasons=dict(reasons))
+        if not kernels[name]:
+            notes.failure(f"{name}: no kernel passed")
+    counted = ", ".join(f"{report.count(verdict)} {verdict.value}" for verdict in Verdict)
+    notes.summary(f"{counted}; {kernels.total()} kernels passed, on {report.gpu}")

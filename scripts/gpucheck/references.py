@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def prepare(folder: Path, notes: Notes) -> None:
     jobs = sorted(
         ((op.name, case.name, case.large) for op in OPS for case in op.cases), key=lambda job: not job[2]
     )
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, 12)) as pool:
+    workers = min(os.cpu_count() or 1, 12)
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         futures = {pool.submit(_compute, folder, op, case): (op, case, large) for op, case, large in jobs}
         for future, (op, case, large) in futures.items():
             seconds = future.result()
