@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from converter.graph import dtype_of
+from converter.modelfile.graph import dtype_of
 from converter.passes.grid_sample_chain import Chain
 from converter.passes.grid_sample_roles import levels_of, location_roles, value_roles, weight_roles
 from converter.passes.layout import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from converter.graph import dtype_of
+from converter.modelfile.graph import dtype_of
 from converter.passes.surgery import constant_of, domain_of
 
 MOVES = frozenset(
