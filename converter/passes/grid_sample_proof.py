@@ -31,6 +31,7 @@ from converter.passes.traces import Order, Origin, Roles, order, origins, run
 from importers.opdef import TYPE_VARIABLES
 
 _TWICE_LESS_ONE = (Fraction(2), Fraction(-1))
+_UNCHANGED = (Fraction(1), Fraction(0))
 _MODES = {"mode": ("bilinear", "linear"), "padding_mode": ("zeros",), "align_corners": (0,)}
 _DEFAULTS = {"mode": "bilinear", "padding_mode": "zeros", "align_corners": 0}
 
@@ -129,14 +130,16 @@ def _twice_less_one(found: Sequence[Origin | UnprovedError]) -> list[Origin]:
     matching = [origin for origin in found if isinstance(origin, Origin) and origin.affine == _TWICE_LESS_ONE]
     if matching:
         return matching
+    fault = next((error for error in found if isinstance(error, UnprovedError)), None)
     origin = next((origin for origin in reversed(found) if isinstance(origin, Origin)), None)
-    if origin is None:
-        raise next(error for error in found if isinstance(error, UnprovedError))
+    if origin is None or (fault is not None and origin.affine == _UNCHANGED):
+        assert fault is not None  # `origins` always gives something
+        raise fault
     if origin.affine is None:
         raise UnprovedError(
             f"each level's grid is made in another way of {origin.tensor.name!r}", "2 * location - 1 for all"
         )
-    scale, shift = (f"{float(number):.9g}" for number in origin.affine)
+    scale, shift = (f"{float(number):.6g}" for number in origin.affine)
     raise UnprovedError(
         f"the grids are {scale} * {origin.tensor.name!r} + {shift}", "2 * location - 1, alike for all levels"
     )

@@ -18,6 +18,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from converter.graph import dtype_of
+from converter.passes.shape_values import Dim, dims_of, shape_values
 from converter.passes.surgery import constant_of, domain_of
 
 MOVES = frozenset(
@@ -157,16 +158,6 @@ def shown(sizes: Sequence[object]) -> str:
     return "[" + ", ".join(str(size) for size in sizes) + "]"
 
 
-def dims_of(tensor: gs.Tensor) -> tuple[int | str | None, ...] | None:
-    """The tensor's inferred shape: numbers, symbols, None where nothing is known; None for an unknown rank."""
-    if tensor.shape is None:
-        return None
-    return tuple(
-        int(d) if isinstance(d, (int, np.integer)) else d if isinstance(d, str) and d else None
-        for d in tensor.shape
-    )
-
-
 def whole(tensor: gs.Tensor, labels: Sequence[str] | None = None) -> Layout:
     """The layout of a tensor where a chain begins: itself. Axes are labelled by number, or as given."""
     dims = dims_of(tensor)
@@ -215,31 +206,37 @@ def follow(node: gs.Node, result: gs.Tensor, layout: Layout) -> Layout:
 def _sizes_after(node: gs.Node, tensor: gs.Tensor, layout: Layout) -> tuple[Size, ...]:
     """The sizes of `tensor`, which holds the elements of the node's input in their order.
 
-    One that inference left open follows from the others. A symbol that the input has too stands for the same size.
+    One size that is not known follows from the others. A symbol that the input has too stands for the same size.
     """
-    total = product(layout.sizes())
-    dims = dims_of(tensor)
-    if dims is None:
+    total, before = product(layout.sizes()), dims_of(node.inputs[0]) or ()
+    candidates = [dims for dims in (dims_of(tensor), _target(node, before)) if dims is not None]
+    if not candidates or len({len(dims) for dims in candidates}) > 1:
         raise UnprovedError(f"the shape of {tensor.name!r} is not known", "a tensor of known rank")
-    if 0 in dims:
-        raise UnprovedError(f"{tensor.name!r} has shape {shown(dims)}", "a tensor that is not empty")
-    free = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
-    before = dims_of(node.inputs[0]) or ()
     symbols = {symbol: Size(1, (symbol,)) for symbol in total.symbols}
     symbols |= {dim: size for dim, size in zip(before, layout.sizes(), strict=False) if isinstance(dim, str)}
-    known = {axis: Size(dim) for axis, dim in enumerate(dims) if isinstance(dim, int)}
-    for axis in free if len(free) > 1 else ():
-        dim = dims[axis]
-        if isinstance(dim, str) and dim in symbols:
-            known[axis] = symbols[dim]
-    rest = total.over(product(list(known.values())))
-    unknown = [axis for axis in free if axis not in known]
+    options = [[dims[axis] for dims in candidates] for axis in range(len(candidates[0]))]
+    known = {a: Size(dim) for a, dims in enumerate(options) for dim in dims if isinstance(dim, int)}
+    if len(known) < len(options) - 1:
+        found = {a: symbols[dim] for a, dims in enumerate(options) for dim in dims if dim in symbols}
+        known = found | known
+    # A size of 0 would make every other one possible.
+    rest = total.over(product(list(known.values()))) if Size(0) not in known.values() else None
+    unknown = [axis for axis in range(len(options)) if axis not in known]
     if rest is None or len(unknown) > 1 or (not unknown and rest != ONE):
         raise UnprovedError(
-            f"the shape {shown(dims)} of {tensor.name!r} cannot be proved from {total} elements",
+            f"the shape {shown(candidates[0])} of {tensor.name!r} cannot be proved from {total} elements",
             "static sizes, all but the batch",
         )
-    return tuple(known.get(axis, rest) for axis in range(len(dims)))
+    return tuple(known.get(axis, rest) for axis in range(len(options)))
+
+
+def _target(node: gs.Node, before: Sequence[Dim]) -> tuple[Dim, ...] | None:
+    """The shape that a Reshape is given, None where it is to follow from the others."""
+    values = shape_values(node.inputs[1]) if node.op == "Reshape" else None
+    if values is None or (node.attrs.get("allowzero", 0) and 0 in values):
+        return None
+    kept = [before[axis] if value == 0 and axis < len(before) else value for axis, value in enumerate(values)]
+    return tuple(None if value == -1 else value for value in kept)
 
 
 def _axis(node: gs.Node, layout: Layout, default: int = 0) -> int:
