@@ -31,19 +31,32 @@ def check_output(engine: Path, model: Path | None = None) -> None:
     where = f"-o {engine}"
     folder = engine.parent
     if engine.is_dir():
-        raise UsageError(Problem("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}"))
+        raise UsageError(
+            Problem("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}")
+        )
     if not folder.is_dir():
-        raise UsageError(Problem("the output's folder does not exist", where, "an existing folder", f"mkdir -p {folder}"))
+        raise UsageError(
+            Problem("the output's folder does not exist", where, "an existing folder", f"mkdir -p {folder}")
+        )
     if model is not None and engine.exists() and model.exists() and os.path.samefile(engine, model):
-        raise UsageError(Problem("the output is the model itself", where, "another file", "name another file with -o"))
+        raise UsageError(
+            Problem("the output is the model itself", where, "another file", "name another file with -o")
+        )
     if engine.exists() and not os.access(engine, os.W_OK):
-        raise UsageError(Problem("the output cannot be written", where, "a writable file", "choose another file"))
+        raise UsageError(
+            Problem("the output cannot be written", where, "a writable file", "choose another file")
+        )
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise UsageError(
-            Problem(f"the output's folder cannot be written: {error.strerror}", where, "a writable folder", "choose another")
+            Problem(
+                f"the output's folder cannot be written: {error.strerror}",
+                where,
+                "a writable folder",
+                "choose another",
+            )
         ) from error
 
 
@@ -68,7 +81,10 @@ def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: 
                 if not (target.exists() and os.path.samefile(library, target)):
                     staged.append((_stage(library, folder), target))
             document = dict(facts) | {
-                "files": {path.name: _sha256(source) for path, source in [(engine, built), *zip(targets, libraries, strict=True)]}
+                "files": {
+                    path.name: _sha256(source)
+                    for path, source in [(engine, built), *zip(targets, libraries, strict=True)]
+                }
             }
             descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
             staged.append((name, manifest))
@@ -84,7 +100,12 @@ def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: 
                 Path(source).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(
-            Problem(f"the output cannot be written: {error.strerror}", str(folder), "room and permission", "free space, or -o elsewhere")
+            Problem(
+                f"the output cannot be written: {error.strerror}",
+                str(folder),
+                "room and permission",
+                "free space, or -o elsewhere",
+            )
         ) from error
     return Bundle(engine, tuple(targets), manifest)
 

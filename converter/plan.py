@@ -20,7 +20,6 @@ from converter.infer import value_dtypes, value_shapes
 from converter.passes.base import Rewrite
 from converter.rewrite import Rewritten
 from importers.dims import describe
-from importers.expansion import plugin_nodes
 from importers.fields import check_fields, fields_of_node, plugin_fields
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef
 from importers.problem import Problem
@@ -97,7 +96,9 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
             nodes.append(PlannedNode(node.name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
         elif node.op_type in foreign:
             problems = [problem for problem in problems if f"node {node.name!r} " not in problem.where]
-            nodes.append(PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins"))
+            nodes.append(
+                PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins")
+            )
         elif node.name in declined:
             nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, declined[node.name].refusal.reason))
         else:
@@ -152,7 +153,9 @@ def _plugin_faults(
     try:
         fields = fields_of_node(op, _attributes(node))
     except (KeyError, TypeError) as error:
-        yield Problem(f"a field is missing: {error}", where, "every field of the plugin", "export the node again")
+        yield Problem(
+            f"a field is missing: {error}", where, "every field of the plugin", "export the node again"
+        )
         return
     refusal = check_fields(op, fields)
     if refusal is not None:
@@ -171,7 +174,10 @@ def _plugin_faults(
         dtype = dtypes.get(connected.get(port.name, ""))
         if dtype is not None and dtype not in TYPE_VARIABLES[port.type]:
             yield Problem(
-                f"input {port.name!r} is {dtype}", where, "one of " + ", ".join(TYPE_VARIABLES[port.type]), fix
+                f"input {port.name!r} is {dtype}",
+                where,
+                "one of " + ", ".join(TYPE_VARIABLES[port.type]),
+                fix,
             )
     if wrong_rank:
         return
@@ -185,7 +191,9 @@ def _unknown(node: onnx.NodeProto, kind: str) -> Problem:
     if near:
         fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every spelling"
     elif normalise_domain(node.domain) in known_domains() or node.domain:
-        fix = "write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins"
+        fix = (
+            "write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins"
+        )
     else:
         fix = "export the model without it, or write a definition for it (CONTRIBUTING.md)"
     return Problem(

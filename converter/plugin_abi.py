@@ -161,8 +161,15 @@ _SIGNATURES: Mapping[str, tuple[object, ...]] = {
     "plugin_terminate": (_HANDLE,),
     "plugin_output_types": (_HANDLE, _INT, c_int32, _INT, c_int32),
     "plugin_output_shapes": (
-        _HANDLE, POINTER(CDims), POINTER(c_uint32), c_int32, POINTER(CDims), c_int32, POINTER(CShape), c_int32,
-    ),  # fmt: skip
+        _HANDLE,
+        POINTER(CDims),
+        POINTER(c_uint32),
+        c_int32,
+        POINTER(CDims),
+        c_int32,
+        POINTER(CShape),
+        c_int32,
+    ),
     "plugin_supports_format": (_HANDLE, c_int32, _IO, _INT),
     "plugin_configure": (_HANDLE, _IO),
     "plugin_workspace": (_HANDLE, _IO, POINTER(c_size_t)),
@@ -175,9 +182,7 @@ _SIGNATURES: Mapping[str, tuple[object, ...]] = {
     "plugin_serialize_bytes": (_HANDLE, c_int32, POINTER(c_void_p), POINTER(c_size_t)),
     "plugin_on_shape_change": (_HANDLE, _IO),
     "plugin_enqueue": (_HANDLE, _IO, POINTER(CBuffers)),
-    "plugin_time": (
-        _HANDLE, _IO, POINTER(CBuffers), c_int32, c_int32, c_void_p, c_size_t, POINTER(c_float),
-    ),  # fmt: skip
+    "plugin_time": (_HANDLE, _IO, POINTER(CBuffers), c_int32, c_int32, c_void_p, c_size_t, POINTER(c_float)),
     "device_count": (_INT,),
     "device_describe": (c_int32, c_char_p, c_size_t, _INT, _INT),
     "device_alloc": (c_size_t, _OUT),

@@ -37,7 +37,9 @@ def gpu_cases(name: str, *, large: bool = True) -> Iterator[GpuCase]:
 def cast_inputs(op: OpDef, generated: dict[str, np.ndarray], types: dict[str, str]) -> dict[str, np.ndarray]:
     """The case's inputs in the dtypes of a choice of type variables, in port order."""
     return {
-        port.name: generated[port.name].astype(_dtype(types[port.type])) for port in op.inputs if port.name in generated
+        port.name: generated[port.name].astype(_dtype(types[port.type]))
+        for port in op.inputs
+        if port.name in generated
     }
 
 

@@ -1,6 +1,8 @@
-"""The checks that a plugin must pass, run in a child process. Each raises Failed or NotTestable, or returns a note.
+"""The checks that a plugin must pass, run in a child process.
 
-Checks about creators and fields are here; plugin_checks_state.py, plugin_checks_io.py hold the others.
+Each raises CheckFailedError or NotTestableError, or returns a note.
+
+Checks about creators and fields are here; the other plugin_checks_*.py hold the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from converter.plugin_values import FieldValue, field_values
 LONGEST_NAME = 1023  # TensorRT takes names up to 1024 bytes with their NUL
 
 
-class Failed(Exception):
+class CheckFailedError(Exception):
     """A check failed."""
 
     def __init__(self, what: str, expected: str, fix: str = "mend the plugin") -> None:
@@ -29,7 +31,7 @@ class Failed(Exception):
         self.fix = fix
 
 
-class NotTestable(Exception):
+class NotTestableError(Exception):
     """A check cannot be made; the text says why."""
 
 
@@ -74,14 +76,16 @@ class Check:
 def find_fields(creator: Creator) -> tuple[FieldValue, ...]:
     """Fields with which an unknown plugin can be created: none, its listed defaults, ones or zeros.
 
-    Raises NotTestable where it takes none of them.
+    Raises NotTestableError where it takes none of them.
     """
     specs = [spec for spec in creator.fields if spec.name]
     tries: list[tuple[FieldValue, ...]] = [()]
     if specs and all(spec.data is not None for spec in specs):
         tries.insert(0, tuple(FieldValue(s.name or "", s.type, s.data or b"", s.length) for s in specs))
     for number in (1, 0):
-        tries.append(tuple(_filled(spec.name or "", spec.type, max(spec.length, 1), number) for spec in specs))
+        tries.append(
+            tuple(_filled(spec.name or "", spec.type, max(spec.length, 1), number) for spec in specs)
+        )
     for fields in tries:
         try:
             creator.create(fields).close()
@@ -90,7 +94,9 @@ def find_fields(creator: Creator) -> tuple[FieldValue, ...]:
                 raise
         else:
             return fields
-    raise NotTestable("no case is known, and it cannot be created with no fields, its own defaults, ones or zeros")
+    raise NotTestableError(
+        "no case is known, and it cannot be created with no fields, its own defaults, ones or zeros"
+    )
 
 
 def _filled(name: str, type_: str, length: int, number: int) -> FieldValue:
@@ -103,32 +109,38 @@ def _filled(name: str, type_: str, length: int, number: int) -> FieldValue:
 def creator_names(session: Session, case: ContractCase | None) -> str | None:
     info = session.creator.info
     if info.family == 0:
-        raise Failed(f"the creator is of kind {info.kind!r}", "PLUGIN CREATOR_V3ONE or PLUGIN CREATOR_V1")
+        raise CheckFailedError(
+            f"the creator is of kind {info.kind!r}", "PLUGIN CREATOR_V3ONE or PLUGIN CREATOR_V1"
+        )
     for what, value in (("name", info.name), ("version", info.version)):
         if not value:
-            raise Failed(f"the creator's {what} is {value!r}", "a text that is not empty")
+            raise CheckFailedError(f"the creator's {what} is {value!r}", "a text that is not empty")
         if len(value.encode()) > LONGEST_NAME:
-            raise Failed(f"the creator's {what} is {len(value)} bytes long", f"at most {LONGEST_NAME}")
+            raise CheckFailedError(
+                f"the creator's {what} is {len(value)} bytes long", f"at most {LONGEST_NAME}"
+            )
     if info.namespace is None:
-        raise Failed("the creator's namespace is null", "a text, which may be empty")
+        raise CheckFailedError("the creator's namespace is null", "a text, which may be empty")
     return None
 
 
 def field_list(session: Session, case: ContractCase | None) -> str | None:
     if not session.creator.info.has_fields:
-        raise Failed("getFieldNames returned null", "a collection, which may be empty")
+        raise CheckFailedError("getFieldNames returned null", "a collection, which may be empty")
     names = []
     for i, spec in enumerate(session.creator.fields):
         if not spec.name:
-            raise Failed(f"field {i} has the name {spec.name!r}", "a name that is not empty")
+            raise CheckFailedError(f"field {i} has the name {spec.name!r}", "a name that is not empty")
         if spec.type.startswith("type ") or spec.type == "unknown":
-            raise Failed(f"field {spec.name} is of {spec.type}", "a type of PluginFieldType other than kUNKNOWN")
+            raise CheckFailedError(
+                f"field {spec.name} is of {spec.type}", "a type of PluginFieldType other than kUNKNOWN"
+            )
         if spec.length < 0:
-            raise Failed(f"field {spec.name} has length {spec.length}", "a length of 0 or more")
+            raise CheckFailedError(f"field {spec.name} has length {spec.length}", "a length of 0 or more")
         names.append(spec.name)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise Failed(f"fields listed more than once: {', '.join(twice)}", "every field once")
+        raise CheckFailedError(f"fields listed more than once: {', '.join(twice)}", "every field once")
     return f"{len(names)} fields"
 
 
@@ -139,10 +151,10 @@ def creation(session: Session, case: ContractCase | None) -> str | None:
 
 def field_names_match(session: Session, case: ContractCase | None) -> str | None:
     if case is None:
-        raise NotTestable("no case is known: its fields are not known")
+        raise NotTestableError("no case is known: its fields are not known")
     listed = {spec.name for spec in session.creator.fields}
     if listed != set(case.fields):
-        raise Failed(
+        raise CheckFailedError(
             f"the creator lists the fields {_names(listed)}",
             f"the definition's: {_names(set(case.fields))} (the parser passes only the fields that are listed)",
         )
@@ -160,15 +172,15 @@ def _refuse(session: Session, fields: tuple[FieldValue, ...], what: str) -> None
         if error.status is abi.Status.REFUSED:
             return
         raise
-    raise Failed(f"it was created {what}", "createPlugin to return null")
+    raise CheckFailedError(f"it was created {what}", "createPlugin to return null")
 
 
 def _known(session: Session, case: ContractCase | None) -> tuple[ContractCase, tuple[FieldValue, ...]]:
     if case is None:
-        raise NotTestable("no case is known: its right fields are not known")
+        raise NotTestableError("no case is known: its right fields are not known")
     fields = session.fields(case)
     if not fields:
-        raise NotTestable("it has no fields")
+        raise NotTestableError("it has no fields")
     return case, fields
 
 
@@ -176,7 +188,7 @@ def missing_fields_refused(session: Session, case: ContractCase | None) -> str |
     case, fields = _known(session, case)
     required = [field for field in fields if field.name not in case.optional_fields]
     if not required:
-        raise NotTestable("all of its fields are optional")
+        raise NotTestableError("all of its fields are optional")
     for field in required:
         _refuse(session, tuple(f for f in fields if f is not field), f"without its field {field.name}")
     _refuse(session, (), "without any field")
@@ -185,7 +197,7 @@ def missing_fields_refused(session: Session, case: ContractCase | None) -> str |
 
 def unknown_field_refused(session: Session, case: ContractCase | None) -> str | None:
     if case is None:
-        raise NotTestable("no case is known: its right fields are not known")
+        raise NotTestableError("no case is known: its right fields are not known")
     extra = FieldValue("no_such_field", "int32", bytes(4), 1)
     _refuse(session, (*session.fields(case), extra), "with a field that it does not have, no_such_field")
     return None
@@ -206,7 +218,7 @@ def wrong_lengths_refused(session: Session, case: ContractCase | None) -> str | 
     case, fields = _known(session, case)
     fixed = [field for field in fields if field.name not in case.variable_fields and field.type != "char"]
     if not fixed:
-        raise NotTestable("none of its fields has a fixed length")
+        raise NotTestableError("none of its fields has a fixed length")
     for field in fixed:
         for length in (0, field.length + 1):
             # The data stays long enough for a reader that trusts the right length.

@@ -7,10 +7,10 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 
 from converter import plugin_abi as abi
-from converter.plugin_checks import Check, Failed, NotTestable, Session
+from converter.plugin_checks import Check, CheckFailedError, NotTestableError, Session
 from converter.plugin_contract import ContractCase
 from converter.plugin_host import Plugin, PluginError
-from converter.plugin_instance import Io
+from converter.plugin_marshal import Io
 from converter.plugin_values import Shape
 
 SEED = 20261121
@@ -38,7 +38,7 @@ Combination = tuple[tuple[str, str], ...]
 
 def _case(case: ContractCase | None) -> ContractCase:
     if case is None:
-        raise NotTestable("no case is known: its inputs are not known")
+        raise NotTestableError("no case is known: its inputs are not known")
     return case
 
 
@@ -48,7 +48,9 @@ def output_types(session: Session, case: ContractCase | None) -> str | None:
         found = plugin.output_types([desc.dtype for desc in case.inputs])
     wanted = tuple(desc.dtype for desc in case.outputs)
     if found != wanted:
-        raise Failed(f"output types are {', '.join(found)}", f"{', '.join(wanted)}, as it is defined")
+        raise CheckFailedError(
+            f"output types are {', '.join(found)}", f"{', '.join(wanted)}, as it is defined"
+        )
     return None
 
 
@@ -58,7 +60,7 @@ def output_shapes(session: Session, case: ContractCase | None) -> str | None:
         found = plugin.concrete_shapes([desc.shape for desc in case.inputs], case.shape_values)
     wanted = tuple(desc.shape for desc in case.outputs)
     if found != wanted:
-        raise Failed(f"output shapes are {_shapes(found)}", f"{_shapes(wanted)}, as it is defined")
+        raise CheckFailedError(f"output shapes are {_shapes(found)}", f"{_shapes(wanted)}, as it is defined")
     return None
 
 
@@ -70,18 +72,24 @@ def symbolic_shapes(session: Session, case: ContractCase | None) -> str | None:
     all_dims = [(1 << len(shape)) - 1 for shape in shapes]
     masks = {"all dimensions unknown": all_dims, "the batch unknown": [1 & mask for mask in all_dims]}
     for odd in (0, 1):
-        masks[f"every other dimension unknown, from {odd}"] = [mask & (0xAA >> (1 - odd)) for mask in all_dims]
+        masks[f"every other dimension unknown, from {odd}"] = [
+            mask & (0xAA >> (1 - odd)) for mask in all_dims
+        ]
     for i in range(len(shapes)):
         masks[f"input {i} unknown"] = [mask if j == i else 0 for j, mask in enumerate(all_dims)]
     with session.create(case) as plugin:
         if plugin.implicit_batch:
-            raise NotTestable("its interface takes constant shapes only")
+            raise NotTestableError("its interface takes constant shapes only")
         for what, mask in masks.items():
             answer = plugin.output_shapes(shapes, mask, case.shape_values)
-            found = tuple(tuple(-1 if d.evaluated is None else d.evaluated for d in shape) for shape in answer)
+            found = tuple(
+                tuple(-1 if d.evaluated is None else d.evaluated for d in shape) for shape in answer
+            )
             if found != wanted:
                 words = "; ".join(", ".join(d.text for d in shape) for shape in answer)
-                raise Failed(f"with {what} output shapes come to {_shapes(found)} ({words})", _shapes(wanted))
+                raise CheckFailedError(
+                    f"with {what} output shapes come to {_shapes(found)} ({words})", _shapes(wanted)
+                )
         # Where no value is known at all there is nothing to compare, but it must not break.
         plugin.output_shapes([tuple(-1 for _ in shape) for shape in shapes], None, case.shape_values)
     return f"{len(masks)} sets of unknown dimensions"
@@ -164,7 +172,7 @@ def format_rule_local(session: Session, case: ContractCase | None) -> str | None
                         formats.scramble(beyond, chance)
                     asked += 1
                     if formats.ask(position) != answer:
-                        raise Failed(
+                        raise CheckFailedError(
                             f"supportsFormatCombination for position {position} of {_words(base[: position + 1])} "
                             f"answered {answer}, and {not answer} when only later positions changed",
                             f"an answer from positions 0 to {position} alone",
@@ -182,29 +190,29 @@ def format_combinations(session: Session, case: ContractCase | None) -> str | No
         limit = plugin.info.format_limit
         accepted = _Formats(plugin, case).accepted()
     if not accepted:
-        raise Failed("it accepts no combination of types and formats", "one at least")
+        raise CheckFailedError("it accepts no combination of types and formats", "one at least")
     if len(accepted) > limit:
         more = " or more" if len(accepted) >= MOST_COMBINATIONS else ""
-        raise Failed(
+        raise CheckFailedError(
             f"it accepts {len(accepted)}{more} combinations of types and formats",
             f"at most {limit}, its limit; each is timed and goes into the engine",
         )
     own = tuple((desc.dtype, desc.format) for desc in (*case.inputs, *case.outputs))
     if own not in accepted:
-        raise Failed(f"it refuses {_words(own)}", "this combination accepted, as the case uses it")
+        raise CheckFailedError(f"it refuses {_words(own)}", "this combination accepted, as the case uses it")
     return f"{len(accepted)} combinations"
 
 
 def accepted_types(session: Session, case: ContractCase | None) -> str | None:
     case = _case(case)
     if case.accepted is None:
-        raise NotTestable("its definition does not say which element types it takes")
+        raise NotTestableError("its definition does not say which element types it takes")
     with session.create(case) as plugin:
         combinations = _Formats(plugin, case).accepted()
     found = {tuple(dtype for dtype, _ in one) for one in combinations if all(f == "linear" for _, f in one)}
     for what, difference in (("takes", found - case.accepted), ("refuses", case.accepted - found)):
         if difference:
-            raise Failed(
+            raise CheckFailedError(
                 f"in linear format it {what} {'; '.join(', '.join(one) for one in sorted(difference))}",
                 "the element types of its definition and no others",
             )
@@ -218,9 +226,13 @@ def configuration(session: Session, case: ContractCase | None) -> str | None:
         size = plugin.workspace_size(case.inputs, case.outputs)
         again = plugin.workspace_size(case.inputs, case.outputs)
     if size != again:
-        raise Failed(f"the workspace is {size} bytes and then {again}", "the same size for the same shapes")
+        raise CheckFailedError(
+            f"the workspace is {size} bytes and then {again}", "the same size for the same shapes"
+        )
     if size >= 1 << 40:
-        raise Failed(f"the workspace is {size} bytes", "less than a tebibyte; this looks like an error code or -1")
+        raise CheckFailedError(
+            f"the workspace is {size} bytes", "less than a tebibyte; this looks like an error code or -1"
+        )
     return f"workspace {size} bytes"
 
 
@@ -228,12 +240,14 @@ def tactics(session: Session, case: ContractCase | None) -> str | None:
     with session.configured(case) as plugin:
         found = plugin.tactics()
         if len(set(found)) != len(found) or any(tactic <= 0 for tactic in found):
-            raise Failed(f"getValidTactics gave {found}", "different numbers above 0")
+            raise CheckFailedError(f"getValidTactics gave {found}", "different numbers above 0")
         for tactic in found:
             try:
                 plugin.set_tactic(tactic)
             except PluginError as error:
-                raise Failed(f"setTactic({tactic}) failed: {error.message}", "its own tactic accepted") from error
+                raise CheckFailedError(
+                    f"setTactic({tactic}) failed: {error.message}", "its own tactic accepted"
+                ) from error
     return f"{len(found)} tactics"
 
 

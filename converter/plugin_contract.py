@@ -125,14 +125,20 @@ class Report:
         reasons: dict[tuple[str, str], list[str]] = {}
         for result in self.results:
             if result.verdict is Verdict.NOT_TESTABLE:
-                reasons.setdefault((result.creator, result.note), []).append(result.check + _in(result.case))
+                reasons.setdefault((result.creator, result.note), []).append(result.check)
         for (creator, note), checks in reasons.items():
-            lines.append(f"not testable {creator}: {', '.join(checks)}: {note}")
+            words = [
+                check if checks.count(check) == 1 else f"{check} ({checks.count(check)} cases)"
+                for check in dict.fromkeys(checks)
+            ]
+            lines.append(f"not testable {creator}: {', '.join(words)}: {note}")
         for creator in dict.fromkeys(result.creator for result in self.results):
             verdicts = [result.verdict for result in self.results if result.creator == creator]
             counts = ", ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict)
             lines.append(f"{creator}: {counts}")
-        lines.append(f"kernels: run on {self.gpu}" if self.gpu else "kernels: not run, there is no GPU in use")
+        lines.append(
+            f"kernels: run on {self.gpu}" if self.gpu else "kernels: not run, there is no GPU in use"
+        )
         return "\n".join(lines)
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from types import TracebackType
 
 from converter import plugin_abi as abi
-from converter.plugin_instance import Plugin, PluginInfo, read_field
+from converter.plugin_instance import Plugin, PluginInfo
+from converter.plugin_marshal import read_field
 from converter.plugin_native import Native, PluginError, text
 from converter.plugin_run import Timing
 from converter.plugin_values import Dim, FieldSpec, FieldValue, State, TensorDesc, Value, field_values
@@ -64,7 +65,13 @@ class Host:
         name = ctypes.create_string_buffer(256)
         major, minor = ctypes.c_int32(), ctypes.c_int32()
         self.native.call(
-            "device_describe", index, name, len(name), ctypes.byref(major), ctypes.byref(minor), where=f"GPU {index}"
+            "device_describe",
+            index,
+            name,
+            len(name),
+            ctypes.byref(major),
+            ctypes.byref(minor),
+            where=f"GPU {index}",
         )
         return Device(name.value.decode(), (major.value, minor.value))
 
@@ -208,7 +215,9 @@ class PluginLibrary:
             if creator.info.name == name and version in (None, creator.info.version):
                 return creator
         names = ", ".join(str(creator.info.name) for creator in self.creators)
-        raise PluginError(abi.Status.USAGE, f"no creator of {name!r}; the library has {names}", str(self.path))
+        raise PluginError(
+            abi.Status.USAGE, f"no creator of {name!r}; the library has {names}", str(self.path)
+        )
 
     def __enter__(self) -> PluginLibrary:
         return self

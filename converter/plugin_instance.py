@@ -10,9 +10,10 @@ from types import TracebackType
 import numpy as np
 
 from converter import plugin_abi as abi
+from converter.plugin_marshal import Io, read_dim, read_field, to_dims
 from converter.plugin_native import Native, PluginError, text
 from converter.plugin_run import Timing, run_plugin, time_plugin
-from converter.plugin_values import Dim, FieldValue, Shape, State, TensorDesc
+from converter.plugin_values import Dim, Shape, State, TensorDesc
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class Plugin:
     def call(self, name: str, *arguments: object) -> None:
         if self._handle is None:
             raise PluginError(abi.Status.USAGE, "the plugin is closed", self.where)
-        self.native.call(name, self._handle, *arguments, where=f"{self.where}, {name.removeprefix('plugin_')}")
+        self.native.call(
+            name, self._handle, *arguments, where=f"{self.where}, {name.removeprefix('plugin_')}"
+        )
 
     @property
     def info(self) -> PluginInfo:
@@ -148,21 +151,25 @@ class Plugin:
         masks = (ctypes.c_uint32 * max(len(inputs), 1))(*(symbolic or ()))
         values = (abi.CDims * max(len(shape_values), 1))(*(to_dims(shape) for shape in shape_values))
         answer = (abi.CShape * max(count, 1))()
-        self.call(
-            "plugin_output_shapes", dims, masks, len(inputs), values, len(shape_values), answer, count
-        )
-        batch = [_constant(inputs[0][0])] if strip and inputs and inputs[0] else []
-        return tuple((*batch, *(_dim(shape.d[j]) for j in range(shape.n))) for shape in answer[:count])
+        self.call("plugin_output_shapes", dims, masks, len(inputs), values, len(shape_values), answer, count)
+        batch = [_batch(inputs[0][0])] if strip and inputs and inputs[0] else []
+        return tuple((*batch, *(read_dim(shape.d[j]) for j in range(shape.n))) for shape in answer[:count])
 
-    def concrete_shapes(self, inputs: Sequence[Shape], shape_values: Sequence[Shape] = ()) -> tuple[Shape, ...]:
+    def concrete_shapes(
+        self, inputs: Sequence[Shape], shape_values: Sequence[Shape] = ()
+    ) -> tuple[Shape, ...]:
         """Output shapes for constant input shapes; a size tensor gives its upper bound."""
         shapes = self.output_shapes(inputs, shape_values=shape_values)
-        return tuple(tuple(-1 if dim.evaluated is None else dim.evaluated for dim in shape) for shape in shapes)
+        return tuple(
+            tuple(-1 if dim.evaluated is None else dim.evaluated for dim in shape) for shape in shapes
+        )
 
     def io(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> Io:
         return Io(inputs, outputs, self.implicit_batch)
 
-    def supports_format(self, position: int, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> bool:
+    def supports_format(
+        self, position: int, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]
+    ) -> bool:
         """position counts the inputs, then the outputs."""
         return self.ask_format(position, self.io(inputs, outputs))
 
@@ -228,9 +235,12 @@ class Plugin:
         executor: Plugin | None = None,
         shape_values: Sequence[Shape] = (),
         tactic: int | None = None,
+        poison: bool = True,
     ) -> list[np.ndarray]:
         """Run once on a GPU; see plugin_run.run_plugin."""
-        return run_plugin(self, inputs, executor=executor, shape_values=shape_values, tactic=tactic)
+        return run_plugin(
+            self, inputs, executor=executor, shape_values=shape_values, tactic=tactic, poison=poison
+        )
 
     def time(
         self,
@@ -254,64 +264,6 @@ class Plugin:
         )
 
 
-class Io:
-    """The inputs and outputs of one call, in C. `c` is valid while this object lives."""
-
-    def __init__(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc], implicit_batch: bool) -> None:
-        strip = 1 if implicit_batch else 0
-        self.count = len(inputs) + len(outputs)
-        # One array, so that a position counts through inputs and outputs.
-        self.tensors = (abi.CTensor * max(self.count, 1))(
-            *(_to_tensor(desc, strip) for desc in (*inputs, *outputs))
-        )
-        first = ctypes.cast(self.tensors, ctypes.POINTER(abi.CTensor))
-        after = ctypes.cast(
-            ctypes.byref(self.tensors, len(inputs) * ctypes.sizeof(abi.CTensor)), ctypes.POINTER(abi.CTensor)
-        )
-        batch = inputs[0].shape[0] if strip and inputs and inputs[0].shape else 1
-        self.c = abi.CIo(first, len(inputs), after, len(outputs), batch)
-
-
-def to_dims(shape: Shape | None) -> abi.CDims:
-    if shape is None:
-        return abi.CDims(-1)
-    if len(shape) > abi.MAX_DIMS:
-        return abi.CDims(len(shape))  # the host refuses it with its message
-    return abi.CDims(len(shape), (ctypes.c_int64 * abi.MAX_DIMS)(*shape))
-
-
-def read_field(raw: abi.CField) -> FieldValue:
-    """Copy a field that a plugin gave. A null pointer reads as no bytes."""
-    type_ = abi.FIELD_TYPES[raw.type] if 0 <= raw.type < len(abi.FIELD_TYPES) else f"type {raw.type}"
-    size = (abi.FIELD_BITS.get(type_, 8) * max(raw.length, 0) + 7) // 8
-    data = ctypes.string_at(raw.data, size) if raw.data and size else b""
-    return FieldValue(text(raw.name) or "", type_, data, raw.length)
-
-
-def _to_tensor(desc: TensorDesc, strip: int) -> abi.CTensor:
-    def cut(shape: Shape | None) -> abi.CDims:
-        return to_dims(None if shape is None else shape[strip:])
-
-    return abi.CTensor(
-        abi.DTYPES.index(desc.dtype),
-        abi.FORMATS.index(desc.format),
-        desc.scale,
-        cut(desc.shape),
-        cut(desc.minimum),
-        cut(desc.optimum),
-        cut(desc.maximum),
-    )
-
-
-def _constant(value: int) -> Dim:
+def _batch(value: int) -> Dim:
     known = value if value >= 0 else None
     return Dim(known, known, None, str(value) if value >= 0 else "batch")
-
-
-def _dim(raw: abi.CDim) -> Dim:
-    return Dim(
-        None if raw.value < 0 else raw.value,
-        None if raw.evaluated < 0 else raw.evaluated,
-        None if raw.size_output < 0 else raw.size_output,
-        text(raw.text) or "",
-    )

@@ -20,7 +20,8 @@ from converter.plugin_native import Native, PluginError
 from converter.plugin_values import Shape, TensorDesc, describe_arrays, numpy_dtype
 
 if TYPE_CHECKING:
-    from converter.plugin_instance import Io, Plugin
+    from converter.plugin_instance import Plugin
+    from converter.plugin_marshal import Io
 
 GUARD = 256
 POISON = 0xFF
@@ -41,7 +42,7 @@ class Timing:
 class _Buffer:
     """Device memory with a fence behind it."""
 
-    def __init__(self, native: Native, size: int, what: str, where: str) -> None:
+    def __init__(self, native: Native, size: int, what: str, where: str, *, poison: bool = True) -> None:
         self._native = native
         self.size = size
         self._what = what
@@ -49,7 +50,7 @@ class _Buffer:
         pointer = ctypes.c_void_p()
         native.call("device_alloc", size + GUARD, ctypes.byref(pointer), where=f"{where}, {what}")
         self.pointer = pointer
-        if size:
+        if size and poison:
             self.fill(0, size, POISON)
         self.fill(size, GUARD, FENCE)
 
@@ -62,7 +63,11 @@ class _Buffer:
     def write(self, array: np.ndarray) -> None:
         if array.nbytes:
             self._native.call(
-                "device_copy_in", self.pointer, array.ctypes.data, array.nbytes, where=f"{self._where}, {self._what}"
+                "device_copy_in",
+                self.pointer,
+                array.ctypes.data,
+                array.nbytes,
+                where=f"{self._where}, {self._what}",
             )
 
     def read(self, offset: int, size: int) -> bytes:
@@ -110,6 +115,7 @@ def _prepared(
     executor: Plugin | None,
     shape_values: Sequence[Shape],
     tactic: int | None,
+    poison: bool,
 ) -> Iterator[_Prepared]:
     native, where = plugin.native, plugin.where
     arrays = [np.ascontiguousarray(array) for array in inputs]
@@ -117,7 +123,8 @@ def _prepared(
     types = plugin.output_types([desc.dtype for desc in in_descs])
     shapes = plugin.output_shapes([desc.shape for desc in in_descs], shape_values=shape_values)
     out_descs = tuple(
-        TensorDesc(dtype, tuple(dim.evaluated or 0 for dim in shape)) for dtype, shape in zip(types, shapes, strict=True)
+        TensorDesc(dtype, tuple(dim.evaluated or 0 for dim in shape))
+        for dtype, shape in zip(types, shapes, strict=True)
     )
     with ExitStack() as stack:
         configured = stack.enter_context(plugin.clone())
@@ -127,15 +134,14 @@ def _prepared(
         if executor is not None and executor.info.has_build:
             base = stack.enter_context(executor.clone())
             base.configure(in_descs, out_descs)
-        base.initialize()
+        base.initialize()  # once an engine: what it makes is shared with the clones for contexts
         context = stack.enter_context(base.attach())
-        context.initialize()
         if tactic is not None:
             context.set_tactic(tactic)
         context.on_shape_change(in_descs, out_descs)
 
         def buffer(size: int, what: str) -> _Buffer:
-            result = _Buffer(native, size, what, where)
+            result = _Buffer(native, size, what, where, poison=poison)
             stack.callback(result.free)
             return result
 
@@ -167,14 +173,18 @@ def run_plugin(
     executor: Plugin | None = None,
     shape_values: Sequence[Shape] = (),
     tactic: int | None = None,
+    poison: bool = True,
 ) -> list[np.ndarray]:
     """Run a plugin once on the first GPU; arrays are C contiguous, outputs have the plugin's own types and shapes.
 
     executor: the plugin that runs, where it is another than the one that is asked for types, shapes and workspace
-    (one restored from a plan has no build capability). Raises PluginError for a failing call, a CUDA error, an input
-    that the kernel changed and memory that it wrote past the end of an output or the workspace.
+    (one restored from a plan has no build capability). poison: False leaves outputs and workspace as they were
+    allocated, so that a memory checker can tell what was never written.
+
+    Raises PluginError for a failing call, a CUDA error, an input that the kernel changed and memory that it wrote
+    past the end of an output or the workspace.
     """
-    with _prepared(plugin, inputs, executor, shape_values, tactic) as ready:
+    with _prepared(plugin, inputs, executor, shape_values, tactic, poison) as ready:
         ready.plugin.call("plugin_enqueue", ctypes.byref(ready.io.c), ctypes.byref(ready.buffers))
         for buffer in (*ready.inputs, *ready.outputs, ready.workspace):
             buffer.check_fence()
@@ -183,7 +193,7 @@ def run_plugin(
         for desc, buffer in zip(ready.descs, ready.outputs, strict=True):
             data = buffer.read(0, buffer.size)
             full.append(np.frombuffer(data, dtype=numpy_dtype(desc.dtype)).reshape(desc.shape).copy())
-    return [_cut(array, sizes, full) for array, sizes in zip(full, ready.size_outputs, strict=True)]
+    return [cut_to_sizes(array, sizes, full) for array, sizes in zip(full, ready.size_outputs, strict=True)]
 
 
 def _check_inputs_kept(plugin: Plugin, ready: _Prepared, inputs: Sequence[np.ndarray]) -> None:
@@ -194,7 +204,7 @@ def _check_inputs_kept(plugin: Plugin, ready: _Prepared, inputs: Sequence[np.nda
             raise PluginError(abi.Status.BROKEN, f"the kernel changed input {i}", plugin.where)
 
 
-def _cut(array: np.ndarray, sizes: Sequence[int | None], outputs: Sequence[np.ndarray]) -> np.ndarray:
+def cut_to_sizes(array: np.ndarray, sizes: Sequence[int | None], outputs: Sequence[np.ndarray]) -> np.ndarray:
     """The part of an output that its size tensors say was written.
 
     The memory holds the written shape packed, so it is read from the front and not sliced.
@@ -221,7 +231,7 @@ def time_plugin(
 ) -> Timing:
     """Time single enqueues with CUDA events. flush_bytes: overwrite so much memory before each, to empty the cache."""
     with ExitStack() as stack:
-        ready = stack.enter_context(_prepared(plugin, inputs, executor, shape_values, tactic))
+        ready = stack.enter_context(_prepared(plugin, inputs, executor, shape_values, tactic, True))
         flush = None
         if flush_bytes:
             flush = _Buffer(plugin.native, flush_bytes, "the flush memory", plugin.where)

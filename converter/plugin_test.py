@@ -5,10 +5,13 @@ child. The definitions of known plugins come in as ContractCases; of an unknown 
 tested, and the rest is reported as not testable.
 """
 
+# The file and the function are named for testing plugins; neither is a pytest test.
+# ruff: noqa: PT028
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from converter.errors import UsageError
 from converter.plugin_checks_gpu import GPU_CHECKS
 from converter.plugin_contract import CheckResult, ContractCase, GpuCase, Report, Verdict
 from converter.plugin_test_worker import CHECKS
-from converter.plugin_worker import Died, Worker
+from converter.plugin_worker import Worker, WorkerDiedError, WorkerTimeoutError
 from importers.problem import Problem
 
 __all__ = ["CheckResult", "ContractCase", "GpuCase", "Report", "Verdict", "inspect_library", "list_creators"]
@@ -26,6 +29,8 @@ GpuCases = Callable[[str], Iterable[GpuCase]]
 """The kernel cases of a plugin, by its name."""
 
 UNLOAD = "unloading"
+PATIENCE = 2
+"""Checks of one plugin that may run out of time before the others are not tried any more."""
 
 
 def test_library(
@@ -34,6 +39,7 @@ def test_library(
     gpu: bool | None = None,
     definitions: Iterable[ContractCase] = (),
     gpu_cases: GpuCases | None = None,
+    only: str | None = None,
     host: Path | None = None,
     timeout_s: float = 120.0,
     progress: Callable[[CheckResult], None] | None = None,
@@ -41,8 +47,11 @@ def test_library(
     """Test every plugin of a library.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
-    plugins. timeout_s: for one check. progress: called with each result as it comes. Raises PluginError or UsageError
-    where the library or the host cannot be loaded or gpu is True without a GPU.
+    plugins. gpu_cases: their kernel cases. only: the one plugin to test, by name. timeout_s: for one check.
+    progress: called with each result as it comes.
+
+    Raises UsageError where the library or the host cannot be loaded, `only` is none of its plugins,
+    or gpu is True without a GPU.
     """
     cases = tuple(definitions)
     with Worker(Path(path), host, timeout_s) as worker:
@@ -59,8 +68,20 @@ def test_library(
             )
         if gpu is False:
             device = None
+        names = [str(creator["name"]) for creator in described["creators"]]
+        if only is not None and only not in names:
+            raise UsageError(
+                Problem(
+                    f"the library has no plugin {only}",
+                    str(path),
+                    f"one of {', '.join(names)}",
+                    "correct the name",
+                )
+            )
         results: list[CheckResult] = []
         for index, creator in enumerate(described["creators"]):
+            if only not in (None, creator["name"]):
+                continue
             run = _CreatorRun(worker, index, str(creator["name"]), str(path))
             mine = tuple(case for case in cases if case.plugin == creator["name"])
             kernels = gpu_cases(str(creator["name"])) if gpu_cases and device else ()
@@ -71,6 +92,9 @@ def test_library(
         return Report(str(path), described["how"], device, tuple(results))
 
 
+test_library.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test
+
+
 @dataclass
 class _CreatorRun:
     """All checks of one creator."""
@@ -79,7 +103,7 @@ class _CreatorRun:
     index: int
     name: str
     path: str
-    results_so_far: list[CheckResult] = field(default_factory=list)
+    timeouts: int = 0
 
     def results(
         self, cases: tuple[ContractCase, ...], kernels: Iterable[GpuCase], *, with_gpu: bool
@@ -104,14 +128,17 @@ class _CreatorRun:
     def _unload(self) -> CheckResult:
         try:
             self.worker.finish()
-        except Died as death:
+        except WorkerDiedError as death:
             return self._died(UNLOAD, "", death)
         return CheckResult(self.name, UNLOAD, "", Verdict.PASS)
 
     def _one(self, check: str, case: object, case_name: str) -> CheckResult:
+        if self.timeouts >= PATIENCE:
+            note = f"{self.timeouts} checks before this one did not return"
+            return CheckResult(self.name, check, case_name, Verdict.NOT_TESTABLE, note=note)
         try:
             answer = self.worker.ask((self.index, check, case))
-        except Died as death:
+        except WorkerDiedError as death:
             return self._died(check, case_name, death)
         verdict = Verdict(answer["verdict"])
         if verdict is not Verdict.FAIL:
@@ -119,9 +146,13 @@ class _CreatorRun:
         problem = Problem(answer["what"], self._where(check, case_name), answer["expected"], answer["fix"])
         return CheckResult(self.name, check, case_name, verdict, problem)
 
-    def _died(self, check: str, case: str, death: Died) -> CheckResult:
+    def _died(self, check: str, case: str, death: WorkerDiedError) -> CheckResult:
+        self.timeouts += isinstance(death, WorkerTimeoutError)
         problem = Problem(
-            f"the plugin {death}", self._where(check, case), "the call to return", "run the check in a debugger"
+            f"the plugin {death}",
+            self._where(check, case),
+            "the call to return",
+            "run the check in a debugger",
         )
         return CheckResult(self.name, check, case, Verdict.FAIL, problem)
 
@@ -132,7 +163,7 @@ class _CreatorRun:
 def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
     """{"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
 
-    Loads the library in a child process. Raises PluginError or UsageError where that fails.
+    Loads the library in a child process. Raises UsageError where that fails.
     """
     with Worker(Path(path), host, 60.0) as worker:
         return worker.start()
@@ -145,7 +176,7 @@ def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, 
         for index, creator in enumerate(described["creators"]):
             try:
                 creator["plugin"] = worker.ask((index, "probe", None))
-            except Died as death:
+            except WorkerDiedError as death:
                 creator["plugin"] = {"created": False, "reason": f"the plugin {death}"}
         return described
 
@@ -162,7 +193,9 @@ def render_inspection(described: dict[str, Any]) -> str:
     lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
     for creator in described["creators"]:
         lines.append(f"\n{_title(creator)}\n  kind: {creator['kind']}")
-        lines += [f"  field {spec['name']}: {spec['type']}, length {spec['length']}" for spec in creator["fields"]]
+        lines += [
+            f"  field {spec['name']}: {spec['type']}, length {spec['length']}" for spec in creator["fields"]
+        ]
         plugin = creator["plugin"]
         if not plugin["created"]:
             lines.append(f"  plugin: {plugin['reason']}")

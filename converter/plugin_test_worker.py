@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from converter.errors import TrtsmithError
-from converter.plugin_checks import CREATOR_CHECKS, Check, Failed, NotTestable, Session
+from converter.plugin_checks import CREATOR_CHECKS, Check, CheckFailedError, NotTestableError, Session
 from converter.plugin_checks_gpu import GPU_CHECKS, kernel
 from converter.plugin_checks_io import IO_CHECKS
+from converter.plugin_checks_life import LIFE_CHECKS
 from converter.plugin_checks_state import STATE_CHECKS
 from converter.plugin_host import Host, PluginError, PluginLibrary
 
-CHECKS: tuple[Check, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *IO_CHECKS)
+CHECKS: tuple[Check, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
 
 
 def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def probe(session: Session) -> dict[str, Any]:
                 "timing_cache_id": plugin.timing_cache_id(),
                 "metadata": plugin.metadata(),
             }
-    except NotTestable as reason:
+    except NotTestableError as reason:
         return {"created": False, "reason": str(reason)}
     except PluginError as error:
         return {"created": False, "reason": error.message}
@@ -75,9 +76,9 @@ def run_check(session: Session, name: str, case: Any) -> dict[str, Any]:
             note = kernel(session, case, name)
         else:
             note = next(check for check in CHECKS if check.name == name).run(session, case)
-    except NotTestable as reason:
+    except NotTestableError as reason:
         return {"verdict": "not testable", "note": str(reason)}
-    except Failed as failure:
+    except CheckFailedError as failure:
         return {"verdict": "fail", "what": failure.what, "expected": failure.expected, "fix": failure.fix}
     except PluginError as error:
         problem = error.problems[0]
@@ -86,7 +87,19 @@ def run_check(session: Session, name: str, case: Any) -> dict[str, Any]:
         what = f"{problem.what} ({call})" if call else problem.what
         return {"verdict": "fail", "what": what, "expected": problem.expected, "fix": problem.fix}
     except ValueError as error:
-        return {"verdict": "fail", "what": str(error), "expected": "a case that fits the plugin", "fix": "mend the case"}
+        return {
+            "verdict": "fail",
+            "what": str(error),
+            "expected": "a case that fits the plugin",
+            "fix": "mend the case",
+        }
+    except Exception as error:  # of the check, not of the plugin: it must not end the others
+        return {
+            "verdict": "fail",
+            "what": f"the check itself broke: {type(error).__name__}: {error}",
+            "expected": "a verdict on the plugin",
+            "fix": "report this, with the library if you can",
+        }
     return {"verdict": "pass", "note": note or ""}
 
 

@@ -118,7 +118,8 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
     if name in ("bfloat16", "float8_e4m3fn", "float8_e8m0fnu"):
         import ml_dtypes  # only needed for these
 
-        return np.dtype(getattr(ml_dtypes, name))
+        dtype: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
     raise ValueError(f"{name} has no numpy type")
 
 
@@ -126,7 +127,7 @@ def dtype_name(dtype: np.dtype[np.generic]) -> str:
     """The name of a numpy type in plugin_abi.DTYPES. Raises ValueError for types that TensorRT lacks."""
     if dtype.name not in abi.DTYPES:
         raise ValueError(f"TensorRT has no element type {dtype.name}; it has {', '.join(abi.DTYPES)}")
-    return dtype.name
+    return str(dtype.name)
 
 
 def describe_arrays(arrays: Sequence[np.ndarray]) -> tuple[TensorDesc, ...]:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -21,9 +22,16 @@ from importers.problem import Problem
 _MALLOC = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
 """Freed memory is overwritten at once, so that its use after that shows."""
 
+SLOWEST_START_S = 60.0
+"""Time that Python and the library get to start, however short the limit for a check is."""
 
-class Died(Exception):
+
+class WorkerDiedError(Exception):
     """The child ended, or did not answer in time; reads as the end of a sentence about the plugin."""
+
+
+class WorkerTimeoutError(WorkerDiedError):
+    """The child did not answer in time, and was ended."""
 
 
 class Worker:
@@ -35,7 +43,7 @@ class Worker:
         self._timeout_s = timeout_s
         self._child: subprocess.Popen[bytes] | None = None
         self._pending = b""
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
 
     def __enter__(self) -> Worker:
         return self
@@ -73,8 +81,8 @@ class Worker:
             env=environment,
         )
         try:
-            answer = self._read()
-        except Died as death:
+            answer = self._read(max(self._timeout_s, SLOWEST_START_S))
+        except WorkerDiedError as death:
             raise UsageError(
                 Problem(
                     f"loading the library {death}",
@@ -94,7 +102,7 @@ class Worker:
         self._kill()
 
     def ask(self, request: tuple[int, str, object]) -> dict[str, Any]:
-        """Raises Died where no answer comes."""
+        """Raises WorkerDiedError where no answer comes."""
         if self._child is None:
             self.start()
         assert self._child is not None and self._child.stdin is not None
@@ -103,34 +111,34 @@ class Worker:
             self._child.stdin.flush()
         except BrokenPipeError:
             raise self._died() from None
-        return self._read()
+        return self._read(self._timeout_s)
 
     def finish(self) -> None:
-        """Let the child unload the library and end. Raises Died where that ends it otherwise."""
+        """Let the child unload the library and end. Raises WorkerDiedError where that ends it otherwise."""
         if self._child is None:
             self.start()
         assert self._child is not None and self._child.stdin is not None
         self._child.stdin.close()
-        self._read()
+        self._read(self._timeout_s)
         try:
             code = self._child.wait(self._timeout_s)
         except subprocess.TimeoutExpired:
             self._kill()
-            raise Died(f"did not end within {self._timeout_s:g} s") from None
+            raise WorkerTimeoutError(f"did not end within {self._timeout_s:g} s") from None
         if code != 0:
             raise self._died()
         self._kill()
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self, limit_s: float) -> dict[str, Any]:
         assert self._child is not None and self._child.stdout is not None
-        end = monotonic() + self._timeout_s
+        end = monotonic() + limit_s
         stream = self._child.stdout.fileno()
         with selectors.DefaultSelector() as selector:
             selector.register(stream, selectors.EVENT_READ)
             while b"\n" not in self._pending:
                 if not selector.select(max(0.0, end - monotonic())):
                     self._kill()
-                    raise Died(f"did not return within {self._timeout_s:g} s")
+                    raise WorkerTimeoutError(f"did not return within {limit_s:g} s")
                 data = os.read(stream, 1 << 16)
                 if not data:
                     raise self._died()
@@ -139,7 +147,7 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _died(self) -> Died:
+    def _died(self) -> WorkerDiedError:
         """What the child ended with, and the last thing that it said."""
         assert self._child is not None
         try:
@@ -149,8 +157,12 @@ class Worker:
         self._errors.seek(0)
         said = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
         self._kill()
-        how = f"ended the process with {_signal(-code)}" if code < 0 else f"ended the process with exit code {code}"
-        return Died(how + (f", which said: {' / '.join(said[-3:])}" if said else ""))
+        how = (
+            f"ended the process with {_signal(-code)}"
+            if code < 0
+            else f"ended the process with exit code {code}"
+        )
+        return WorkerDiedError(how + (f", which said: {' / '.join(said[-3:])}" if said else ""))
 
     def _kill(self) -> None:
         child, self._child = self._child, None
@@ -160,10 +172,8 @@ class Worker:
         child.wait()
         for stream in (child.stdin, child.stdout):
             if stream is not None:
-                try:
+                with suppress(BrokenPipeError):  # what was left to write has no reader any more
                     stream.close()
-                except BrokenPipeError:
-                    pass  # what was left to write has no reader any more
 
 
 def _signal(number: int) -> str:

@@ -59,7 +59,10 @@ def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
             InputSpec(
                 value.name,
                 str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)),
-                tuple(d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim),
+                tuple(
+                    d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
+                    for d in tensor.shape.dim
+                ),
                 tuple(d.dim_param for d in tensor.shape.dim),
             )
         )
@@ -195,7 +198,12 @@ def _trtexec(flag: str, text: str) -> dict[str, Sizes]:
 def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str, text: str) -> None:
     if name in ranges:
         raise UsageError(
-            Problem(f"shapes of {name!r} are given twice", f"{flag} {text}", "one flag for each input", "remove one")
+            Problem(
+                f"shapes of {name!r} are given twice",
+                f"{flag} {text}",
+                "one flag for each input",
+                "remove one",
+            )
         )
     if len({len(given.min), len(given.opt), len(given.max)}) != 1:
         raise _malformed(flag, text, "min, opt and max of the same rank")
@@ -205,4 +213,6 @@ def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str,
 
 
 def _malformed(flag: str, text: str, expected: str) -> UsageError:
-    return UsageError(Problem(f"{text!r} is not a shape", f"{flag} {text}", expected, f"{flag} {expected.split(' (')[0]}"))
+    return UsageError(
+        Problem(f"{text!r} is not a shape", f"{flag} {text}", expected, f"{flag} {expected.split(' (')[0]}")
+    )

@@ -21,15 +21,16 @@ from importers.problem import Problem
 Arrays = Mapping[str, np.ndarray]
 
 TOLERANCE: Mapping[str, float] = {
-    "float64": 1e-5,
-    "float32": 1e-5,
+    "float64": 1e-4,
+    "float32": 1e-4,
     "float16": 2e-3,
     "bfloat16": 1.6e-2,
 }
 """||result - reference|| / ||reference|| allowed by output dtype when no --rtol or --atol is given.
 
-About 100, 2 and 2 units of the last place: sums of a different order in float32, two roundings in the narrow types.
-float64 is judged as float32, in which TensorRT computes it. Integers and booleans must be equal.
+float32: models.centernet_dcn amplifies rounding the most of our models; PyTorch and onnxruntime are each up to 5e-5 from
+float64 there, and 7e-5 from each other. A wrong attribute or a swapped axis gives 1e-2 and more. float16 and bfloat16: two
+roundings. float64 is judged as float32, in which TensorRT computes it. Integers and booleans must be equal.
 """
 
 SEED = 20240229
@@ -99,7 +100,12 @@ def parse_tolerances(rtol: Sequence[str] = (), atol: Sequence[str] = ()) -> Tole
                 value = -1.0
             if not 0 <= value < float("inf"):
                 raise UsageError(
-                    Problem(f"{text!r} is not a tolerance", flag, "a number >= 0, or OUTPUT:NUMBER", f"{flag} 1e-3")
+                    Problem(
+                        f"{text!r} is not a tolerance",
+                        flag,
+                        "a number >= 0, or OUTPUT:NUMBER",
+                        f"{flag} 1e-3",
+                    )
                 )
             table[name] = value
         tables.append(table)
@@ -111,7 +117,9 @@ def compare(expected: Arrays, actual: Arrays, tolerances: Tolerances | None = No
     return tuple(_compare(name, value, actual.get(name), tolerances) for name, value in expected.items())
 
 
-def _compare(name: str, expected: np.ndarray, actual: np.ndarray | None, tolerances: Tolerances | None) -> Comparison:
+def _compare(
+    name: str, expected: np.ndarray, actual: np.ndarray | None, tolerances: Tolerances | None
+) -> Comparison:
     dtype, shape = str(expected.dtype), tuple(expected.shape)
     if actual is None:
         return Comparison(name, dtype, shape, False, "missing")
@@ -136,7 +144,9 @@ def _compare_floats(
     shape = tuple(expected.shape)
     if expected.size == 0:
         return Comparison(name, dtype, shape, True, "empty")
-    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))  # infinities and NaN must match exactly
+    same = (expected == actual) | (
+        np.isnan(expected) & np.isnan(actual)
+    )  # infinities and NaN must match exactly
     finite = np.isfinite(expected) & np.isfinite(actual)
     if not np.all(same | finite):
         worst = tuple(int(i) for i in np.argwhere(~(same | finite))[0])
@@ -146,7 +156,11 @@ def _compare_floats(
     difference = np.where(finite, np.abs(np.where(finite, actual, 0) - np.where(finite, expected, 0)), 0.0)
     reference_norm = float(np.linalg.norm(np.where(finite, expected, 0)))
     difference_norm = float(np.linalg.norm(difference))
-    relative = difference_norm / reference_norm if reference_norm else (0.0 if difference_norm == 0 else float("inf"))
+    relative = (
+        difference_norm / reference_norm
+        if reference_norm
+        else (0.0 if difference_norm == 0 else float("inf"))
+    )
     limits = tolerances.of(name) if tolerances is not None else None
     if limits is not None:
         bound = limits[1] + limits[0] * np.abs(np.where(finite, expected, 0))
@@ -234,7 +248,12 @@ def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise UsageError(
-            Problem(f"the file cannot be read: {error}", f"{flag} {path}", "an .npz file", "write it with numpy.savez")
+            Problem(
+                f"the file cannot be read: {error}",
+                f"{flag} {path}",
+                "an .npz file",
+                "write it with numpy.savez",
+            )
         ) from error
 
 
@@ -248,7 +267,12 @@ def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]
         if value is None:
             have = ", ".join(feeds) or "nothing"
             problems.append(
-                Problem(f"no array for input {spec.name!r}", where, f"an array {spec.name!r}", f"it holds {have}: add it")
+                Problem(
+                    f"no array for input {spec.name!r}",
+                    where,
+                    f"an array {spec.name!r}",
+                    f"it holds {have}: add it",
+                )
             )
             continue
         fits = len(value.shape) == len(spec.shape) and all(
@@ -256,8 +280,12 @@ def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]
         )
         if not fits or str(value.dtype) != spec.dtype:
             what = f"input {spec.name!r} is {value.dtype}{list(value.shape)}"
-            dims = ", ".join(str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True))
-            problems.append(Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape"))
+            dims = ", ".join(
+                str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True)
+            )
+            problems.append(
+                Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape")
+            )
     if problems:
         raise UsageError(problems)
     return {spec.name: feeds[spec.name] for spec in specs}

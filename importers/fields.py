@@ -58,7 +58,8 @@ def fields_of_node(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
         value = attributes[f.name]
         if f.kind.is_list:
             return tuple(value)
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value  # ONNX keeps strings as bytes
+        # ONNX keeps strings as bytes.
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
     return {f.name: field(f) for f in op.fields}
 

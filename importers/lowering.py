@@ -202,12 +202,15 @@ def _emit(
     nodes: list[onnx.NodeProto] = []
     notes: list[str] = []
     known = dict(node.dtypes)
+    target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
     if spelling.prologue:
         spelled = _align(spelled, values, known, nodes, notes, base)
+        floats = [dtype for dtype in spelled.dtypes.values() if dtype in _FLOATS]
+        if floats:
+            target["T"] = floats[0]
     nodes += _fragment(spelling.prologue, spelled, values, base)
     dtypes = {local: known[value] for local, value in values.items() if value in known}
     plugin_inputs = []
-    target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
     for port in op.inputs:
         value = values.get(port.name, "")
         if not value:

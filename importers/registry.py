@@ -8,6 +8,7 @@ import onnx.defs
 
 from importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
 from importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
+from importers.ops.matrix_inverse import MATRIX_INVERSE
 from importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
 from importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
 
@@ -15,6 +16,7 @@ OPS: tuple[OpDef, ...] = (
     MULTISCALE_DEFORMABLE_ATTENTION,
     MODULATED_DEFORMABLE_CONVOLUTION,
     DEFORMABLE_CONVOLUTION,
+    MATRIX_INVERSE,
 )
 
 ALIAS_DOMAIN = "trt.plugins"

@@ -7,17 +7,27 @@ PyTorch reference on any device, a fake (meta) implementation from the shape rul
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
 from importers.opdef import PLUGIN_NAMESPACE, Kind, OpDef
 from importers.registry import OPS
 
-_SCHEMA_TYPE = {Kind.INT: "int", Kind.FLOAT: "float", Kind.STRING: "str", Kind.INTS: "int[]", Kind.FLOATS: "float[]"}
+_SCHEMA_TYPE = {
+    Kind.INT: "int",
+    Kind.FLOAT: "float",
+    Kind.STRING: "str",
+    Kind.INTS: "int[]",
+    Kind.FLOATS: "float[]",
+}
 
 
 def torch_name(op: OpDef) -> str:
@@ -29,7 +39,11 @@ def schema(op: OpDef) -> str:
     """The operator's PyTorch schema: tensors in port order, then fields in field order."""
     parameters = [f"Tensor{'? ' + p.name + '=None' if p.optional else ' ' + p.name}" for p in op.inputs]
     for f in op.fields:
-        default = "" if f.default is None else f"={list(f.default) if isinstance(f.default, tuple) else f.default!r}"
+        default = (
+            ""
+            if f.default is None
+            else f"={list(f.default) if isinstance(f.default, tuple) else f.default!r}"
+        )
         parameters.append(f"{_SCHEMA_TYPE[f.kind]} {f.name}{default}")
     result = "Tensor" if len(op.outputs) == 1 else "(" + ", ".join(["Tensor"] * len(op.outputs)) + ")"
     return f"{torch_name(op)}({', '.join(parameters)}) -> {result}"
@@ -49,7 +63,9 @@ def _result(op: OpDef, tensors: Sequence[Any]) -> Any:
     return tensors[0] if len(op.outputs) == 1 else tuple(tensors)
 
 
-def _outputs_like(op: OpDef, tensors: Mapping[str, Any], fields: Mapping[str, Any]) -> list[tuple[Any, tuple[Any, ...]]]:
+def _outputs_like(
+    op: OpDef, tensors: Mapping[str, Any], fields: Mapping[str, Any]
+) -> list[tuple[Any, tuple[Any, ...]]]:
     """(dtype, shape) of every output."""
     shapes = op.shape(fields, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
     first: dict[str, Any] = {}
@@ -69,7 +85,9 @@ def _define(library: torch.library.Library, op: OpDef) -> None:
     def fake(*arguments: Any) -> Any:
         tensors, fields = _split(op, arguments)
         like = next(iter(tensors.values()))
-        return _result(op, [like.new_empty(s, dtype=dtype) for dtype, s in _outputs_like(op, tensors, fields)])
+        return _result(
+            op, [like.new_empty(s, dtype=dtype) for dtype, s in _outputs_like(op, tensors, fields)]
+        )
 
     library.impl(torch_name(op), run, "CompositeExplicitAutograd")
     torch.library.register_fake(f"{PLUGIN_NAMESPACE}::{torch_name(op)}", fake, lib=library)
@@ -89,7 +107,9 @@ def _emitter(op: OpDef) -> Callable[..., Any]:
             torch.onnx.ops.symbolic_multi_out(
                 f"{PLUGIN_NAMESPACE}::{op.name}",
                 inputs,
-                attrs={name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()},
+                attrs={
+                    name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()
+                },
                 dtypes=[dtype for dtype, _ in outputs],
                 shapes=[shape for _, shape in outputs],
                 version=1,
@@ -107,7 +127,9 @@ def export_decompositions() -> dict[Any, Callable[..., Any]]:
         table[getattr(getattr(torch.ops, PLUGIN_NAMESPACE), torch_name(op)).default] = emit
         for name, rule in op.aten.items():
             overload = getattr(torch.ops.aten, name).default
-            table[overload] = lambda *arguments, _rule=rule, _emit=emit, **options: _rule(_emit, *arguments, **options)
+            table[overload] = lambda *arguments, _rule=rule, _emit=emit, **options: _rule(
+                _emit, *arguments, **options
+            )
     return table
 
 
@@ -122,20 +144,52 @@ def export(
 ) -> None:
     """Export a module that uses `torch.ops.trtsmith.*` (or PyTorch operators that mean the same) to an ONNX file.
 
-    args: example inputs; dynamic_shapes: as torch.export.export takes them. Raises what torch.export raises.
+    args: example inputs; dynamic_shapes: as torch.export.export takes them; the names
+    of its Dims are those of the ONNX file. Raises what torch.export raises, and ValueError when a dynamic dimension did
+    not stay dynamic.
     """
-    with torch.no_grad():
+    with torch.no_grad(), _quiet():
         program = torch.export.export(module, args, dynamic_shapes=dynamic_shapes, strict=False)
+        dynamic = set(program.range_constraints)
         program = program.run_decompositions(export_decompositions())
+        fixed = dynamic - set(program.range_constraints)
+        if fixed:
+            raise ValueError(
+                f"a dynamic dimension became fixed while the model was exported ({', '.join(map(str, fixed))}): some "
+                "operator took the example's size for a constant; export with other example sizes"
+            )
         torch.onnx.export(
             program,
             f=str(path),
             dynamo=True,
             input_names=list(input_names) if input_names else None,
             output_names=list(output_names) if output_names else None,
+            dynamic_shapes=tree_map(_dimension_name, dynamic_shapes),
             external_data=False,
             verbose=False,
         )
+
+
+def _dimension_name(dim: Any) -> Any:
+    """The name of a torch.export.Dim, under which the ONNX file shall have it."""
+    return dim.__name__ if isinstance(dim, torch.export.Dim) else dim
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter's notes about itself (torchvision is not there, what it did not fold) are not the user's business."""
+    names = ("torch.onnx", "onnxscript", "onnx_ir")
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
 
 
 _LIBRARY = torch.library.Library(PLUGIN_NAMESPACE, "DEF")  # the registration lives as long as this object

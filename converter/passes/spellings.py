@@ -19,7 +19,9 @@ def spelled(domain: str, op_type: str) -> str:
     return f"{domain}::{op_type}" if domain else op_type
 
 
-def rewrite_spellings(graph: gs.Graph, skip: Callable[[str, str], bool] = lambda domain, op_type: False) -> Iterator[Record]:
+def rewrite_spellings(
+    graph: gs.Graph, skip: Callable[[str, str], bool] = lambda domain, op_type: False
+) -> Iterator[Record]:
     """Lower every node that some definition spells; `skip(domain, op_type)` leaves nodes as they are."""
     taken: set[str] = set()
     for part in all_graphs(graph):

@@ -99,9 +99,7 @@ def build_nodes(protos: Iterable[onnx.NodeProto], tensors: Mapping[str, gs.Tenso
             continue
         inputs = [known.setdefault(n, gs.Variable(n)) if n else gs.Variable.empty() for n in proto.input]
         outputs = [known.setdefault(n, gs.Variable(n)) if n else gs.Variable.empty() for n in proto.output]
-        nodes.append(
-            gs.Node(proto.op_type, proto.name, attrs, inputs, outputs, domain=proto.domain or None)
-        )
+        nodes.append(gs.Node(proto.op_type, proto.name, attrs, inputs, outputs, domain=proto.domain or None))
     return nodes
 
 

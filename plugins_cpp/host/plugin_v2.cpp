@@ -312,6 +312,7 @@ private:
             std::vector<DimAnswer> shape;
             for (int32_t j = 0; j < dims.nbDims; ++j)
             {
+                requireDimension(dims.d[j], j, i);
                 shape.push_back({dims.d[j], dims.d[j], -1, std::to_string(dims.d[j])});
             }
             answer.push_back(std::move(shape));

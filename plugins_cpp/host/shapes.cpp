@@ -56,6 +56,16 @@ nvinfer1::DimsExprs unsetShape()
     return shape;
 }
 
+void requireDimension(int64_t value, int32_t dimension, int32_t output)
+{
+    if (value < 0)
+    {
+        throw Failure(TSH_BROKEN,
+            "the shape rule makes dimension " + std::to_string(dimension) + " of output " + std::to_string(output)
+                + " negative: " + std::to_string(value));
+    }
+}
+
 std::vector<DimAnswer> readShape(ExprBuilder const& builder, nvinfer1::DimsExprs const& shape, int32_t output)
 {
     std::string const where = "output " + std::to_string(output);
@@ -77,7 +87,12 @@ std::vector<DimAnswer> readShape(ExprBuilder const& builder, nvinfer1::DimsExprs
                 "the shape rule left dimension " + std::to_string(j) + " of " + where
                     + " unset: it is no expression of the builder");
         }
-        answer.push_back({expr->isConstant() ? expr->getConstantValue() : -1, expr->evaluate().value_or(-1),
+        std::optional<int64_t> const evaluated = expr->evaluate();
+        if (evaluated)
+        {
+            requireDimension(*evaluated, j, output);
+        }
+        answer.push_back({expr->isConstant() ? expr->getConstantValue() : -1, evaluated.value_or(-1),
             expr->sizeOutput(), expr->text()});
     }
     return answer;

@@ -14,6 +14,9 @@ std::vector<nvinfer1::DimsExprs> shapeInputExpressions(ExprBuilder& builder, Sha
 // A shape that no plugin leaves by accident, to be overwritten by the plugin.
 nvinfer1::DimsExprs unsetShape();
 
+// Throws Failure for a negative dimension of an output.
+void requireDimension(int64_t value, int32_t dimension, int32_t output);
+
 // Reads what the plugin wrote. Throws Failure naming the output and dimension that it left unset.
 std::vector<DimAnswer> readShape(ExprBuilder const& builder, nvinfer1::DimsExprs const& shape, int32_t output);
 

@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(kThreads, 2) convolutionKernel(const Arguments
             const int32_t channels = sharing < inGroup ? sharing : inGroup;
             for (int64_t tapBegin = 0; tapBegin < a.taps; tapBegin += kTaps) {
                 const int32_t taps = static_cast<int32_t>(a.taps - tapBegin < kTaps ? a.taps - tapBegin : kTaps);
-                __syncthreads();  // the cells and columns of the pass before are used up
+                // The last fetch of the pass before lies behind a barrier, so its cells are used up.
                 locate(a, offsetGroup, tapBegin, taps, thread, tile);
                 __syncthreads();
 

@@ -4,4 +4,5 @@
 #define TRTSMITH_OPERATORS(X)          \
     X(MultiscaleDeformableAttention)   \
     X(ModulatedDeformableConvolution)  \
-    X(DeformableConvolution)
+    X(DeformableConvolution)           \
+    X(MatrixInverse)

@@ -74,10 +74,15 @@ def plugin_model(
             helper.make_tensor_value_info(name, tensor_type(a.dtype), (shapes or {}).get(name, a.shape))
             for name, a in inputs.items()
         ],
-        [helper.make_tensor_value_info(p.name, tensor_type(inputs[op.inputs[0].name].dtype), None) for p in op.outputs],
+        [
+            helper.make_tensor_value_info(p.name, tensor_type(inputs[op.inputs[0].name].dtype), None)
+            for p in op.outputs
+        ],
     )
     return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(PLUGIN_NAMESPACE, 1)], ir_version=9
+        graph,
+        opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(PLUGIN_NAMESPACE, 1)],
+        ir_version=9,
     )
 
 
@@ -92,13 +97,17 @@ def run_model(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[
         return run_standard(expanded, inputs)
     narrow_edges(expanded.graph)
     feeds = {
-        f"{n}_float32" if a.dtype == TYPES["bfloat16"] else n: a.astype(np.float32) if a.dtype == TYPES["bfloat16"] else a
+        f"{n}_float32" if a.dtype == TYPES["bfloat16"] else n: a.astype(np.float32)
+        if a.dtype == TYPES["bfloat16"]
+        else a
         for n, a in inputs.items()
     }
     outputs = run_standard(expanded, feeds)
     narrowed = [output.astype(TYPES["bfloat16"]) for output in outputs]
     for output, back in zip(outputs, narrowed, strict=True):
-        np.testing.assert_array_equal(output, back.astype(np.float32), "the output was not rounded to bfloat16")
+        np.testing.assert_array_equal(
+            output, back.astype(np.float32), "the output was not rounded to bfloat16"
+        )
     return narrowed
 
 
@@ -108,7 +117,9 @@ def narrow_edges(graph: onnx.GraphProto) -> None:
         if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
             given = f"{value.name}_float32"
-            graph.node.insert(0, helper.make_node("Cast", [given], [value.name], to=onnx.TensorProto.BFLOAT16))
+            graph.node.insert(
+                0, helper.make_node("Cast", [given], [value.name], to=onnx.TensorProto.BFLOAT16)
+            )
             value.name = given
     for value in graph.output:
         if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16:
@@ -123,6 +134,8 @@ def run_standard(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> li
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     names = [output.name for output in session.get_outputs()]
     return list(session.run(names, dict(inputs)))

@@ -1,4 +1,4 @@
-"""What every definition must hold: three ways to compute it agree, its shape rule is true, its fields render both ways."""
+"""What every definition must hold: three computations agree, shape rule and checks are true, fields render."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from importers.opdef import PLUGIN_ATTRIBUTES, Case, Field, Kind, OpDef
 from importers.registry import OPS, by_name
 from importers.schema import registered_schemas
 from tests.importers.running import CASE_IDS, CASES, TYPES, case_inputs, error, plugin_model, run_model
+from tests.importers.wild import INCONSISTENT, Inconsistent
+from tests.importers.wild._deformable import FIELDS, SHAPES
 
 EACH_CASE = pytest.mark.parametrize(("op", "case"), CASES, ids=CASE_IDS)
 EACH_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
@@ -79,7 +81,9 @@ def framework_error(op: OpDef, case: Case, dtype: str) -> float:
     """What PyTorch itself loses in the dtype, given the same rounded inputs."""
     inputs = case_inputs(op, case, dtype)
     tensors = {
-        n: torch.from_numpy(a) if a.dtype.kind == "i" else torch.from_numpy(a.astype(np.float32)).to(getattr(torch, dtype))
+        n: torch.from_numpy(a)
+        if a.dtype.kind == "i"
+        else torch.from_numpy(a.astype(np.float32)).to(getattr(torch, dtype))
         for n, a in inputs.items()
     }
     outputs = op.torch_reference(case.fields, tensors)
@@ -112,7 +116,12 @@ def inferred(model: onnx.ModelProto) -> dict[str, list[int | str]]:
     with registered_schemas():
         result = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         onnx.checker.check_model(result)
-    return {o.name: [d.dim_value if d.HasField("dim_value") else d.dim_param for d in o.type.tensor_type.shape.dim] for o in result.graph.output}
+    return {
+        o.name: [
+            d.dim_value if d.HasField("dim_value") else d.dim_param for d in o.type.tensor_type.shape.dim
+        ]
+        for o in result.graph.output
+    }
 
 
 @EACH_CASE
@@ -153,8 +162,16 @@ def test_fields_render_both_ways(op: OpDef, case: Case) -> None:
     assert set(bare) == {f.name for f in op.fields}
     for field, value in zip(op.fields, rendered, strict=True):
         raw = bare[field.name]
-        assert value.values == (raw.decode() if isinstance(raw, bytes) else tuple(raw) if isinstance(raw, list) else (raw,))
-        expected = "string" if field.kind is Kind.STRING else "int32" if field.kind in (Kind.INT, Kind.INTS) else "float32"
+        assert value.values == (
+            raw.decode() if isinstance(raw, bytes) else tuple(raw) if isinstance(raw, list) else (raw,)
+        )
+        expected = (
+            "string"
+            if field.kind is Kind.STRING
+            else "int32"
+            if field.kind in (Kind.INT, Kind.INTS)
+            else "float32"
+        )
         assert value.kind == expected
 
 
@@ -162,7 +179,9 @@ def test_fields_render_both_ways(op: OpDef, case: Case) -> None:
 def test_case_fields_and_defaults_are_valid(op: OpDef) -> None:
     for case in op.cases:
         assert check_fields(op, case.fields) is None, case.name
-    assert all(f.default is not None for f in op.fields) is (check_fields(op, {f.name: f.default for f in op.fields}) is None)
+    assert all(f.default is not None for f in op.fields) is (
+        check_fields(op, {f.name: f.default for f in op.fields}) is None
+    )
 
 
 def wrong_values(f: Field) -> list[Any]:
@@ -213,73 +232,28 @@ def test_every_operator_has_the_awkward_cases(op: OpDef) -> None:
     assert len(names) == len(op.cases)
 
 
-MSDA = {
-    "value": (2, 30, 4, 8),
-    "spatial_shapes": (3, 2),
-    "level_start_index": (3,),
-    "sampling_locations": (2, 5, 4, 3, 6, 2),
-    "attention_weights": (2, 5, 4, 3, 6),
-}
-DCN = {"x": (2, 12, 9, 8), "offset": (2, 36, 5, 8), "mask": (2, 18, 5, 8), "weight": (6, 4, 3, 3), "bias": (6,)}
-DCN_FIELDS = {"stride": (2, 1), "padding": (1, 1, 1, 1), "dilation": (1, 1), "groups": 3, "offset_groups": 2}
-
-INCONSISTENT: list[tuple[str, dict[str, tuple[int, ...]], dict[str, Any], dict[str, tuple[int, ...]], str]] = [
-    ("MultiscaleDeformableAttention", MSDA, {}, {"value": (1, 30, 4, 8)}, "batch differ: value[0] = 1"),
-    ("MultiscaleDeformableAttention", MSDA, {}, {"value": (2, 30, 5, 8)}, "heads differ: value[2] = 5"),
-    ("MultiscaleDeformableAttention", MSDA, {}, {"attention_weights": (2, 6, 4, 3, 6)}, "queries differ"),
-    ("MultiscaleDeformableAttention", MSDA, {}, {"level_start_index": (2,)}, "levels differ"),
-    ("MultiscaleDeformableAttention", MSDA, {}, {"attention_weights": (2, 5, 4, 3, 7)}, "points differ"),
-    ("MultiscaleDeformableAttention", MSDA, {}, {"spatial_shapes": (3, 3)}, "spatial_shapes[1] = 3, not 2"),
-    ("MultiscaleDeformableAttention", MSDA, {}, {"sampling_locations": (2, 5, 4, 3, 6, 3)}, "sampling_locations[5] = 3"),
-    *(
-        (name, {n: s for n, s in DCN.items() if n != without}, {**DCN_FIELDS, **fields}, change, message)
-        for name, without in (("ModulatedDeformableConvolution", ""), ("DeformableConvolution", "mask"))
-        for fields, change, message in (
-            ({}, {"weight": (6, 5, 3, 3)}, "weight[1] = 5, not 4 = x[1] / groups"),
-            ({"groups": 5}, {}, "groups = 5 does not divide x[1] = 12"),
-            ({}, {"weight": (7, 4, 3, 3), "bias": (7,)}, "groups = 3 does not divide weight[0] = 7"),
-            ({"offset_groups": 5}, {}, "offset_groups = 5 does not divide x[1] = 12"),
-            ({}, {"offset": (2, 18, 5, 8)}, "offset[1] = 18, not 36 = 2 * offset_groups * KH * KW"),
-            ({}, {"offset": (1, 36, 5, 8)}, "offset[0] = 1, not 2 = x[0]"),
-            ({}, {"offset": (2, 36, 9, 8)}, "offset[2] = 9, not 5 = the size of the convolution's output"),
-            ({}, {"offset": (2, 36, 5, 9)}, "offset[3] = 9, not 8 = the size of the convolution's output"),
-            ({}, {"bias": (5,)}, "bias[0] = 5, not 6 = weight[0]"),
-            ({}, {"weight": (6, 4, 0, 3)}, "weight[2] = 0"),
-        )
-    ),
-    ("ModulatedDeformableConvolution", DCN, DCN_FIELDS, {"mask": (2, 9, 5, 8)}, "mask[1] = 9, not 18"),
-    ("ModulatedDeformableConvolution", DCN, DCN_FIELDS, {"mask": (3, 18, 5, 8)}, "mask[0] = 3, not 2 = x[0]"),
-    ("ModulatedDeformableConvolution", DCN, DCN_FIELDS, {"mask": (2, 18, 4, 8)}, "mask[2] = 4, not 5"),
-]
-
-
-@pytest.mark.parametrize(("name", "shapes", "fields", "change", "message"), INCONSISTENT)
-def test_check_names_each_inconsistency(
-    name: str,
-    shapes: dict[str, tuple[int, ...]],
-    fields: dict[str, Any],
-    change: dict[str, tuple[int, ...]],
-    message: str,
-) -> None:
-    op = by_name()[name]
-    assert op.check({**fields, **({"groups": 3, "offset_groups": 2} if fields else {})}, shapes) == []
-    assert any(message in fault for fault in op.check(fields, {**shapes, **change}))
+@pytest.mark.parametrize("entry", INCONSISTENT, ids=str)
+def test_check_names_each_inconsistency(entry: Inconsistent) -> None:
+    op = by_name()[entry.op]
+    assert op.check(entry.fields, entry.shapes) == []
+    faults = op.check({**entry.fields, **entry.wrong_fields}, {**entry.shapes, **entry.change})
+    assert any(entry.message in fault for fault in faults)
 
 
 @EACH_OP
 def test_check_is_tested(op: OpDef) -> None:
-    assert any(entry[0] == op.name for entry in INCONSISTENT), f"{op.name} has no test of its check"
+    assert any(entry.op == op.name for entry in INCONSISTENT), f"{op.name} has no test of its check"
 
 
 def test_mask_is_compared_with_offset_where_the_input_is_unknown() -> None:
     op = by_name()["ModulatedDeformableConvolution"]
-    shapes = {**DCN, "x": (2, 12, None, None), "mask": (2, 18, 5, 7)}
-    assert op.check(DCN_FIELDS, shapes) == ["mask[3] = 7, not 8 = offset[3]"]
+    shapes = {**SHAPES, "x": (2, 12, None, None), "mask": (2, 18, 5, 7)}
+    assert op.check(FIELDS, shapes) == ["mask[3] = 7, not 8 = offset[3]"]
 
 
 def test_output_size_of_a_convolution_is_computed_where_the_offset_does_not_say() -> None:
     op = by_name()["ModulatedDeformableConvolution"]
-    shapes = {**DCN, "offset": (2, 36, Unknown(), Unknown("w"))}
-    height, width = op.shape(DCN_FIELDS, shapes)["output"][2:]
+    shapes = {**SHAPES, "offset": (2, 36, Unknown(), Unknown("w"))}
+    height, width = op.shape(FIELDS, shapes)["output"][2:]
     assert height == 5
     assert width.name == "w"

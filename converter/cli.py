@@ -1,0 +1,73 @@
+"""The command `trtsmith`: arguments in, exit code out. Every command is a module of converter.commands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from converter.bundle import toolkit_version
+from converter.commands import check, convert, doctor, ops, plugin, rewrite
+from converter.console import Console
+from converter.errors import EXIT_USAGE, TrtsmithError
+from importers.problem import Problem
+
+_EXIT_CODES = (
+    "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage or environment; 3 outputs disagree"
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with errors in four parts."""
+
+    def error(self, message: str) -> NoReturn:
+        problem = Problem(
+            message, f"the command line of `{self.prog}`", self.format_usage().strip(), f"{self.prog} --help"
+        )
+        print(f"error: {problem}", file=sys.stderr)
+        raise SystemExit(EXIT_USAGE)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    loudness = common.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
+    )
+    parser = _Parser(
+        prog="trtsmith",
+        description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
+        epilog=_EXIT_CODES,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"trtsmith {toolkit_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    for module in (convert, check, rewrite, ops, plugin, doctor):
+        module.add_parser(commands, common)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command. TrtsmithErrors become messages on stderr and the exit code that they carry."""
+    options = build_parser().parse_args(argv)
+    console = Console(quiet=options.quiet, verbose=options.verbose)
+    try:
+        code: int = options.run(options, console)
+        sys.stdout.flush()
+    except TrtsmithError as error:
+        console.problems(error.problems)
+        return error.exit_code
+    except KeyboardInterrupt:
+        console.say("interrupted")
+        return 130
+    except BrokenPipeError:  # the reader of stdout went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

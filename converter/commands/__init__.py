@@ -1,0 +1,1 @@
+"""One module a command: add_parser() for its arguments, run() for its work."""

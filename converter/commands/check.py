@@ -1,0 +1,89 @@
+"""trtsmith check MODEL: how every node reaches TensorRT, and everything that stands in the way."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from converter.console import Console, table, write_report
+from converter.errors import EXIT_FAILED, EXIT_OK
+from converter.pipeline import analyse
+from converter.plan import Plan
+from converter.rewrite import Rewritten
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "check",
+        parents=[common],
+        help="how every node reaches TensorRT",
+        description="Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help="a plugin library of your own; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
+    parser.add_argument("--report", type=Path, metavar="JSON", help="write the same JSON to a file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    return show(options.model, tuple(options.plugins), console, as_json=options.json, report=options.report)
+
+
+def show(
+    model: Path, plugins: tuple[Path, ...], console: Console, *, as_json: bool, report: Path | None
+) -> int:
+    """Exit code 0 when the model is convertible, 1 when it is not."""
+    rewritten, planned = analyse(model, plugins)
+    document = _document(model, rewritten, planned)
+    write_report(report, document)
+    if as_json:
+        console.json(document)
+    else:
+        console.result(_text(rewritten, planned, every_node=console.verbose))
+    if not as_json:
+        console.problems(planned.problems)
+    return EXIT_OK if planned.convertible else EXIT_FAILED
+
+
+def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
+    if every_node:
+        rows = [(node.name, node.op_type, node.route.value, node.how) for node in planned.nodes]
+        header = ("node", "operator", "route", "how")
+    else:
+        counts = Counter((node.op_type, node.route.value, node.how) for node in planned.nodes)
+        rows = [(str(n), op_type, route, how) for (op_type, route, how), n in sorted(counts.items())]
+        header = ("nodes", "operator", "route", "how")
+    notes = [f"note: {record.node}: {note}" for record in rewritten.rewrites for note in record.notes]
+    left = [
+        f"left as it is: {record.node} ({record.op_type}): {record.refusal.reason}"
+        for record in rewritten.declined
+        if not record.fatal
+    ]
+    total = ", ".join(f"{count} {route}" for route, count in planned.routes().items())
+    verdict = "convertible" if planned.convertible else f"not convertible: {len(planned.problems)} problems"
+    return "\n".join([table([header, *rows]), *notes, *left, f"{total or 'no nodes'}; {verdict}"])
+
+
+def _document(model: Path, rewritten: Rewritten, planned: Plan) -> dict[str, Any]:
+    return {
+        "model": str(model),
+        "convertible": planned.convertible,
+        "routes": planned.routes(),
+        "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
+        "plugins": [asdict(plugin) for plugin in planned.plugins],
+        "rewrites": [asdict(record) for record in rewritten.rewrites],
+        "declined": [asdict(record) for record in rewritten.declined],
+        "problems": [problem.to_json() for problem in planned.problems],
+    }

@@ -1,0 +1,189 @@
+"""trtsmith convert MODEL -o ENGINE"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from converter.bundle import toolkit_version
+from converter.console import Console, table, write_report
+from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
+from converter.pipeline import Conversion, ConvertOptions, convert
+from converter.shapes import parse_shapes
+from converter.verify import Verdict, parse_tolerances
+
+_DESCRIPTION = (
+    """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""
+)
+
+_EPILOG = """examples:
+  trtsmith convert model.onnx -o model.plan
+  trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640 --target sm86,sm89
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "convert",
+        parents=[common],
+        help="ONNX model in, TensorRT engine out",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write"
+    )
+    shapes = parser.add_argument_group("shapes of dynamic inputs")
+    shapes.add_argument(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="NAME=MIN:OPT:MAX",
+        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
+    )
+    for name in ("min", "opt", "max"):
+        shapes.add_argument(
+            f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
+        )
+    build = parser.add_argument_group("the engine")
+    build.add_argument(
+        "--target",
+        default="",
+        metavar="SM",
+        help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
+    )
+    build.add_argument(
+        "--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"), help="which TensorRT"
+    )
+    build.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help="a plugin library of your own; may be repeated",
+    )
+    build.add_argument(
+        "--embed-plugins", action="store_true", help="put the plugin libraries into the engine"
+    )
+    build.add_argument(
+        "--workspace", type=_positive, metavar="MIB", help="limit of TensorRT's workspace in MiB"
+    )
+    build.add_argument(
+        "--timing-cache", type=Path, metavar="FILE", help="read and written, to build faster next time"
+    )
+    build.add_argument(
+        "--optimization-level", type=int, choices=range(6), metavar="0-5", help="TensorRT's builder level"
+    )
+    build.add_argument(
+        "--timeout", type=_positive, metavar="SECONDS", help="give the build up after this time"
+    )
+    verify = parser.add_argument_group("the verdict")
+    verify.add_argument(
+        "--inputs", type=Path, metavar="NPZ", help="inputs to compare with; default: generated"
+    )
+    verify.add_argument(
+        "--expected",
+        type=Path,
+        metavar="NPZ",
+        help="outputs to compare with; default: the original in onnxruntime",
+    )
+    verify.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
+    verify.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
+    verify.add_argument("--no-verify", action="store_true", help="compare nothing")
+    parser.add_argument("--dry-run", action="store_true", help="plan only: as `trtsmith check`")
+    parser.add_argument("--report", type=Path, metavar="JSON", help="write what was done and found to a file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    if options.dry_run:
+        from converter.commands import check  # the other command is only needed for this flag
+
+        return check.show(
+            options.model, tuple(options.plugins), console, as_json=False, report=options.report
+        )
+    asked = ConvertOptions(
+        model=options.model,
+        output=options.output,
+        shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
+        targets=tuple(target.strip() for target in options.target.split(",") if target.strip()),
+        flavour=options.flavour,
+        plugins=tuple(options.plugins),
+        inputs=options.inputs,
+        expected=options.expected,
+        tolerances=parse_tolerances(options.rtol, options.atol),
+        verify=not options.no_verify,
+        embed_plugins=options.embed_plugins,
+        workspace_mib=options.workspace,
+        timing_cache=options.timing_cache,
+        optimization_level=options.optimization_level,
+        timeout_s=options.timeout,
+    )
+    try:
+        done = convert(asked, console.progress)
+    except TrtsmithError as error:
+        write_report(options.report, {"converted": False, "problems": [p.to_json() for p in error.problems]})
+        raise
+    for warning in done.built.warnings:
+        console.say(f"warning: {warning}")
+    write_report(options.report, _report(asked, done))
+    console.result(_summary(done))
+    return EXIT_OK if done.verdict is None or done.verdict.passed else EXIT_DISAGREE
+
+
+def render_verdict(verdict: Verdict) -> str:
+    """The verdict for people: what was compared, each output, and what was not run."""
+    rows = [("output", "shape", "relative", "max", "mean", "p99", "worst at", "")]
+    for c in verdict.comparisons:
+        numbers = [f"{value:.2e}" for value in (c.relative, c.max, c.mean, c.p99)]
+        mark = "agrees" if c.agrees else c.reason
+        rows.append((c.output, "x".join(map(str, c.shape)), *numbers, ",".join(map(str, c.worst)), mark))
+    lines = [f"verdict: {verdict.status}: {verdict.reason} (inputs: {verdict.inputs})"]
+    if verdict.comparisons:
+        lines.append(table(rows))
+    if not verdict.engine_run:
+        lines.append(
+            "compared in onnxruntime: the graphs from which the engine is built; the engine itself was not run"
+        )
+    return "\n".join(lines)
+
+
+def _summary(done: Conversion) -> str:
+    routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
+    targets = ", ".join(done.built.targets)
+    lines = [
+        f"engine:   {done.bundle.engine} ({done.built.size / 2**20:.1f} MiB, {done.built.flavour} {done.built.version}, {targets})",
+        *(f"plugins:  {library}" for library in done.bundle.libraries),
+        f"manifest: {done.bundle.manifest}",
+        f"nodes:    {routes}",
+    ]
+    lines.append(
+        render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
+    )
+    return "\n".join(lines)
+
+
+def _report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
+    return {
+        "converted": True,
+        "trtsmith": toolkit_version(),
+        "model": str(asked.model),
+        "engine": done.built.to_json() | {"engine_path": str(done.bundle.engine)},
+        "libraries": [str(path) for path in done.bundle.libraries],
+        "manifest": str(done.bundle.manifest),
+        "routes": done.plan.routes(),
+        "seconds": done.seconds,
+        "verdict": done.verdict.to_json() if done.verdict is not None else None,
+    }
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return value

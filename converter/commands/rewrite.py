@@ -1,0 +1,53 @@
+"""trtsmith rewrite IN -o OUT: the graph that TensorRT gets, or with --expand one that plain onnxruntime runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from converter import rewrite as stage
+from converter.console import Console
+from converter.errors import EXIT_OK, ConversionError
+from converter.modelfile import load_model
+from converter.plugin_v2_graph import for_plugin_v2
+from converter.savefile import save_model
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "rewrite",
+        parents=[common],
+        help="write the rewritten ONNX graph",
+        description="Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", type=Path, metavar="IN", help="the .onnx file")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--expand", action="store_true", help="custom operators made of standard ones")
+    form.add_argument(
+        "--plugin-v2", action="store_true", help="plugin nodes for TensorRT 8.6 to 10 with V2 plugins"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    rewritten = stage.rewrite(load_model(options.model))
+    fatal = [record.problem() for record in rewritten.declined if record.fatal]
+    if fatal:
+        raise ConversionError(fatal)
+    model = rewritten.model
+    if options.expand:
+        model = stage.expand(model)
+    elif options.plugin_v2:
+        model = for_plugin_v2(model)
+    save_model(model, options.output)
+    for record in rewritten.rewrites:
+        console.progress(f"{record.node} ({record.op_type}): {record.what}")
+        for note in record.notes:
+            console.say(f"note: {record.node}: {note}")
+    console.result(f"{options.output}: {len(rewritten.rewrites)} nodes rewritten")
+    return EXIT_OK

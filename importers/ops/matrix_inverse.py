@@ -1,0 +1,148 @@
+"""Inverse of square matrices (numpy.linalg.inv over the last two dimensions)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling
+
+
+def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    return {"output": tuple(shapes["x"])}
+
+
+def _check(_fields: Fields, shapes: Any) -> list[str]:
+    x = shapes.get("x")
+    if x is None:
+        return []
+    if len(x) < 2:
+        return [f"x has rank {len(x)}, but a matrix has at least 2"]
+    if None not in x[-2:] and x[-2] != x[-1]:
+        return [f"the matrices of x are not square: {x[-2]} x {x[-1]}"]
+    return []
+
+
+def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    return {"output": np.linalg.inv(inputs["x"].astype(np.float64))}
+
+
+def _torch_reference(_fields: Fields, inputs: Any) -> tuple[Any]:
+    """LAPACK's LU, through PyTorch; in float32 for the narrow types, which PyTorch does not invert."""
+    import torch
+
+    x = inputs["x"]
+    wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
+    return (torch.linalg.inv_ex(wide).inverse.to(x.dtype),)
+
+
+def _expand(_expansion: Expansion) -> str:
+    """Gauss-Jordan elimination with partial pivoting on [x | I], one column an iteration, all matrices at once."""
+    return """
+zero = Constant <value = int64[1] {0}> ()
+one = Constant <value = int64[1] {1}> ()
+minus_one = Constant <value = int64[1] {-1}> ()
+minus_two = Constant <value = int64[1] {-2}> ()
+two = Constant <value = int64[1] {2}> ()
+last = Constant <value = int64[1] {9223372036854775807}> ()
+minus = Constant <value = float {-1.0}> ()
+go = Constant <value = bool {1}> ()
+x_shape = Shape (x)
+leading = Slice (x_shape, zero, minus_two)
+n = Slice (x_shape, minus_one, last)
+some = Concat <axis = 0> (one, leading)
+batch = ReduceProd <keepdims = 1> (some)
+matrices_shape = Concat <axis = 0> (batch, n, n)
+matrices = Reshape (x, matrices_shape)
+zero_scalar = Squeeze (zero)
+one_scalar = Squeeze (one)
+n_scalar = Squeeze (n)
+index = Range (zero_scalar, n_scalar, one_scalar)
+column_shape = Concat <axis = 0> (n, one)
+index_column = Reshape (index, column_shape)
+on_diagonal = Equal (index_column, index)
+identity = Cast <to = 1> (on_diagonal)
+identities = Expand (identity, matrices_shape)
+start = Concat <axis = 2> (matrices, identities)
+rows_shape = Concat <axis = 0> (one, n, one)
+index_rows = Reshape (index, rows_shape)
+width = Mul (n, two)
+row_shape = Concat <axis = 0> (batch, one, width)
+reduced = Loop <body = eliminate (int64 k, bool keep, float[B, n, w] m) => (bool keep_on, float[B, n, w] m_next) {
+  keep_on = Identity (keep)
+  one_k = Constant <value = int64[1] {1}> ()
+  k_vector = Reshape (k, one_k)
+  column = Gather <axis = 2> (m, k_vector)
+  magnitude = Abs (column)
+  done = Less (index_rows, k)
+  candidates = Where (done, minus, magnitude)
+  pivot_row = ArgMax <axis = 1, keepdims = 1> (candidates)
+  is_pivot = Equal (index_rows, pivot_row)
+  is_k = Equal (index_rows, k)
+  pivot_index = Expand (pivot_row, row_shape)
+  row_p = GatherElements <axis = 1> (m, pivot_index)
+  row_k = Gather <axis = 1> (m, k_vector)
+  pivot = Gather <axis = 2> (row_p, k_vector)
+  normalised = Div (row_p, pivot)
+  exchanged = Where (is_pivot, row_k, m)
+  factors = Gather <axis = 2> (exchanged, k_vector)
+  products = Mul (factors, normalised)
+  rest = Sub (exchanged, products)
+  m_next = Where (is_k, normalised, rest)
+}> (n_scalar, go, start)
+inverse = Slice (reduced, n, width, two)
+output = Reshape (inverse, x_shape)"""
+
+
+def _inputs(*shape: int, spread: float = 0.5) -> Any:
+    """Matrices near a scaled, row-permuted identity, so that pivoting is needed and the condition is moderate."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        n = shape[-1]
+        x = rng.normal(size=shape) * (spread / max(n, 1) ** 0.5) + np.eye(n) * rng.uniform(
+            1, 3, (*shape[:-1], 1)
+        )
+        return {"x": x[..., rng.permutation(n), :]}
+
+    return make
+
+
+MATRIX_INVERSE = OpDef(
+    name="MatrixInverse",
+    doc="The inverse of each square matrix. A singular matrix gives infinities or NaN, in that matrix alone.",
+    inputs=(Port("x", "T", None, "[..., n, n]"),),
+    outputs=(Port("output", "T", None, "[..., n, n]"),),
+    fields=(),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    spellings=(
+        Spelling(op_type="Inverse", domains=("com.microsoft",), inputs=("x",), source="onnxruntime contrib"),
+        Spelling(op_type="InverseTRT", domains=(), inputs=("x",), source="BEVFormer_tensorrt"),
+        Spelling(op_type="InversePlugin", domains=("custom_op",), inputs=("x",), source="NVIDIA DL4AGX"),
+    ),
+    cases=(
+        Case("one_of_each", {}, _inputs(1, 1)),
+        Case("two_by_two", {}, _inputs(5, 2, 2)),
+        Case("rotations", {}, _inputs(2, 3, 3, 3)),
+        Case("poses", {}, _inputs(6, 4, 4)),
+        Case("rank_two", {}, _inputs(7, 7)),
+        Case("many_small", {}, _inputs(1025, 3, 3)),
+        Case("odd", {}, _inputs(3, 33, 33)),
+        Case("shared_memory_limit", {}, _inputs(2, 96, 96)),
+        Case("through_workspace", {}, _inputs(2, 97, 97)),
+        Case("no_batch", {}, _inputs(0, 4, 4)),
+        Case("no_rows", {}, _inputs(3, 0, 0)),
+        Case("large", {}, _inputs(300, 130, 130), large=True),
+        Case("many_poses", {}, _inputs(1_000_003, 4, 4), large=True),
+    ),
+    tolerance={"float32": 2e-6, "float16": 6e-4, "bfloat16": 4.5e-3},
+    aten={
+        "linalg_inv": lambda emit, a: emit(a),
+        "inverse": lambda emit, a: emit(a),
+        "linalg_inv_ex": lambda emit, a, check_errors=False: (emit(a), a.new_zeros(a.shape[:-2]).int()),
+    },
+)

@@ -1,0 +1,125 @@
+"""Expansion of whole models, and the schemas that carry shapes through plugin nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.defs
+import pytest
+from onnx import helper, parser
+
+from importers.expansion import expand_model, plugin_nodes
+from importers.registry import OPS
+from importers.schema import registered_schemas
+from tests.importers.running import case_inputs, error, plugin_model, run_standard
+
+OP = next(op for op in OPS if op.name == "ModulatedDeformableConvolution")
+CASE = next(case for case in OP.cases if case.name == "groups_differ")
+
+
+def domains(model: onnx.ModelProto) -> set[str]:
+    return {entry.domain for entry in model.opset_import}
+
+
+def test_expansion_leaves_the_model_alone() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 17)
+    before = model.SerializeToString()
+    expanded = expand_model(model, {})
+    assert model.SerializeToString() == before
+    assert domains(expanded) == {""}
+    assert not expanded.functions
+    assert not list(plugin_nodes(expanded.graph))
+    assert [v.name for v in expanded.graph.input] == [v.name for v in model.graph.input]
+    expanded.graph.output[0].type.tensor_type.shape.SetInParent()
+    for size in OP.reference(CASE.fields, case_inputs(OP, CASE, "float32"))["output"].shape:
+        expanded.graph.output[0].type.tensor_type.shape.dim.add().dim_value = size
+    onnx.checker.check_model(expanded, full_check=True)
+
+
+def test_model_without_plugin_nodes() -> None:
+    model = parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 17, "x" : 1]> g (float[2] a) => (float[2] b) { b = Neg (a) }'
+    )
+    assert expand_model(model, {}) == model
+
+
+def test_opset_too_old() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 10)
+    with pytest.raises(LookupError, match="opset 10 is older than 11"):
+        expand_model(model, {})
+
+
+def test_two_nodes_and_somebody_elses() -> None:
+    inputs = case_inputs(OP, CASE, "float32")
+    model = plugin_model(OP, CASE, inputs, 17)
+    second = onnx.NodeProto()
+    second.CopyFrom(model.graph.node[0])
+    second.name, second.output[0] = "second", "again"
+    foreign = helper.make_node("Foreign", ["output"], ["strange"], domain="somebody")
+    model.graph.node.extend([second, foreign, helper.make_node("Add", ["output", "again"], ["twice"])])
+    model.graph.output[0].name = "twice"
+    model.opset_import.append(helper.make_opsetid("somebody", 1))
+    expanded = expand_model(model, {})
+    assert [n.op_type for n in expanded.graph.node if n.domain] == ["Foreign"]
+    assert domains(expanded) == {"", "somebody"}
+    expanded.graph.node.remove(next(n for n in expanded.graph.node if n.domain))
+    outputs = run_standard(expanded, inputs)
+    assert error(outputs[0], 2 * OP.reference(CASE.fields, inputs)["output"]) < OP.tolerance["float32"]
+
+
+def test_node_inside_a_branch() -> None:
+    inputs = case_inputs(OP, CASE, "float32")
+    model = plugin_model(OP, CASE, inputs, 17)
+    node = model.graph.node[0]
+    branch = helper.make_graph([node], "then", [], [helper.make_tensor_value_info("output", 1, None)])
+    zero = helper.make_node("Sub", ["bias", "bias"], ["nothing"])
+    other = helper.make_graph([zero], "else", [], [helper.make_tensor_value_info("nothing", 1, None)])
+    choice = helper.make_node("If", ["flag"], ["chosen"], then_branch=branch, else_branch=other)
+    del model.graph.node[:]
+    model.graph.node.append(choice)
+    model.graph.output[0].name = "chosen"
+    model.graph.input.append(helper.make_tensor_value_info("flag", onnx.TensorProto.BOOL, []))
+    expanded = expand_model(model, {})
+    assert not list(plugin_nodes(expanded.graph))
+    output = run_standard(expanded, {**inputs, "flag": np.array(True)})[0]
+    assert error(output, OP.reference(CASE.fields, inputs)["output"]) < OP.tolerance["float32"]
+
+
+def test_schemas_are_registered_only_inside() -> None:
+    def known() -> bool:
+        return any(s.domain == "trtsmith" for s in onnx.defs.get_all_schemas_with_history())
+
+    assert not known()
+    with registered_schemas():
+        assert known()
+    assert not known()
+    with pytest.raises(ZeroDivisionError), registered_schemas():
+        raise ZeroDivisionError
+    assert not known()
+
+
+def inferred_output(model: onnx.ModelProto) -> onnx.TypeProto.Tensor:
+    with registered_schemas():
+        return onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output[0].type.tensor_type
+
+
+def test_type_is_known_where_the_shape_is_not() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float16"), 17)
+    model.graph.output[0].type.tensor_type.ClearField("elem_type")
+    for value in model.graph.input:
+        value.type.tensor_type.ClearField("shape")
+    tensor = inferred_output(model)
+    assert tensor.elem_type == onnx.TensorProto.FLOAT16
+    assert not tensor.HasField("shape")
+
+
+def test_wrong_rank_infers_nothing() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 17, {"x": (2, 12, 56)})
+    assert not inferred_output(model).HasField("shape")
+
+
+def test_missing_field_infers_nothing() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 17)
+    node = model.graph.node[0]
+    node.attribute.remove(next(a for a in node.attribute if a.name == "stride"))
+    assert not inferred_output(model).HasField("shape")

@@ -1,0 +1,47 @@
+"""The form of the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A node with its inputs in order (None: not connected) and what it must compute, in float64.
+
+    op: the operator that it means; version: of its domain; constants: inputs that are attributes fed as constants.
+    """
+
+    op: str
+    op_type: str
+    domain: str
+    attributes: Mapping[str, Any]
+    inputs: Callable[[], dict[str, np.ndarray | None]]
+    oracle: Callable[[Arrays], np.ndarray]
+    version: int = 1
+    constants: frozenset[str] = field(default_factory=frozenset)
+    note: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(part for part in (self.op, self.op_type, self.note) if part)
+
+
+@dataclass(frozen=True)
+class Inconsistent:
+    """Input shapes that are right, a change to them or to the fields, and what `check` says of it."""
+
+    op: str
+    shapes: Mapping[str, tuple[int, ...]]
+    change: Mapping[str, tuple[int, ...]]
+    message: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    wrong_fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.op}-{self.message}"
