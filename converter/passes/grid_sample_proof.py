@@ -15,7 +15,6 @@ from converter.passes.grid_sample_chain import Chain
 from converter.passes.grid_sample_roles import levels_of, location_roles, value_roles, weight_roles
 from converter.passes.layout import (
     MOVES,
-    ONE,
     Atom,
     Atoms,
     Layout,
@@ -88,7 +87,10 @@ def prove(chain: Chain, kept: set[int]) -> Match:
                 f"the grids of the levels have sizes {each}", "the same points of each level, in one order"
             )
         values = list(origins([node.inputs[0] for node in chain.samples]))
-        channels = next((extent(v.layouts[0].axes[1]) for v in values if isinstance(v, Origin)), ONE)
+        known = [value for value in values if isinstance(value, Origin)]
+        if not known:
+            raise next(fault for fault in values if isinstance(fault, UnprovedError))
+        channels = extent(known[0].layouts[0].axes[1])
     with _at(chain.concat or chain.mul):
         sampled = _stacked(chain, {"B": batch, "D": channels, "Q": queries, "P": points})
     with _at(chain.mul):

@@ -122,7 +122,7 @@ SPELLINGS: Mapping[str, Core] = {
             .reshape(-1, 1, QUERIES, len(LEVELS) * POINTS)
         )
     ),
-    "levels_stored_in_another_order": build(cut=lambda v: list(v.split([4, 48, 12], dim=1))[1:] + [v[:, :4]]),
+    "levels_stored_in_another_order": build(cut=lambda v: [*v.split([4, 48, 12], dim=1)[1:], v[:, :4]]),
 }
 
 NEAR_MISSES: Mapping[str, tuple[Core, str]] = {
