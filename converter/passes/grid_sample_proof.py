@@ -13,18 +13,8 @@ import onnx_graphsurgeon as gs
 from converter.graph import dtype_of
 from converter.passes.grid_sample_chain import Chain
 from converter.passes.grid_sample_roles import levels_of, location_roles, value_roles, weight_roles
-from converter.passes.layout import (
-    MOVES,
-    Atom,
-    Atoms,
-    Layout,
-    Size,
-    UnprovedError,
-    extent,
-    follow,
-    joined,
-    shown,
-)
+from converter.passes.layout import Atom, Atoms, Layout, Size, UnprovedError, extent, joined, shown
+from converter.passes.movements import MOVES, follow
 from converter.passes.surgery import constant_of
 from converter.passes.traces import Order, Origin, Roles, order, origins, run
 from importers.opdef import TYPE_VARIABLES

@@ -33,13 +33,13 @@ class Attention(torch.nn.Module):
     def forward(self, value: Any, locations: Any, weights: Any) -> Any:
         sampled = []
         for part, grid in zip(value.split([4, 4], dim=1), (2 * locations - 1).unbind(3), strict=True):
-            features = part.permute(0, 2, 3, 1).reshape(4, 2, 2, 2)
+            features = part.permute(0, 2, 3, 1).reshape(-1, 2, 2, 2)
             sampled.append(
-                F.grid_sample(features, grid.transpose(1, 2).reshape(4, 2, 2, 2), align_corners=False)
+                F.grid_sample(features, grid.transpose(1, 2).reshape(-1, 2, 2, 2), align_corners=False)
             )
-        scores = weights.transpose(1, 2).reshape(4, 1, 2, 4)
+        scores = weights.transpose(1, 2).reshape(-1, 1, 2, 4)
         output = (torch.stack(sampled, dim=-2).flatten(-2) * scores).sum(-1)
-        return output.reshape(2, 4, 2).transpose(1, 2)
+        return output.reshape(-1, 4, 2).transpose(1, 2)
 
 
 def mutant(proto: onnx.ModelProto, rng: np.random.Generator) -> onnx.ModelProto:
@@ -69,29 +69,36 @@ def mutant(proto: onnx.ModelProto, rng: np.random.Generator) -> onnx.ModelProto:
     return result
 
 
+def example(rng: np.random.Generator, batch: int) -> dict[str, np.ndarray]:
+    return {
+        name: rng.uniform(-0.2, 1.2, (batch, *shape[1:])).astype(np.float32) for name, shape in SHAPES.items()
+    }
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_mutants_are_left_alone_or_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_mutants_are_left_alone_or_agree(dynamic: bool, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    arguments = tuple(torch.rand(shape) for shape in SHAPES.values())
     torch.onnx.export(
         Attention(),
-        arguments,
+        tuple(torch.rand(shape) for shape in SHAPES.values()),
         str(path),
         dynamo=False,
         opset_version=17,
         input_names=list(SHAPES),
         output_names=["output"],
+        dynamic_axes={name: {0: "batch"} for name in SHAPES} if dynamic else None,
     )
     proto = onnx.load(path)
     del proto.graph.value_info[:]
     rng = np.random.default_rng(20)
-    inputs = {name: rng.uniform(-0.2, 1.2, shape).astype(np.float32) for name, shape in SHAPES.items()}
-    original = run(proto, inputs)
+    batches = [example(rng, batch) for batch in ((1, 2, 3) if dynamic else (2,))]
+    original = run(proto, batches[-1])
     outcomes: Counter[str] = Counter()
     for _ in range(MUTANTS):
         model = Model(mutant(proto, rng), Path("model.onnx"), {})
-        want = run(model.proto, inputs)
-        if want is None or want.shape != (2, 2, 4):
+        wanted = [run(model.proto, inputs) for inputs in batches]
+        if any(want is None for want in wanted) or wanted[-1].shape != original.shape:
             outcomes["not a model"] += 1
             continue
         rewritten = rewrite(model)
@@ -99,12 +106,14 @@ def test_mutants_are_left_alone_or_agree(tmp_path: Path) -> None:
         if not rewritten.rewrites:
             outcomes["left alone"] += 1
             continue
-        outcomes[
-            "mapped, other numbers" if np.abs(want - original).max() > 1e-3 else "mapped, same numbers"
-        ] += 1
-        np.testing.assert_allclose(run(expand(rewritten.model).proto, inputs), want, rtol=0, atol=1e-5)
-    assert outcomes["left alone"] > MUTANTS / 4, outcomes
-    assert outcomes["mapped, other numbers"] > 5, outcomes
+        same = np.allclose(wanted[-1], original, rtol=0, atol=1e-3)
+        outcomes["mapped, same numbers" if same else "mapped, other numbers"] += 1
+        expanded = expand(rewritten.model).proto
+        for inputs, want in zip(batches, wanted, strict=True):
+            np.testing.assert_allclose(run(expanded, inputs), want, rtol=0, atol=1e-5)
+    assert outcomes["left alone"] > MUTANTS / 5, outcomes
+    assert outcomes["mapped, other numbers"] > 3, outcomes
+    assert outcomes["mapped, same numbers"] > 3, outcomes
 
 
 def run(proto: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> np.ndarray | None:
