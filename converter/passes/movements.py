@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from converter.graph import dtype_of
+from converter.modelfile.graph import dtype_of
 from converter.passes.layout import (
     ONE,
     Atom,

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 
-from converter.model import Model  # noqa: E402
+from converter.modelfile.model import Model  # noqa: E402
 from converter.rewrite import Rewritten, expand, rewrite  # noqa: E402
 from models import MODELS  # noqa: E402
 

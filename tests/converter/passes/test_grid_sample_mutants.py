@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 
-from converter.model import Model  # noqa: E402
+from converter.modelfile.model import Model  # noqa: E402
 from converter.rewrite import expand, rewrite  # noqa: E402
 
 SHAPES = {"value": (2, 8, 2, 2), "locations": (2, 2, 2, 2, 2, 2), "weights": (2, 2, 2, 2, 2)}

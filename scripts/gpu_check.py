@@ -1,0 +1,181 @@
+"""Run all GPU checks on this machine, without a network, and record what they find as JSON.
+
+    python3 scripts/gpu_check.py                     # writes benchmarks/<gpu>/check.json
+    python3 scripts/gpu_check.py --only accuracy     # one step, or several
+
+Needs the compiled libraries (converter/lib, or TRTSMITH_LIBRARY_DIR), an NVIDIA GPU, numpy, ml_dtypes, onnx, PyTorch
+with CUDA, torchvision, compute-sanitizer and cuobjdump; no TensorRT. Every step runs in a child process with a time
+limit, and the record is written after each. The exit code is 0 only if every step ran and passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from converter.errors import TrtsmithError  # noqa: E402
+from converter.libraries import plugin_library, plugin_library_v2  # noqa: E402
+from gpucheck.machine import describe, slug  # noqa: E402
+from gpucheck.processes import Clock, run_boxed  # noqa: E402
+from gpucheck.record import Notes, StepResult, read_notes, table, write_record  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Step:
+    """limit_s: the most that it may take, several times what it should."""
+
+    name: str
+    limit_s: float
+    what: str
+
+
+STEPS = (
+    Step("references", 90, "right answers, computed once"),
+    Step("plugins", 120, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
+    Step("accuracy", 120, "our error and the framework's, tolerances, determinism"),
+    Step("sanitizer", 150, "compute-sanitizer on all small cases"),
+    Step("huge", 90, "tensors of more than 2^31 elements"),
+    Step("resources", 60, "registers and stack of every kernel"),
+    Step("plugins-v2", 120, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
+    Step("pytest", 90, "tests/gpu"),
+)
+
+
+def main() -> int:
+    arguments = parse()
+    if arguments.run_kernels:
+        from gpucheck.kernels import run_kernels
+
+        return 1 if run_kernels(arguments.run_kernels) else 0
+    if arguments.step:
+        run_step(arguments.step, Notes(arguments.notes), arguments.folder, arguments.limit)
+        return 0
+    return run_all(arguments)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [step.name for step in STEPS]
+    parser.add_argument("--output", type=Path, help="the record; default benchmarks/<gpu>/check.json")
+    parser.add_argument(
+        "--seconds", type=float, default=470.0, help="for all steps together (default %(default)g)"
+    )
+    parser.add_argument("--only", nargs="+", choices=names, help="these steps and no other")
+    parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
+    parser.add_argument(
+        "--run-kernels", choices=("small", "overflow", "unwritten"), help="for compute-sanitizer"
+    )
+    parser.add_argument("--step", choices=names, help=argparse.SUPPRESS)
+    parser.add_argument("--notes", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--limit", type=float, default=60.0, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def run_all(arguments: argparse.Namespace) -> int:
+    clock = Clock.of(arguments.seconds)
+    try:
+        libraries = [plugin_library(), plugin_library_v2()]
+    except TrtsmithError as error:
+        print(error.problems[0], file=sys.stderr)
+        return error.exit_code
+    head = describe(ROOT, libraries, arguments.commit)
+    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / "check.json"
+    head["command"] = _command(arguments)
+    results: list[StepResult] = []
+    with tempfile.TemporaryDirectory(prefix="gpu-check-") as name:
+        folder = Path(name)
+        for step in STEPS:
+            if arguments.only and step.name not in arguments.only:
+                continue
+            results.append(_boxed(step, clock, folder))
+            write_record(output, head | {"passed": _passed(results)}, results)
+            print(
+                f"{step.name}: {results[-1].verdict}, {results[-1].seconds:.1f} s",
+                file=sys.stderr,
+                flush=True,
+            )
+    print(table(results))
+    print(f"{'passed' if _passed(results) else 'FAILED'} on {head['gpu']}; recorded in {output.name}")
+    return 0 if _passed(results) else 1
+
+
+def _boxed(step: Step, clock: Clock, folder: Path) -> StepResult:
+    limit_s = clock.box(step.limit_s)
+    if limit_s is None:
+        return StepResult(step.name, "not run", "no time was left", failures=["no time was left"])
+    notes = folder / f"{step.name}.jsonl"
+    command = [sys.executable, str(Path(__file__).resolve()), "--step", step.name, "--notes", str(notes)]
+    # The step's own children end before it does, so that it can still say what they found.
+    command += ["--folder", str(folder), "--limit", str(max(limit_s - 10, 1))]
+    ended = run_boxed(command, limit_s, ROOT)
+    result = read_notes(notes, step.name, ended.problem)
+    result.seconds = ended.seconds
+    return result
+
+
+def _passed(results: list[StepResult]) -> bool:
+    return bool(results) and all(result.verdict == "pass" for result in results)
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """Without --output and --commit, which change nothing that is measured."""
+    words = ["python3", "scripts/gpu_check.py", "--seconds", f"{arguments.seconds:g}"]
+    return shlex.join([*words, *(["--only", *arguments.only] if arguments.only else [])])
+
+
+def run_step(name: str, notes: Notes, folder: Path, limit_s: float) -> None:
+    """In the child. PyTorch is imported only by the steps that need it."""
+    if name == "references":
+        from gpucheck.references import prepare
+
+        prepare(folder, notes)
+    elif name in ("plugins", "plugins-v2"):
+        from gpucheck.plugins import check as check_plugins
+
+        check_plugins(plugin_library() if name == "plugins" else plugin_library_v2(), folder, notes)
+    elif name == "accuracy":
+        from gpucheck.accuracy import measure
+
+        measure(folder, notes)
+    elif name == "sanitizer":
+        from gpucheck.sanitizer import check as check_sanitizer
+
+        check_sanitizer(Path(__file__).resolve(), limit_s, notes)
+    elif name == "huge":
+        from gpucheck.huge import check as check_huge
+
+        check_huge(notes)
+    elif name == "resources":
+        from gpucheck.resources import check as check_resources
+
+        check_resources(plugin_library(), notes)
+    elif name == "pytest":
+        _pytest(limit_s, notes)
+
+
+def _pytest(limit_s: float, notes: Notes) -> None:
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    ended = run_boxed(
+        [sys.executable, "-m", "pytest", "tests/gpu", "--require-gpu", "-q", "-p", "no:cacheprovider"],
+        limit_s,
+        ROOT,
+    )
+    if ended.problem:
+        notes.failure(ended.problem)
+    lines = [line for line in ended.output.splitlines() if line.strip()]
+    notes.summary(lines[-1].strip("= ") if lines else "no output")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""The evidence for tolerances: our error and a framework's in the same dtype, both against float64; and determinism.
+
+Frameworks: PyTorch's formulation of the operator (OpDef.torch_reference) on the GPU, without TF32 and without reduced
+precision in the sums of half-precision products; for deformable convolution also torchvision's own kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from converter.libraries import plugin_library
+from converter.plugin.cases import SEED, cast_inputs, type_choices
+from converter.plugin.host import Host, PluginLibrary
+from converter.plugin.native import PluginError
+from gpucheck.metrics import allowed_error, allowed_tolerance, relative_error
+from gpucheck.record import Notes
+from gpucheck.references import reader
+from importers.opdef import Arrays, Case, OpDef
+from importers.registry import OPS
+
+CROSS_CHECK = 1e-9
+"""Allowed between the two float64 references, in numpy and in PyTorch."""
+
+
+def measure(references: Path, notes: Notes) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    read = reader(references)
+    runs = unequal = 0
+    with Host().open(plugin_library()) as library:
+        for op in OPS:
+            worst: dict[str, dict[str, float]] = {}
+            for case in op.cases:
+                generated = case.inputs(np.random.default_rng(SEED))
+                # The dtype of indices does not change values: the last choice of each T is enough.
+                for dtype, types in {types["T"]: types for types in type_choices(op)}.items():
+                    inputs = cast_inputs(op, generated, types)
+                    expected = read(op, case, dtype, inputs)
+                    wanted = [expected[port.name] for port in op.outputs]
+                    row = _one(library, op, case, dtype, inputs, wanted, notes)
+                    runs += 1
+                    unequal += row["bitwise_equal"] is False
+                    for column in ("ours", "framework", "torchvision"):
+                        if row.get(column) is not None:
+                            most = worst.setdefault(dtype, {})
+                            most[column] = max(most.get(column, 0.0), row[column])
+                torch.cuda.empty_cache()
+            _check_tolerances(op, worst, notes)
+    notes.summary(f"{runs} kernels against the framework; {unequal} not bitwise equal in a second run")
+
+
+def _one(
+    library: PluginLibrary,
+    op: OpDef,
+    case: Case,
+    dtype: str,
+    inputs: Arrays,
+    wanted: list[np.ndarray],
+    notes: Notes,
+) -> dict[str, Any]:
+    where = f"{op.name} {case.name} {dtype}"
+    row: dict[str, Any] = {"op": op.name, "case": case.name, "dtype": dtype, "bitwise_equal": None}
+    row["elements"] = sum(array.size for array in wanted)
+    row["rounding"] = _worst([_rounded(array, dtype) for array in wanted], wanted)
+    tensors = {name: to_torch(array) for name, array in inputs.items()}
+    frameworks: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [
+        ("framework", lambda given: op.torch_reference(case.fields, given))
+    ]
+    if "offset" in tensors:
+        frameworks.append(("torchvision", lambda given: (torchvision_deform(case.fields, given),)))
+    for column, compute in frameworks:
+        try:
+            row[column] = _finite(_worst([to_numpy(array) for array in compute(tensors)], wanted))
+        except Exception as error:  # whatever keeps a framework from computing this is its own affair
+            row[column], row[f"{column}_error"] = (
+                None,
+                f"{type(error).__name__}: {error}".splitlines()[0][:120],
+            )
+    exact = {
+        name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()
+    }
+    try:
+        row["torch_float64"] = _worst([to_numpy(a) for a in op.torch_reference(case.fields, exact)], wanted)
+        if not row["torch_float64"] <= CROSS_CHECK:
+            notes.failure(f"{where}: the float64 references differ by {row['torch_float64']:.3g}")
+    except Exception as error:
+        notes.failure(f"{where}: PyTorch in float64: {type(error).__name__}: {error}")
+    del tensors, exact
+    try:
+        with library.creator(op.name).create(dict(case.fields)) as plugin:
+            first, second = plugin.run(list(inputs.values())), plugin.run(list(inputs.values()))
+    except PluginError as error:
+        notes.failure(f"{where}: {error.problems[0].what}")
+        notes.row(**row)
+        return row
+    row["ours"] = _worst(first, wanted)
+    row["allowed"] = allowed_error(row["framework"], row["rounding"], row["elements"], dtype)
+    if not row["ours"] <= row["allowed"]:
+        notes.failure(
+            f"{where}: error {row['ours']:.3g}, allowed {row['allowed']:.3g} (twice the framework's)"
+        )
+    if not row["ours"] <= op.tolerance[dtype]:
+        notes.failure(f"{where}: error {row['ours']:.3g}, over the tolerance {op.tolerance[dtype]:.3g}")
+    row["bitwise_equal"] = all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
+    if not row["bitwise_equal"]:
+        row["difference"] = _worst(second, first)
+        notes.failure(f"{where}: a second run differs by {row['difference']:.3g}")
+    notes.row(**row)
+    return row
+
+
+def _check_tolerances(op: OpDef, worst: Mapping[str, Mapping[str, float]], notes: Notes) -> None:
+    """Each tolerance against the largest error of a framework in that dtype over all cases."""
+    for dtype, tolerance in op.tolerance.items():
+        found = worst.get(dtype, {})
+        framework = max(found.get("framework", 0.0), found.get("torchvision", 0.0))
+        allowed = allowed_tolerance(framework)
+        notes.row(op=op.name, case="*", dtype=dtype, tolerance=tolerance, allowed=allowed, **found)
+        if not tolerance <= allowed:
+            notes.failure(
+                f"{op.name} {dtype}: tolerance {tolerance:.3g}, over twice a framework's {framework:.3g}"
+            )
+
+
+def torchvision_deform(fields: Mapping[str, Any], tensors: Mapping[str, Any]) -> Any:
+    """The padding goes on the input, since torchvision's is the same on both sides; zeros outside mean the same."""
+    from torchvision.ops import deform_conv2d
+
+    top, left, bottom, right = fields["padding"]
+    x = torch.nn.functional.pad(tensors["x"], (left, right, top, bottom))
+    return deform_conv2d(
+        x,
+        tensors["offset"],
+        tensors["weight"],
+        tensors.get("bias"),
+        stride=tuple(fields["stride"]),
+        dilation=tuple(fields["dilation"]),
+        mask=tensors.get("mask"),
+    )
+
+
+def to_torch(array: np.ndarray) -> Any:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(array)).cuda()
+
+
+def to_numpy(tensor: Any) -> np.ndarray:
+    result: np.ndarray = tensor.double().cpu().numpy()
+    return result
+
+
+def _rounded(array: np.ndarray, dtype: str) -> np.ndarray:
+    import ml_dtypes
+
+    with np.errstate(over="ignore"):
+        return array.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+def _worst(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
+    return max((relative_error(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
+
+
+def _finite(error: float) -> float:
+    if not np.isfinite(error):
+        raise ArithmeticError("not finite where the reference is, or of another shape")
+    return error

@@ -1,0 +1,73 @@
+"""What a record was made with."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import shutil
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from gpucheck.processes import run_boxed
+
+PACKAGES = ("numpy", "ml_dtypes", "onnx", "torch", "torchvision")
+
+
+def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str, Any]:
+    """Machine, driver, CUDA, versions, commit and date. commit: where the checkout travelled without its history."""
+    gpu, driver, memory, capability = _gpu()
+    return {
+        "gpu": gpu,
+        "compute_capability": capability,
+        "gpu_memory": memory,
+        "driver": driver,
+        "cuda_compiler": _first(r"release (\S+),", _said("nvcc", "--version")),
+        "compute_sanitizer": _first(r"Version (\S+)", _said("compute-sanitizer", "--version")),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "commit": commit or _commit(root),
+        "libraries": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in libraries},
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def slug(gpu: str) -> str:
+    """A folder name for a GPU: "NVIDIA H200" is h200."""
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower().removeprefix("nvidia ")).strip("-") or "unknown"
+
+
+def _gpu() -> tuple[str, str, str, str]:
+    said = _said(
+        "nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_cap", "--format=csv,noheader"
+    )
+    parts = [part.strip() for part in said.splitlines()[0].split(",")] if said.strip() else []
+    return (parts[0], parts[1], parts[2], parts[3]) if len(parts) == 4 else ("unknown", "", "", "")
+
+
+def _commit(root: Path) -> str:
+    head = run_boxed(["git", "rev-parse", "HEAD"], 10, root) if shutil.which("git") else None
+    if head is None or head.problem:
+        return "unknown"
+    changed = run_boxed(["git", "status", "--porcelain", "--untracked-files=no"], 20, root).output.strip()
+    return head.output.strip() + (" with changes" if changed else "")
+
+
+def _said(*command: str) -> str:
+    ended = run_boxed(command, 20) if shutil.which(command[0]) else None
+    return ended.output if ended is not None and ended.problem is None else ""
+
+
+def _first(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text)
+    return match[1] if match else None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

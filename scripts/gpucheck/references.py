@@ -1,0 +1,66 @@
+"""Reference results of all cases, computed once and kept in a folder for the steps that compare with them.
+
+All are the operators' own numpy references in float64. The largest takes about 4 s, so no other oracle is needed; the
+accuracy step also compares them with PyTorch in float64 on the GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from converter.plugin.cases import SEED, Reference, cast_inputs, compute_reference, type_choices
+from gpucheck.record import Notes
+from importers.opdef import Arrays, Case, OpDef
+from importers.registry import OPS, by_name
+
+
+def reader(folder: Path) -> Reference:
+    """A reference that reads what is in the folder and computes the rest."""
+
+    def read(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
+        path = _path(folder, op.name, case.name, dtype)
+        if not path.is_file():
+            return compute_reference(op, case, dtype, inputs)
+        with np.load(path) as stored:
+            return dict(stored)
+
+    return read
+
+
+def prepare(folder: Path, notes: Notes) -> None:
+    """Compute every reference, in as many processes as there are cores, large ones first."""
+    jobs = sorted(
+        ((op.name, case.name, case.large) for op in OPS for case in op.cases), key=lambda job: not job[2]
+    )
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, 12)) as pool:
+        futures = {pool.submit(_compute, folder, op, case): (op, case, large) for op, case, large in jobs}
+        for future, (op, case, large) in futures.items():
+            seconds = future.result()
+            if large:
+                notes.row(op=op, case=case, oracle="numpy float64", seconds_per_dtype=seconds)
+    notes.summary(f"numpy float64 for {len(jobs)} cases, once per dtype")
+
+
+def _compute(folder: Path, op_name: str, case_name: str) -> float:
+    op = by_name()[op_name]
+    case = next(case for case in op.cases if case.name == case_name)
+    generated = case.inputs(np.random.default_rng(SEED))
+    choices = {types["T"]: types for types in type_choices(op)}
+    began = time.monotonic()
+    for dtype, types in choices.items():
+        outputs = compute_reference(op, case, dtype, cast_inputs(op, generated, types))
+        path = _path(folder, op.name, case.name, dtype)
+        partial = path.with_suffix(".partial.npz")
+        np.savez(partial, **outputs)
+        os.replace(partial, path)
+    return (time.monotonic() - began) / len(choices)
+
+
+def _path(folder: Path, op: str, case: str, dtype: str) -> Path:
+    return folder / f"{op}-{case}-{dtype}.npz"

@@ -1,0 +1,91 @@
+"""Registers, stack and shared memory of every kernel in a library, from cuobjdump."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucheck.processes import run_boxed
+from gpucheck.record import Notes
+
+
+@dataclass(frozen=True)
+class Usage:
+    """One kernel for one architecture. stack: bytes a thread; it holds what was spilled. local: bytes of local memory."""
+
+    architecture: str
+    kernel: str
+    registers: int
+    stack: int
+    shared: int
+    local: int
+
+
+def parse(output: str) -> list[Usage]:
+    """What `cuobjdump -res-usage` prints."""
+    architecture = kernel = ""
+    found = []
+    for line in output.splitlines():
+        if match := re.match(r"\s*arch = (\S+)", line):
+            architecture = match[1]
+        elif match := re.match(r"\s*Function (\S+?):?\s*$", line):
+            kernel = match[1]
+        elif "REG:" in line and kernel:
+            numbers = {name: int(value) for name, value in re.findall(r"\b([A-Z]+):(\d+)", line)}
+            found.append(
+                Usage(
+                    architecture,
+                    kernel,
+                    numbers["REG"],
+                    numbers.get("STACK", 0),
+                    numbers.get("SHARED", 0),
+                    numbers.get("LOCAL", 0),
+                )
+            )
+            kernel = ""
+    return found
+
+
+def check(library: Path, notes: Notes) -> None:
+    """A kernel with a stack or local memory is a failure: ours need neither."""
+    tool = shutil.which("cuobjdump")
+    if tool is None:
+        notes.failure("cuobjdump is not on the PATH")
+        notes.summary("not run")
+        return
+    ended = run_boxed([tool, "-res-usage", str(library)], 60)
+    usages = parse(ended.output)
+    names = _demangled([usage.kernel for usage in usages])
+    for usage, name in zip(usages, names, strict=True):
+        notes.row(
+            architecture=usage.architecture,
+            kernel=name,
+            registers=usage.registers,
+            stack=usage.stack,
+            shared=usage.shared,
+            local=usage.local,
+        )
+        if usage.stack or usage.local:
+            notes.failure(
+                f"{usage.architecture} {name}: stack {usage.stack}, local memory {usage.local} bytes"
+            )
+    if ended.problem or not usages:
+        notes.failure(f"cuobjdump {ended.problem or 'names no kernel'}")
+    most = max((usage.registers for usage in usages), default=0)
+    notes.summary(f"{len(usages)} kernels in {library.name}, at most {most} registers")
+
+
+def _demangled(names: list[str]) -> list[str]:
+    """With the parameter list cut off, which says nothing that the template arguments do not."""
+    tool = shutil.which("cu++filt") or shutil.which("c++filt")
+    if tool is None or not names:
+        return names
+    lines = run_boxed([tool, *names], 30).output.splitlines()
+    if len(lines) != len(names):
+        return names
+    return [
+        re.sub(r"\(anonymous namespace\)::|<unnamed>::|trtsmith::", "", line).partition("(")[0]
+        for line in lines
+    ]

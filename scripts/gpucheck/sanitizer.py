@@ -1,0 +1,103 @@
+"""compute-sanitizer over all small cases, its tools side by side."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucheck.kernels import RAN
+from gpucheck.processes import Ended, run_boxed
+from gpucheck.record import Notes
+
+FOUND = 9
+"""Exit code with which compute-sanitizer says that it found something."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One run of compute-sanitizer. fault: a planted fault that it must find; None: nothing must be found."""
+
+    name: str
+    arguments: tuple[str, ...]
+    fault: str | None = None
+
+
+TOOLS = (
+    Tool("memcheck", ("--tool", "memcheck")),
+    Tool("memcheck, allocations padded", ("--tool", "memcheck", "--padding", "32")),
+    Tool("racecheck", ("--tool", "racecheck", "--racecheck-report", "all")),
+    Tool("initcheck", ("--tool", "initcheck")),
+    Tool("synccheck", ("--tool", "synccheck")),
+    Tool("memcheck finds a short output", ("--tool", "memcheck"), "overflow"),
+    Tool("initcheck finds an unwritten input", ("--tool", "initcheck"), "unwritten"),
+)
+
+
+def command(tool: Tool, script: Path) -> list[str]:
+    """Options that end the run in FOUND for any finding."""
+    sanitizer = shutil.which("compute-sanitizer") or "compute-sanitizer"
+    program = [sys.executable, str(script), "--run-kernels", tool.fault or "small"]
+    return [sanitizer, *tool.arguments, "--error-exitcode", str(FOUND), "--print-limit", "20", *program]
+
+
+def findings(output: str) -> int | None:
+    """The number in the tool's last summary line; None without one."""
+    numbers = re.findall(r"^=+ \w+ SUMMARY: (\d+) (?:error|hazard|warning)", output, re.MULTILINE)
+    return int(numbers[-1]) if numbers else None
+
+
+def summary_line(output: str) -> str:
+    lines = [line.strip("= ") for line in output.splitlines() if " SUMMARY: " in line]
+    return lines[-1] if lines else "no summary"
+
+
+def judge(tool: Tool, ended: Ended) -> str | None:
+    """What is wrong with a run, if anything."""
+    found = findings(ended.output)
+    if ended.code is None:
+        return ended.problem
+    if found is None:
+        return f"no summary; the run {ended.problem or 'ended well'}"
+    if tool.fault is not None:
+        return (
+            None
+            if found and ended.code == FOUND
+            else f"the planted fault was not found: {summary_line(ended.output)}"
+        )
+    if found or ended.code != 0:
+        said = [line for line in ended.output.splitlines() if line.strip("= ")]
+        return f"{summary_line(ended.output)}, exit code {ended.code}: " + " / ".join(said[:12])
+    if not re.search(rf"^[1-9]\d* {RAN}, 0 wrong$", ended.output, re.MULTILINE):
+        return "the kernels were not run to the end"
+    return None
+
+
+def check(script: Path, limit_s: float, notes: Notes, tools: Sequence[Tool] = TOOLS) -> None:
+    def run(tool: Tool) -> Ended:
+        try:
+            return run_boxed(command(tool, script), limit_s)
+        except OSError as error:
+            return Ended(None, "", 0.0, f"compute-sanitizer could not be started: {error}")
+
+    with ThreadPoolExecutor(len(tools)) as pool:
+        for tool, ended in zip(tools, pool.map(run, tools), strict=True):
+            problem = judge(tool, ended)
+            ran = re.search(rf"(\d+) {RAN}", ended.output)
+            notes.row(
+                tool=tool.name,
+                options=" ".join(tool.arguments),
+                summary=summary_line(ended.output),
+                kernels=int(ran[1]) if ran else 0,
+                seconds=ended.seconds,
+                ok=problem is None,
+            )
+            if problem:
+                notes.failure(f"{tool.name}: {problem}")
+    notes.summary(
+        f"{len(tools)} runs, of which {sum(tool.fault is not None for tool in tools)} with a planted fault"
+    )
