@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from converter.model import Model
+from converter.modelfile.model import Model
 from importers.schema import registered_schemas
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 from converter.errors import UsageError
 from importers.problem import Problem
 
-FOLDER = Path(__file__).parent / "lib"
+PACKAGE_ROOT = Path(__file__).resolve().parents[1]
+"""Where `converter` and `importers` lie: child processes need it on their path, whatever their folder is."""
+
+FOLDER = PACKAGE_ROOT / "converter" / "lib"
 
 
 def library(name: str) -> Path:
@@ -42,7 +45,7 @@ def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
     """Names of the plugins in a user's libraries, asked of the plugin host. UsageError if one cannot be loaded."""
     names: set[str] = set()
     for path in paths:
-        from converter.plugin_test import list_creators  # only needed with --plugins; loads the host
+        from converter.plugin.test import list_creators  # only needed with --plugins; loads the host
 
         names |= {str(creator["name"]) for creator in list_creators(path)["creators"]}
     return frozenset(names)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from converter import libraries
-from converter.build import build
-from converter.build_request import BuildRequest, BuildResult, Profile
+from converter.build.build import build
+from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError
-from converter.modelfile import load_model
+from converter.modelfile.load import load_model
+from converter.modelfile.save import save_model
 from converter.plan import Plan, plan
 from converter.rewrite import Rewritten, rewrite
-from converter.savefile import save_model
 from converter.shapes import ShapeRange, graph_inputs, profile_for
 from converter.verify import Tolerances, Verdict, generate_inputs, load_arrays, load_inputs, verify_graphs
 

@@ -15,7 +15,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from converter.build_request import PluginUse
+from converter.build.request import PluginUse
 from converter.infer import value_dtypes, value_shapes
 from converter.passes.base import Rewrite
 from converter.rewrite import Rewritten

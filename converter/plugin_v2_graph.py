@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from converter.errors import ConversionError
 from converter.infer import value_dtypes
-from converter.model import Model
+from converter.modelfile.model import Model
 from importers.expansion import plugin_nodes
 from importers.problem import Problem
 from importers.registry import by_name

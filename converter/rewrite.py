@@ -8,9 +8,9 @@ from functools import cache
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from converter.errors import ConversionError
-from converter.graph import from_gs, to_gs
 from converter.infer import infer_shapes, value_dtypes
-from converter.model import Model
+from converter.modelfile.graph import from_gs, to_gs
+from converter.modelfile.model import Model
 from converter.passes import PASSES
 from converter.passes.base import Declined, Pass, Rewrite
 from converter.passes.spellings import rewrite_spellings

@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 
 from converter.errors import ConversionError, UsageError
-from converter.model import Model
-from converter.ort import run
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
 from converter.rewrite import expand, reference
 from converter.shapes import InputSpec, ShapeRange
 from importers.problem import Problem

@@ -54,7 +54,7 @@ def _split(op: OpDef, arguments: Sequence[Any]) -> tuple[dict[str, Any], dict[st
     tensors = {p.name: value for p, value in zip(op.inputs, arguments, strict=False) if value is not None}
     fields: dict[str, Any] = {}
     for index, f in enumerate(op.fields, len(op.inputs)):
-        value = arguments[index] if index < len(arguments) else f.default
+        value: Any = arguments[index] if index < len(arguments) else f.default
         fields[f.name] = tuple(value) if f.kind.is_list else value
     return tensors, fields
 

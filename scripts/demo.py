@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from converter import cli
-from converter.modelfile import load_model
+from converter.modelfile.load import load_model
 from converter.shapes import graph_inputs
 from models import MAX_BATCH, MODELS
 from models.export import export_model
@@ -21,7 +21,9 @@ BATCH = 2
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
-    parser.add_argument("model", nargs="?", default="deformable_detr", choices=sorted(MODELS), metavar="MODEL")
+    parser.add_argument(
+        "model", nargs="?", default="deformable_detr", choices=sorted(MODELS), metavar="MODEL"
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("out"), help="folder for all files (out)")
     parser.add_argument("--small", action="store_true", help="a small variant of the same structure")
     options = parser.parse_args(argv)

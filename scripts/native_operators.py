@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx.defs
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
-from converter.flavour import load_flavour
+from converter.build.flavour import load_flavour
 
 TARGET = Path(__file__).parent.parent / "converter" / "native_operators.json"
 

@@ -138,7 +138,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def render_verdict(verdict: Verdict) -> str:
     """The verdict for people: what was compared, each output, and what was not run."""
-    rows = [("output", "shape", "relative", "max", "mean", "p99", "worst at", "")]
+    rows: list[tuple[str, ...]] = [("output", "shape", "relative", "max", "mean", "p99", "worst at", "")]
     for c in verdict.comparisons:
         numbers = [f"{value:.2e}" for value in (c.relative, c.max, c.mean, c.p99)]
         mark = "agrees" if c.agrees else c.reason
@@ -156,8 +156,9 @@ def render_verdict(verdict: Verdict) -> str:
 def _summary(done: Conversion) -> str:
     routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
     targets = ", ".join(done.built.targets)
+    size = f"{done.built.size / 2**20:.1f} MiB"
     lines = [
-        f"engine:   {done.bundle.engine} ({done.built.size / 2**20:.1f} MiB, {done.built.flavour} {done.built.version}, {targets})",
+        f"engine:   {done.bundle.engine} ({size}, {done.built.flavour} {done.built.version}, {targets})",
         *(f"plugins:  {library}" for library in done.bundle.libraries),
         f"manifest: {done.bundle.manifest}",
         f"nodes:    {routes}",

@@ -11,11 +11,11 @@ from importlib import metadata
 from typing import Any
 
 from converter import libraries
+from converter.build.flavour import PIP, installed_flavours
+from converter.build.gpu import find_gpu
 from converter.bundle import toolkit_version
 from converter.console import Console, table
 from converter.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
-from converter.flavour import PIP, installed_flavours
-from converter.gpu import find_gpu
 
 _PACKAGES = (
     "numpy",

@@ -9,9 +9,9 @@ from typing import Any
 from converter import libraries
 from converter.console import Console, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
-from converter.plugin_cases import contract_cases, gpu_cases
-from converter.plugin_contract import CheckResult, Verdict
-from converter.plugin_test import (
+from converter.plugin.cases import contract_cases, gpu_cases
+from converter.plugin.contract import CheckResult, Verdict
+from converter.plugin.test import (
     inspect_library,
     list_creators,
     render_creators,

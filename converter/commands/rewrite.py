@@ -9,9 +9,9 @@ from typing import Any
 from converter import rewrite as stage
 from converter.console import Console
 from converter.errors import EXIT_OK, ConversionError
-from converter.modelfile import load_model
+from converter.modelfile.load import load_model
+from converter.modelfile.save import save_model
 from converter.plugin_v2_graph import for_plugin_v2
-from converter.savefile import save_model
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:

@@ -32,9 +32,11 @@ class Chain:
 
     def nodes(self) -> list[gs.Node]:
         """The chain's nodes, from the sum up."""
-        steps = (*self.summing, *self.weighing, *(step for steps in self.stacking for step in steps))
-        between = [self.concat] if self.concat is not None else []
-        return [self.reduce, self.mul, *(step.node for step in steps), *between, *self.samples]
+        weighing = [step.node for step in self.weighing]
+        stacking = [step.node for steps in self.stacking for step in steps]
+        concat = [self.concat] if self.concat is not None else []
+        summing = [step.node for step in self.summing]
+        return [self.reduce, *summing, self.mul, *weighing, *concat, *stacking, *self.samples]
 
 
 def find_chain(reduce: gs.Node) -> Chain | None:

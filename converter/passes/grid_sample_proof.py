@@ -10,27 +10,17 @@ from fractions import Fraction
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from converter.graph import dtype_of
+from converter.modelfile.graph import dtype_of
 from converter.passes.grid_sample_chain import Chain
 from converter.passes.grid_sample_roles import levels_of, location_roles, value_roles, weight_roles
-from converter.passes.layout import (
-    MOVES,
-    ONE,
-    Atom,
-    Atoms,
-    Layout,
-    Size,
-    UnprovedError,
-    extent,
-    follow,
-    joined,
-    shown,
-)
+from converter.passes.layout import Atom, Atoms, Layout, Size, UnprovedError, extent, joined, shown
+from converter.passes.movements import MOVES, follow
 from converter.passes.surgery import constant_of
 from converter.passes.traces import Order, Origin, Roles, order, origins, run
 from importers.opdef import TYPE_VARIABLES
 
 _TWICE_LESS_ONE = (Fraction(2), Fraction(-1))
+_UNCHANGED = (Fraction(1), Fraction(0))
 _MODES = {"mode": ("bilinear", "linear"), "padding_mode": ("zeros",), "align_corners": (0,)}
 _DEFAULTS = {"mode": "bilinear", "padding_mode": "zeros", "align_corners": 0}
 
@@ -87,7 +77,10 @@ def prove(chain: Chain, kept: set[int]) -> Match:
                 f"the grids of the levels have sizes {each}", "the same points of each level, in one order"
             )
         values = list(origins([node.inputs[0] for node in chain.samples]))
-        channels = next((extent(v.layouts[0].axes[1]) for v in values if isinstance(v, Origin)), ONE)
+        known = [value for value in values if isinstance(value, Origin)]
+        if not known:
+            raise next(fault for fault in values if isinstance(fault, UnprovedError))
+        channels = extent(known[0].layouts[0].axes[1])
     with _at(chain.concat or chain.mul):
         sampled = _stacked(chain, {"B": batch, "D": channels, "Q": queries, "P": points})
     with _at(chain.mul):
@@ -129,14 +122,16 @@ def _twice_less_one(found: Sequence[Origin | UnprovedError]) -> list[Origin]:
     matching = [origin for origin in found if isinstance(origin, Origin) and origin.affine == _TWICE_LESS_ONE]
     if matching:
         return matching
+    fault = next((error for error in found if isinstance(error, UnprovedError)), None)
     origin = next((origin for origin in reversed(found) if isinstance(origin, Origin)), None)
-    if origin is None:
-        raise next(error for error in found if isinstance(error, UnprovedError))
+    if origin is None or (fault is not None and origin.affine == _UNCHANGED):
+        assert fault is not None  # `origins` always gives something
+        raise fault
     if origin.affine is None:
         raise UnprovedError(
             f"each level's grid is made in another way of {origin.tensor.name!r}", "2 * location - 1 for all"
         )
-    scale, shift = (f"{float(number):.9g}" for number in origin.affine)
+    scale, shift = (f"{float(number):.6g}" for number in origin.affine)
     raise UnprovedError(
         f"the grids are {scale} * {origin.tensor.name!r} + {shift}", "2 * location - 1, alike for all levels"
     )

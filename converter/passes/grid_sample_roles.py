@@ -130,8 +130,12 @@ def weight_roles(origin: Origin, sampled: Layout, sizes: Mapping[str, Size]) -> 
         if roles == ["N", "M"] and images is not None:
             # With two heads or more, the axis is not repeated to fit, so its N is that of the samples.
             wanted[0] = images
-        for role, part in zip(roles, cut(atoms, wanted), strict=True):
-            found[role] = part
+        try:
+            parts = cut(atoms, wanted)
+        except UnprovedError as error:
+            fault = f"an axis of {extent(atoms)} weights meets samples of {shown([sizes[role] for role in roles])}"
+            raise UnprovedError(fault, "one weight for each sample, in one order") from error
+        found |= dict(zip(roles, parts, strict=True))
     names = {"N": "batch", "Q": "queries", "M": "heads", "L": "levels", "P": "points"}
     return tuple((name, found.get(role, ())) for role, name in names.items())
 

@@ -10,7 +10,7 @@ import onnx
 import onnx_graphsurgeon as gs
 from onnx import helper
 
-from converter.graph import EmptyList, RawAttribute, dtype_of
+from converter.modelfile.graph import EmptyList, RawAttribute, dtype_of
 from importers.lowering import WildNode
 from importers.registry import normalise_domain
 

@@ -9,18 +9,8 @@ from fractions import Fraction
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from converter.passes.layout import (
-    MOVES,
-    ONE,
-    Atom,
-    Atoms,
-    Layout,
-    UnprovedError,
-    extent,
-    follow,
-    shown,
-    whole,
-)
+from converter.passes.layout import ONE, Atom, Atoms, Layout, UnprovedError, extent, shown, whole
+from converter.passes.movements import MOVES, follow
 from converter.passes.surgery import constant_of, domain_of
 
 MAX_STEPS = 64

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from converter.libraries import plugin_library
-from converter.plugin_cases import SEED, cast_inputs, type_choices
-from converter.plugin_host import Host, PluginLibrary
-from converter.plugin_native import PluginError
+from converter.plugin.cases import SEED, cast_inputs, type_choices
+from converter.plugin.host import Host, PluginLibrary
+from converter.plugin.native import PluginError
 from gpucheck.metrics import allowed_error, allowed_tolerance, relative_error
 from gpucheck.record import Notes
 from gpucheck.references import reader

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from converter.libraries import plugin_library
-from converter.plugin_host import Host
-from converter.plugin_values import TensorDesc
+from converter.plugin.host import Host
+from converter.plugin.values import TensorDesc
 from gpucheck.metrics import relative_error
 from gpucheck.raw import run_raw
 from gpucheck.record import Notes

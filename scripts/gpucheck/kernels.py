@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from converter.libraries import plugin_library
-from converter.plugin_cases import gpu_cases
-from converter.plugin_checks import CheckFailedError
-from converter.plugin_checks_gpu import compare
-from converter.plugin_host import Host
-from converter.plugin_native import PluginError
+from converter.plugin.cases import gpu_cases
+from converter.plugin.checks import CheckFailedError
+from converter.plugin.checks_gpu import compare
+from converter.plugin.host import Host
+from converter.plugin.native import PluginError
 from gpucheck.raw import ExactMemory
 from importers.registry import OPS
 

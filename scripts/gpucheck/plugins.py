@@ -6,10 +6,10 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from converter.plugin_cases import contract_cases, gpu_cases
-from converter.plugin_checks_gpu import GPU_CHECKS
-from converter.plugin_contract import CheckResult, Verdict
-from converter.plugin_test import test_library
+from converter.plugin.cases import contract_cases, gpu_cases
+from converter.plugin.checks_gpu import GPU_CHECKS
+from converter.plugin.contract import CheckResult, Verdict
+from converter.plugin.test import test_library
 from gpucheck.record import Notes
 from gpucheck.references import reader
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter import plugin_abi as abi
-from converter.plugin_host import Plugin
-from converter.plugin_native import Native
-from converter.plugin_values import TensorDesc, describe_arrays, numpy_dtype
+from converter.plugin import abi
+from converter.plugin.host import Plugin
+from converter.plugin.native import Native
+from converter.plugin.values import TensorDesc, describe_arrays, numpy_dtype
 
 Allocate = Callable[[int], int]
 """Device memory of so many bytes; its address."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from converter.plugin_cases import SEED, Reference, cast_inputs, compute_reference, type_choices
+from converter.plugin.cases import SEED, Reference, cast_inputs, compute_reference, type_choices
 from gpucheck.record import Notes
 from importers.opdef import Arrays, Case, OpDef
 from importers.registry import OPS, by_name

@@ -32,14 +32,14 @@ def names_of(module: Any) -> list[str]:
 
 
 def run_ours(module: Any, name: str) -> dict[str, Any]:
-    from converter import flavour as fl
-    from converter import targets
-    from converter.build_messages import make_logger, make_monitor
-    from converter.build_plugins import make_fields
-    from converter.build_request import FieldValue
-    from converter.build_worker import _make_builder
+    from converter.build import flavour as fl
+    from converter.build import targets
+    from converter.build.gpu import Gpu
+    from converter.build.messages import make_logger, make_monitor
+    from converter.build.plugins import make_fields
+    from converter.build.request import FieldValue
+    from converter.build.worker import _make_builder
     from converter.errors import UsageError
-    from converter.gpu import Gpu
 
     flavour = fl.wrap_module(module, name)
     ada, config = Gpu("L40", (8, 9)), SimpleNamespace()

@@ -19,11 +19,14 @@ sys.path.insert(0, str(HERE))
 from api_use import find_use, uses_tensorrt  # noqa: E402
 from stubs import make_stubs  # noqa: E402
 
-from converter.targets import RTX_ONLY  # noqa: E402
+from converter.build.targets import RTX_ONLY  # noqa: E402
 
 TENSORRT = ("10.13.2.6", "10.16.1.11", "11.0.0.114", "11.4.0.106")
 RTX = "tensorrt_rtx"
-SOURCES = {path.name: path.read_text() for path in sorted((ROOT / "converter").glob("*.py"))}
+SOURCES = {
+    str(path.relative_to(ROOT / "converter")): path.read_text()
+    for path in sorted((ROOT / "converter").rglob("*.py"))
+}
 MODULES = {name: source for name, source in SOURCES.items() if uses_tensorrt(source)}
 
 # Gone in TensorRT 11. Nothing of ours may use these, and they show that the check below can fail.
@@ -74,12 +77,12 @@ def test_pins_are_the_versions_under_test(bindings: dict[str, Path]) -> None:
 
 def test_modules_that_use_tensorrt() -> None:
     assert set(MODULES) == {
-        "build_messages.py",
-        "build_network.py",
-        "build_plugins.py",
-        "build_worker.py",
-        "flavour.py",
-        "targets.py",
+        "build/messages.py",
+        "build/network.py",
+        "build/plugins.py",
+        "build/worker.py",
+        "build/flavour.py",
+        "build/targets.py",
     }
     for name, source in SOURCES.items():
         for node in ast.walk(ast.parse(source)):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from converter.libraries import plugin_library, plugin_library_v2
-from converter.plugin_cases import SEED, cast_inputs, gpu_cases, type_choices
-from converter.plugin_checks_gpu import compare
-from converter.plugin_host import Host, PluginLibrary
+from converter.plugin.cases import SEED, cast_inputs, gpu_cases, type_choices
+from converter.plugin.checks_gpu import compare
+from converter.plugin.host import Host, PluginLibrary
 from importers.registry import OPS
 
 pytestmark = pytest.mark.gpu

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.converter.plugin_fixtures import ROOT, cuda_root, tensorrt_include
+from tests.converter.plugin.fixtures import ROOT, cuda_root, tensorrt_include
 
 
 def test_dimension_expressions(tmp_path: Path) -> None:

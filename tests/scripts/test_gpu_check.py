@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from converter import plugin_cases
+from converter.plugin import cases as plugin_cases
 from gpucheck import metrics, references, resources, sanitizer
 from gpucheck.machine import slug
 from gpucheck.processes import Clock, Ended, run_boxed

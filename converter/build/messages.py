@@ -1,0 +1,106 @@
+"""Child side of a build: what it tells its parent, and what TensorRT tells it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from converter.build import log as build_log
+from converter.build.flavour import Flavour
+
+_MOST_WARNINGS = 50
+
+
+class Events:
+    """Writes one JSON line for each event. A parent that is gone is not an error here: `alive` says so."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.alive = True
+
+    def send(self, event: str, **values: Any) -> None:
+        data = json.dumps({"event": event, **values}).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except BrokenPipeError:
+            self.alive = False
+
+    def phase(self, phase: str) -> None:
+        self.send("progress", phase=phase, text=phase)
+
+
+class Messages:
+    """What TensorRT logs: every message to the log, errors and warnings kept for the report."""
+
+    def __init__(self, log_path: Path, verbose: bool, events: Events) -> None:
+        self._descriptor = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._verbose = verbose
+        self._events = events
+        self._errors: list[str] = []
+        self.warnings: dict[str, None] = {}
+
+    def add(self, severity: str, message: str) -> None:
+        # Of the verbose messages, gigabytes for a large model, only those that name a node are of use later.
+        if severity == "VERBOSE" and not self._verbose and not build_log.names_node(message):
+            return
+        self.write(f"{severity}: {message}\n")
+        if severity in ("ERROR", "INTERNAL_ERROR"):
+            self._errors.append(message)
+        elif severity == "WARNING" and len(self.warnings) < _MOST_WARNINGS:
+            self.warnings[message] = None
+        if self._verbose and severity != "VERBOSE":
+            self._events.send("progress", text=f"TensorRT: {message}")
+
+    def write(self, text: str) -> None:
+        os.write(self._descriptor, text.encode(errors="replace"))
+
+    def take_errors(self) -> list[str]:
+        """The errors since the last call.
+
+        On a machine without a GPU every error is followed by one about the missing driver: noise, unless it
+        is the only one.
+        """
+        errors, self._errors = self._errors, []
+        return [error for error in errors if "catchCudaError" not in error] or errors
+
+
+def make_logger(flavour: Flavour, messages: Messages) -> Any:
+    """An ILogger that hands everything to `messages`."""
+    trt: Any = flavour.module
+
+    class Log(trt.ILogger):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.ILogger.__init__(self)
+
+        def log(self, severity: Any, message: str) -> None:
+            messages.add(severity.name, message)
+
+    return Log()
+
+
+def make_monitor(flavour: Flavour, events: Events) -> Any:
+    """An IProgressMonitor that reports two levels of TensorRT's phases, and stops for a dead parent."""
+    trt: Any = flavour.module
+    steps: dict[str, int] = {}
+
+    class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.IProgressMonitor.__init__(self)
+
+        def phase_start(self, name: str, parent: str | None, count: int) -> None:
+            if parent is None or len(steps) < 2:
+                steps[name] = count
+                events.send("progress", text=f"{name} ({count} steps)")
+
+        def step_complete(self, name: str, step: int) -> bool:
+            if steps.get(name, 0) > 1:
+                events.send("progress", text=f"{name} ({step + 1}/{steps[name]})")
+            return events.alive
+
+        def phase_finish(self, name: str) -> None:
+            steps.pop(name, None)
+
+    return Monitor()

@@ -1,0 +1,1 @@
+"""Plugin libraries without TensorRT: the host that drives them, and the contract that they are tested against."""

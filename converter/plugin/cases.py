@@ -1,0 +1,111 @@
+"""Contract and kernel cases of our own plugins, derived from their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from converter.plugin.contract import ContractCase, GpuCase
+from converter.plugin.values import TensorDesc
+from importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef
+from importers.registry import OPS, by_name
+
+SEED = 7
+
+Reference = Callable[[OpDef, Case, str, Arrays], Mapping[str, np.ndarray]]
+"""Right outputs of (operator, case, dtype of type variable T, inputs in that dtype), in float64."""
+
+
+def contract_cases() -> tuple[ContractCase, ...]:
+    """One contract case for each small case of every operator, in float32 and int64."""
+    return tuple(_contract_case(op, case) for op in OPS for case in op.cases if not case.large)
+
+
+def compute_reference(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
+    """The operator's own reference."""
+    return op.reference(case.fields, inputs)
+
+
+def gpu_cases(
+    name: str, *, large: bool = True, reference: Reference = compute_reference
+) -> Iterator[GpuCase]:
+    """Every case of the named operator in every dtype of its type variables; nothing for plugins of others.
+
+    reference: asked once for each case and dtype of T, since the dtype of indices does not change their values.
+    """
+    op = by_name().get(name)
+    for case in op.cases if op is not None else ():
+        if case.large and not large:
+            continue
+        assert op is not None
+        generated = case.inputs(np.random.default_rng(SEED))
+        expected: dict[str, Mapping[str, np.ndarray]] = {}
+        for types in type_choices(op):
+            inputs = cast_inputs(op, generated, types)
+            if types["T"] not in expected:
+                # Computed from the inputs as the kernel gets them: their rounding is not the kernel's error.
+                expected = {types["T"]: reference(op, case, types["T"], inputs)}
+            yield _gpu_case(op, case, inputs, types, expected[types["T"]])
+
+
+def cast_inputs(op: OpDef, generated: dict[str, np.ndarray], types: dict[str, str]) -> dict[str, np.ndarray]:
+    """The case's inputs in the dtypes of a choice of type variables, in port order."""
+    with np.errstate(
+        over="ignore"
+    ):  # what half precision cannot hold becomes infinite: cases with huge values mean it
+        return {
+            port.name: generated[port.name].astype(_dtype(types[port.type]))
+            for port in op.inputs
+            if port.name in generated
+        }
+
+
+def _contract_case(op: OpDef, case: Case) -> ContractCase:
+    types = {"T": "float32", "I": "int64"}
+    inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
+    shapes = op.shape(case.fields, {name: tuple(value.shape) for name, value in inputs.items()})
+    present = [port for port in op.inputs if port.name in inputs]
+    ports = [*present, *op.outputs]
+    accepted = frozenset(tuple(choice[port.type] for port in ports) for choice in type_choices(op))
+    return ContractCase(
+        plugin=op.name,
+        name=case.name,
+        fields=dict(case.fields),
+        inputs=tuple(TensorDesc(types[p.type], tuple(inputs[p.name].shape)) for p in present),
+        outputs=tuple(TensorDesc(types[p.type], tuple(shapes[p.name])) for p in op.outputs),
+        accepted=accepted,
+    )
+
+
+def _gpu_case(
+    op: OpDef,
+    case: Case,
+    inputs: dict[str, np.ndarray],
+    types: dict[str, str],
+    expected: Mapping[str, np.ndarray],
+) -> GpuCase:
+    return GpuCase(
+        plugin=op.name,
+        name=f"{case.name}, {' '.join(types.values())}",
+        fields=dict(case.fields),
+        inputs=tuple(inputs.values()),
+        expected=tuple(expected[port.name] for port in op.outputs),
+        tolerance=tuple(op.tolerance[types["T"]] for _ in op.outputs),
+    )
+
+
+def type_choices(op: OpDef) -> list[dict[str, str]]:
+    """Every choice of dtypes for the operator's type variables; those of one T follow one another."""
+    variables = sorted({port.type for port in (*op.inputs, *op.outputs)}, reverse=True)
+    choices: list[dict[str, str]] = []
+    for combination in product(*(TYPE_VARIABLES[variable] for variable in variables)):
+        choices.append(dict(zip(variables, combination, strict=True)))
+    return choices
+
+
+def _dtype(name: str) -> Any:
+    return ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name)

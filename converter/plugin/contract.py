@@ -1,0 +1,146 @@
+"""What a plugin is tested with and what the tests find: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from converter.plugin.values import Shape, TensorDesc, Value
+from importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class ContractCase:
+    """One way to create a plugin, with inputs and what its definition says of the outputs.
+
+    plugin:          name of the plugin that the case is for.
+    name:            name of the case, for messages.
+    fields:          every field with its value; plain values take the types that the creator lists.
+    inputs, outputs: as configured; shapes with the batch in front and without unknown dimensions.
+    accepted:        every combination of element types (inputs, then outputs) that the plugin takes in linear format,
+                     and no other; None: not tested.
+    optional_fields: fields that may be left out.
+    variable_fields: fields whose number of elements is free.
+    shape_values:    values of shape tensor inputs.
+    """
+
+    plugin: str
+    name: str
+    fields: Mapping[str, Value]
+    inputs: tuple[TensorDesc, ...]
+    outputs: tuple[TensorDesc, ...]
+    accepted: frozenset[tuple[str, ...]] | None = None
+    optional_fields: frozenset[str] = frozenset()
+    variable_fields: frozenset[str] = frozenset()
+    shape_values: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True)
+class GpuCase:
+    """Inputs for the kernel and the right answer.
+
+    inputs:    arrays in the types that the plugin takes (bfloat16 from ml_dtypes).
+    expected:  float64 outputs of the reference, computed from these very inputs.
+    tolerance: allowed ||out - expected|| / ||expected||, for each output; where expected is all zeros, the allowed
+               largest magnitude.
+    """
+
+    plugin: str
+    name: str
+    fields: Mapping[str, Value]
+    inputs: tuple[np.ndarray, ...]
+    expected: tuple[np.ndarray, ...]
+    tolerance: tuple[float, ...]
+    shape_values: tuple[Shape, ...] = ()
+
+
+class Verdict(Enum):
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_TESTABLE = "not testable"
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The outcome of one check. problem: where it failed. note: why it is not testable, or a figure."""
+
+    creator: str
+    check: str
+    case: str
+    verdict: Verdict
+    problem: Problem | None = None
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "creator": self.creator,
+            "check": self.check,
+            "case": self.case,
+            "verdict": self.verdict.value,
+            "problem": self.problem.to_json() if self.problem else None,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """All results for one library. gpu: the GPU that kernels ran on; None: they did not."""
+
+    library: str
+    how: str
+    gpu: str | None
+    results: tuple[CheckResult, ...] = field(default=())
+
+    def count(self, verdict: Verdict) -> int:
+        return sum(result.verdict is verdict for result in self.results)
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        return tuple(result for result in self.results if result.verdict is Verdict.FAIL)
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures and self.count(Verdict.PASS) > 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "library": self.library,
+            "how": self.how,
+            "gpu": self.gpu,
+            "passed": self.count(Verdict.PASS),
+            "failed": self.count(Verdict.FAIL),
+            "not_testable": self.count(Verdict.NOT_TESTABLE),
+            "results": [result.to_json() for result in self.results],
+        }
+
+    def render(self) -> str:
+        """For people: failures in full, what could not be tested with its reason, then the counts of each plugin."""
+        lines = []
+        for result in self.failures:
+            lines.append(f"FAIL {result.creator}: {result.check}{_in(result.case)}\n{result.problem}")
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for result in self.results:
+            if result.verdict is Verdict.NOT_TESTABLE:
+                reasons.setdefault((result.creator, result.note), []).append(result.check)
+        for (creator, note), checks in reasons.items():
+            words = [
+                check if checks.count(check) == 1 else f"{check} ({checks.count(check)} cases)"
+                for check in dict.fromkeys(checks)
+            ]
+            lines.append(f"not testable {creator}: {', '.join(words)}: {note}")
+        for creator in dict.fromkeys(result.creator for result in self.results):
+            verdicts = [result.verdict for result in self.results if result.creator == creator]
+            counts = ", ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict)
+            lines.append(f"{creator}: {counts}")
+        lines.append(
+            f"kernels: run on {self.gpu}" if self.gpu else "kernels: not run, there is no GPU in use"
+        )
+        return "\n".join(lines)
+
+
+def _in(case: str) -> str:
+    return f" [{case}]" if case else ""

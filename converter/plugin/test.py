@@ -1,0 +1,209 @@
+"""Test the whole contract of every creator in a plugin library, and with a GPU its kernels.
+
+Every check runs in a child process: a plugin that crashes or hangs fails that check, and the next check gets a new
+child. The definitions of known plugins come in as ContractCases; of an unknown plugin what can be found out is
+tested, and the rest is reported as not testable.
+"""
+
+# The file and the function are named for testing plugins; neither is a pytest test.
+# ruff: noqa: PT028
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from converter.errors import UsageError
+from converter.plugin.checks_gpu import GPU_CHECKS
+from converter.plugin.contract import CheckResult, ContractCase, GpuCase, Report, Verdict
+from converter.plugin.test_worker import CHECKS
+from converter.plugin.worker import Worker, WorkerDiedError, WorkerTimeoutError
+from importers.problem import Problem
+
+__all__ = ["CheckResult", "ContractCase", "GpuCase", "Report", "Verdict", "inspect_library", "list_creators"]
+__all__ += ["render_creators", "render_inspection", "test_library"]
+
+GpuCases = Callable[[str], Iterable[GpuCase]]
+"""The kernel cases of a plugin, by its name."""
+
+UNLOAD = "unloading"
+PATIENCE = 2
+"""Checks of one plugin that may run out of time before the others are not tried any more."""
+
+
+def test_library(
+    path: str | Path,
+    *,
+    gpu: bool | None = None,
+    definitions: Iterable[ContractCase] = (),
+    gpu_cases: GpuCases | None = None,
+    only: str | None = None,
+    host: Path | None = None,
+    timeout_s: float = 120.0,
+    progress: Callable[[CheckResult], None] | None = None,
+) -> Report:
+    """Test every plugin of a library.
+
+    gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
+    plugins. gpu_cases: their kernel cases. only: the one plugin to test, by name. timeout_s: for one check.
+    progress: called with each result as it comes.
+
+    Raises UsageError where the library or the host cannot be loaded, `only` is none of its plugins,
+    or gpu is True without a GPU.
+    """
+    cases = tuple(definitions)
+    with Worker(Path(path), host, timeout_s) as worker:
+        described = worker.start()
+        device = described["gpu"]
+        if gpu and device is None:
+            raise UsageError(
+                Problem(
+                    "there is no GPU to run kernels on",
+                    "this machine",
+                    "a GPU with its driver, because kernels are to be run",
+                    "run this on a machine with a GPU, or leave the flag out",
+                )
+            )
+        if gpu is False:
+            device = None
+        names = [str(creator["name"]) for creator in described["creators"]]
+        if only is not None and only not in names:
+            raise UsageError(
+                Problem(
+                    f"the library has no plugin {only}",
+                    str(path),
+                    f"one of {', '.join(names)}",
+                    "correct the name",
+                )
+            )
+        results: list[CheckResult] = []
+        for index, creator in enumerate(described["creators"]):
+            if only not in (None, creator["name"]):
+                continue
+            run = _CreatorRun(worker, index, str(creator["name"]), str(path))
+            mine = tuple(case for case in cases if case.plugin == creator["name"])
+            kernels = gpu_cases(str(creator["name"])) if gpu_cases and device else ()
+            for result in run.results(mine, kernels, with_gpu=device is not None):
+                results.append(result)
+                if progress:
+                    progress(result)
+        return Report(str(path), described["how"], device, tuple(results))
+
+
+test_library.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test
+
+
+@dataclass
+class _CreatorRun:
+    """All checks of one creator."""
+
+    worker: Worker
+    index: int
+    name: str
+    path: str
+    timeouts: int = 0
+
+    def results(
+        self, cases: tuple[ContractCase, ...], kernels: Iterable[GpuCase], *, with_gpu: bool
+    ) -> Iterator[CheckResult]:
+        for check in CHECKS:
+            for case in (cases or (None,)) if check.scope != "creator" else (None,):
+                yield self._one(check.name, case, case.name if case else "")
+        ran = False
+        for kernel_case in kernels:
+            ran = True
+            for name in GPU_CHECKS:
+                result = self._one(name, kernel_case, kernel_case.name)
+                if result.verdict is Verdict.FAIL:
+                    self.worker.restart()  # a fault of a kernel spoils the CUDA context for what follows
+                yield result
+        if not ran:
+            reason = "no case is known" if with_gpu else "there is no GPU in use"
+            for name in GPU_CHECKS:
+                yield CheckResult(self.name, name, "", Verdict.NOT_TESTABLE, note=reason)
+        yield self._unload()
+
+    def _unload(self) -> CheckResult:
+        try:
+            self.worker.finish()
+        except WorkerDiedError as death:
+            return self._died(UNLOAD, "", death)
+        return CheckResult(self.name, UNLOAD, "", Verdict.PASS)
+
+    def _one(self, check: str, case: object, case_name: str) -> CheckResult:
+        if self.timeouts >= PATIENCE:
+            note = f"{self.timeouts} checks before this one did not return"
+            return CheckResult(self.name, check, case_name, Verdict.NOT_TESTABLE, note=note)
+        try:
+            answer = self.worker.ask((self.index, check, case))
+        except WorkerDiedError as death:
+            return self._died(check, case_name, death)
+        verdict = Verdict(answer["verdict"])
+        if verdict is not Verdict.FAIL:
+            return CheckResult(self.name, check, case_name, verdict, note=answer["note"])
+        problem = Problem(answer["what"], self._where(check, case_name), answer["expected"], answer["fix"])
+        return CheckResult(self.name, check, case_name, verdict, problem)
+
+    def _died(self, check: str, case: str, death: WorkerDiedError) -> CheckResult:
+        self.timeouts += isinstance(death, WorkerTimeoutError)
+        problem = Problem(
+            f"the plugin {death}",
+            self._where(check, case),
+            "the call to return",
+            "run the check in a debugger",
+        )
+        return CheckResult(self.name, check, case, Verdict.FAIL, problem)
+
+    def _where(self, check: str, case: str) -> str:
+        return f"plugin {self.name} of {self.path}, check {check!r}" + (f", case {case}" if case else "")
+
+
+def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
+    """{"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
+
+    Loads the library in a child process. Raises UsageError where that fails.
+    """
+    with Worker(Path(path), host, 60.0) as worker:
+        return worker.start()
+
+
+def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
+    """list_creators() with "plugin" in each creator: what a plugin says of itself, or why none could be created."""
+    with Worker(Path(path), host, 60.0) as worker:
+        described = worker.start()
+        for index, creator in enumerate(described["creators"]):
+            try:
+                creator["plugin"] = worker.ask((index, "probe", None))
+            except WorkerDiedError as death:
+                creator["plugin"] = {"created": False, "reason": f"the plugin {death}"}
+        return described
+
+
+def render_creators(described: dict[str, Any]) -> str:
+    """One line for each creator: namespace::name, version, interface, number of fields."""
+    lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
+    for creator in described["creators"]:
+        lines.append(f"  {_title(creator)}  {creator['kind']}  {len(creator['fields'])} fields")
+    return "\n".join(lines)
+
+
+def render_inspection(described: dict[str, Any]) -> str:
+    lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
+    for creator in described["creators"]:
+        lines.append(f"\n{_title(creator)}\n  kind: {creator['kind']}")
+        lines += [
+            f"  field {spec['name']}: {spec['type']}, length {spec['length']}" for spec in creator["fields"]
+        ]
+        plugin = creator["plugin"]
+        if not plugin["created"]:
+            lines.append(f"  plugin: {plugin['reason']}")
+            continue
+        lines += [f"  {key.replace('_', ' ')}: {value}" for key, value in plugin.items() if key != "created"]
+    return "\n".join(lines)
+
+
+def _title(creator: dict[str, Any]) -> str:
+    space = f"{creator['namespace']}::" if creator["namespace"] else ""
+    return f"{space}{creator['name']} version {creator['version']}"
