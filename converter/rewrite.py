@@ -8,6 +8,7 @@ from functools import cache
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from converter.errors import ConversionError
+from converter.fold import fold_constants
 from converter.infer import infer_shapes, value_dtypes
 from converter.modelfile.graph import from_gs, to_gs
 from converter.modelfile.model import Model
@@ -34,12 +35,16 @@ class Rewritten:
 
 
 def rewrite(model: Model, passes: tuple[Pass, ...] = PASSES) -> Rewritten:
-    """Run every pass, in order. A model in which no pass finds anything comes back as it is, node for node."""
+    """Fold constants, then run every pass, in order.
+
+    A model in which no pass finds anything comes back as it is, node for node: folding is for the passes.
+    """
     inferred = infer_shapes(model)
-    graph = to_gs(inferred)
+    folded = fold_constants(inferred)
+    graph = to_gs(folded)
     records = [record for rule in passes for record in rule.apply(graph)]
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
-    result = infer_shapes(from_gs(graph, inferred)) if rewrites else inferred
+    result = infer_shapes(from_gs(graph, folded)) if rewrites else inferred
     return Rewritten(result, rewrites, tuple(record for record in records if isinstance(record, Declined)))
 
 
