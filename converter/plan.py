@@ -72,7 +72,11 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     proto = rewritten.model.proto
     functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
     replaced = {record.plugin_node: record for record in rewritten.rewrites if record.plugin_node}
-    declined = {record.node: record for record in rewritten.declined if record.fatal}
+    declined = {
+        record.node: record
+        for record in rewritten.declined
+        if record.fatal and record.op_type.rpartition("::")[2] not in foreign
+    }
     shapes, dtypes = value_shapes(proto), value_dtypes(proto)
     nodes: list[PlannedNode] = []
     plugins: list[PluginUse] = []
@@ -95,7 +99,6 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
         elif node.op_type in native_operators():
             nodes.append(PlannedNode(node.name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
         elif node.op_type in foreign:
-            problems = [problem for problem in problems if f"node {node.name!r} " not in problem.where]
             nodes.append(
                 PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins")
             )
