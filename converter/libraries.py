@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from converter.errors import UsageError
 from importers.problem import Problem
@@ -39,6 +42,32 @@ def plugin_library() -> Path:
 def plugin_library_v2() -> Path:
     """The IPluginV2DynamicExt library: TensorRT 10 and earlier."""
     return library("trtsmith_plugins_v2")
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    """What one of our plugin libraries says of itself: interface, cuda_architectures, operators. Loads it."""
+    entry = ctypes.CDLL(str(path)).trtsmithManifest
+    entry.restype = ctypes.c_char_p
+    document: dict[str, Any] = json.loads(entry())
+    return document
+
+
+def uncovered(targets: Iterable[str], architectures: str) -> tuple[str, ...]:
+    """The targets ("sm86") whose GPUs the library's kernels do not run on.
+
+    architectures: as the manifest has them, "86-real 90": machine code runs on its own major version from its minor
+    version on; an entry without "-real" holds PTX too, which every later GPU compiles.
+    """
+    entries = [
+        (int(entry.split("-")[0].rstrip("a")), entry.endswith("-real")) for entry in architectures.split()
+    ]
+
+    def runs(sm: int) -> bool:
+        return any(
+            sm >= built and (not machine_only or sm // 10 == built // 10) for built, machine_only in entries
+        )
+
+    return tuple(target for target in targets if target[2:].isdigit() and not runs(int(target[2:])))
 
 
 def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:

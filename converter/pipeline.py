@@ -55,6 +55,7 @@ class Conversion:
     verdict: Verdict | None
     bundle: Bundle
     seconds: dict[str, float]
+    warnings: tuple[str, ...]
 
 
 def analyse(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Rewritten, Plan]:
@@ -106,9 +107,25 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             what = str(options.inputs) if options.inputs else "generated"
             verdict = verify_graphs(original, rewritten.model, feeds, what, options.tolerances, expected)
             clock.done("verify")
-        bundle = write_bundle(built.engine_path, options.output, loaded, _facts(planned, built, verdict))
+        warnings = (*built.warnings, *_coverage(planned, built))
+        facts = _facts(planned, built, verdict) | {"warnings": warnings}
+        bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
-    return Conversion(planned, built, verdict, bundle, clock.seconds)
+    return Conversion(planned, built, verdict, bundle, clock.seconds, warnings)
+
+
+def _coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
+    """A warning when the engine's GPUs are not those that our kernels were compiled for."""
+    if not planned.plugins:
+        return ()
+    architectures = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
+    missing = libraries.uncovered(built.targets, architectures)
+    if not missing:
+        return ()
+    return (
+        f"the plugin library has no kernels for {', '.join(missing)} (it was built for {architectures}): "
+        f"build it with TRTSMITH_CUDA_ARCHITECTURES=release",
+    )
 
 
 def _facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:
@@ -123,7 +140,6 @@ def _facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[s
         "outputs": result["outputs"],
         "plugins": sorted({f"{p.namespace}::{p.name} version {p.version}" for p in planned.plugins}),
         "nodes": planned.routes(),
-        "warnings": result["warnings"],
         "verdict": verdict.to_json() if verdict is not None else None,
     }
 

@@ -129,7 +129,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except TrtsmithError as error:
         write_report(options.report, {"converted": False, "problems": [p.to_json() for p in error.problems]})
         raise
-    for warning in done.built.warnings:
+    for warning in done.warnings:
         console.say(f"warning: {warning}")
     write_report(options.report, _report(asked, done))
     console.result(_summary(done))

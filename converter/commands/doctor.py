@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
-from ctypes import CDLL, c_char_p
+from ctypes import CDLL
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
@@ -95,7 +94,10 @@ def examine() -> list[Finding]:
 def _library(name: str, *, optional: bool) -> Finding:
     try:
         path = libraries.library(name)
-        loaded = CDLL(str(path))
+        if name == "trtsmith_host":
+            CDLL(str(path))
+            return Finding(name, "ok", str(path))
+        manifest = libraries.manifest(path)
     except TrtsmithError as error:
         return Finding(
             name, "absent" if optional else "missing", error.problems[0].what, error.problems[0].fix
@@ -104,9 +106,6 @@ def _library(name: str, *, optional: bool) -> Finding:
         return Finding(
             name, "missing", f"cannot be loaded: {error}", "rebuild it on this machine: pip install ."
         )
-    if not hasattr(loaded, "trtsmithManifest"):
-        return Finding(name, "ok", str(path))
-    loaded.trtsmithManifest.restype = c_char_p
-    manifest = json.loads(loaded.trtsmithManifest())
-    detail = f"{manifest['interface']}, {len(manifest['operators'])} operators, sm {manifest['cuda_architectures']}"
+    operators = len(manifest["operators"])
+    detail = f"{manifest['interface']}, {operators} operators, sm {manifest['cuda_architectures']}"
     return Finding(name, "ok", f"{path} ({detail})")

@@ -223,9 +223,7 @@ def test_creator_that_ends_the_process(tmp_path: Path, library: Path) -> None:
 
 def test_mistake_of_ours_is_not_blamed_on_tensorrt(tmp_path: Path, library: Path) -> None:
     given = (FieldValue("mode", "int128", (0,)), FieldValue("scales", "float32", (1.0,)))
-    with pytest.raises(
-        ConversionError, match=r"(?s)trtsmith failed: KeyError: 'int128'.*plugins.py, line"
-    ):
+    with pytest.raises(ConversionError, match=r"(?s)trtsmith failed: KeyError: 'int128'.*plugins.py, line"):
         run(tmp_path, [library], fields=given)
 
 
