@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from converter.bundle import toolkit_version
-from converter.commands import check, convert, doctor, ops, plugin, rewrite
 from converter.console import Console
 from converter.errors import EXIT_USAGE, TrtsmithError
 from importers.problem import Problem
@@ -17,6 +17,7 @@ from importers.problem import Problem
 _EXIT_CODES = (
     "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage or environment; 3 outputs disagree"
 )
+_COMMANDS = ("convert", "check", "rewrite", "ops", "plugin", "doctor")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -30,7 +31,10 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_USAGE)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of all commands. words: the command line; of a command that it begins with, only that one's modules
+    are imported, so that `plugin` works where the libraries that conversion needs are missing."""
+    wanted = words[:1] if words and words[0] in _COMMANDS else _COMMANDS
     common = argparse.ArgumentParser(add_help=False)
     loudness = common.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
@@ -45,14 +49,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"trtsmith {toolkit_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    for module in (convert, check, rewrite, ops, plugin, doctor):
-        module.add_parser(commands, common)
+    for name in wanted:
+        import_module(f"converter.commands.{name}").add_parser(commands, common)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. TrtsmithErrors become messages on stderr and the exit code that they carry."""
-    options = build_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    options = build_parser(words).parse_args(words)
     console = Console(quiet=options.quiet, verbose=options.verbose)
     try:
         code: int = options.run(options, console)

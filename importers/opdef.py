@@ -176,6 +176,18 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Work:
+    """Floating-point operations that an operator needs, a multiplication and an addition counted as two.
+
+    flops:        of interpolation, elimination and the like, which ordinary arithmetic units do, in float32.
+    matrix_flops: of products that matrix units can do, in the operator's dtype.
+    """
+
+    flops: int
+    matrix_flops: int = 0
+
+
+@dataclass(frozen=True)
 class Expansion:
     """What an expansion is specialised for: fields, connected inputs, and the dtype of type variable T."""
 
@@ -197,6 +209,8 @@ class OpDef:
     aten:            PyTorch's own operators (name in torch.ops.aten, default overload) that mean this one: a function
                      (emit, *arguments) of what that operator returns, where emit(*inputs, *fields) places our node.
     tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype.
+    benchmarks:      sizes at which networks use the operator, to time it with.
+    work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
     """
 
     name: str
@@ -214,6 +228,8 @@ class OpDef:
     tolerance: Mapping[str, float]
     aten: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     version: str = "1"
+    benchmarks: tuple[Case, ...] = ()
+    work: Callable[[Fields, Shapes], Work] | None = None
 
     def port(self, name: str) -> Port:
         return next(port for port in (*self.inputs, *self.outputs) if port.name == name)

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from converter.errors import TrtsmithError  # noqa: E402
 from converter.libraries import plugin_library, plugin_library_v2  # noqa: E402
-from gpucheck.machine import describe, slug  # noqa: E402
+from converter.plugin.machine import describe, slug  # noqa: E402
 from gpucheck.processes import Clock, run_boxed  # noqa: E402
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record  # noqa: E402
 

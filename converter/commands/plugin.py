@@ -1,4 +1,4 @@
-"""trtsmith plugin list|inspect|test|path: look into any plugin library, and hold it to TensorRT's contract."""
+"""trtsmith plugin list|inspect|test|bench|path: look into any plugin library, and hold it to TensorRT's contract."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from converter import libraries
+from converter.commands import plugin_bench
 from converter.console import Console, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.plugin.cases import contract_cases, gpu_cases
@@ -33,6 +34,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
     path.set_defaults(run=_path)
+    plugin_bench.add_parser(actions, common)
     for name, run, text in (
         ("list", _list, "its creators"),
         ("inspect", _inspect, "its creators with their fields, and what a plugin of each says of itself"),

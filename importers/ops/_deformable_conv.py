@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from importers.dims import Unknown
-from importers.opdef import Arrays, Field, Fields, Kind, Port, Shapes
+from importers.opdef import Arrays, Field, Fields, Kind, Port, Shapes, Work
 
 FIELDS = (
     Field("stride", Kind.INTS, "(height, width)", length=2, default=(1, 1), minimum=1),
@@ -193,3 +193,17 @@ def torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     if "bias" in inputs:
         output = output + inputs["bias"][:, None, None]
     return (output,)
+
+
+def work(fields: Fields, shapes: Shapes) -> Work:
+    """Four corners for each sample of a channel; their shares, once for an offset group; then the convolution."""
+    batch, channels = shapes["x"][:2]
+    out_channels, depth, kernel_h, kernel_w = shapes["weight"]
+    places = batch * kernel_h * kernel_w * shapes["output"][2] * shapes["output"][3]
+    shares = 12 + 4 * (
+        "mask" in shapes
+    )  # positions 2, fractions 2, their complements 2, products 4, rounding 2
+    return Work(
+        flops=places * (channels * 8 + fields["offset_groups"] * shares),
+        matrix_flops=2 * places * out_channels * depth,
+    )

@@ -99,3 +99,8 @@ def cases(masked: bool) -> tuple[Case, ...]:
         case("video_16_offset_groups", (1, 128, 180, 320), 64, large=True, offset_groups=16, **same),
         case("dla_64x128x128_batch_8", (8, 64, 128, 128), 64, large=True, **same),
     )
+
+
+def benchmarks(masked: bool) -> tuple[Case, ...]:
+    """The large cases: two layers of ResNet-50, DLA-34's largest alone and in a batch, a video restorer's alignment."""
+    return tuple(case for case in cases(masked) if case.large)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling
+from importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling, Work
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -108,6 +109,12 @@ def _inputs(*shape: int, spread: float = 0.5) -> Any:
     return make
 
 
+def _work(_fields: Fields, shapes: Shapes) -> Work:
+    """2 n^3 for each matrix: elimination, and the solution of n right-hand sides (Golub and Van Loan, 3.2)."""
+    *leading, n, _ = shapes["x"]
+    return Work(flops=2 * math.prod(leading) * n**3)
+
+
 MATRIX_INVERSE = OpDef(
     name="MatrixInverse",
     doc="The inverse of each square matrix. A singular matrix gives infinities or NaN, in that matrix alone.",
@@ -140,6 +147,8 @@ MATRIX_INVERSE = OpDef(
         Case("many_poses", {}, _inputs(1_000_003, 4, 4), large=True),
     ),
     tolerance={"float32": 2e-6, "float16": 6e-4, "bfloat16": 4.5e-3},
+    benchmarks=(Case("million_poses", {}, _inputs(1_000_000, 4, 4)),),
+    work=_work,
     aten={
         "linalg_inv": lambda emit, a: emit(a),
         "inverse": lambda emit, a: emit(a),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
 from importers.ops import _deformable_conv as common
-from importers.ops._deformable_conv_cases import cases
+from importers.ops._deformable_conv_cases import benchmarks, cases
 from importers.ops._deformable_conv_onnx import expand
 from importers.ops._deformable_conv_spellings import (
     MMCV_ATTRIBUTES,
@@ -158,4 +158,6 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
     ),
     cases=cases(masked=True),
     tolerance=common.TOLERANCE,
+    benchmarks=benchmarks(masked=True),
+    work=common.work,
 )

@@ -22,6 +22,7 @@ from importers.opdef import (
     SpelledNode,
     Spelling,
 )
+from importers.ops._multiscale_deformable_attention_sizes import BENCHMARKS, DETECTOR, work
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -288,8 +289,6 @@ def _inputs(
     return make
 
 
-_DETECTOR = ((100, 167), (50, 84), (25, 42), (13, 21))  # strides 8 to 64 of an 800x1333 image
-
 _CASES = (
     Case("one_of_each", {}, _inputs(1, 1, 1, 1, 1, ((1, 1),))),
     Case("odd", {}, _inputs(2, 3, 5, 7, 3, ((5, 3), (2, 7), (1, 1)))),
@@ -306,8 +305,8 @@ _CASES = (
     Case("no_batch", {}, _inputs(0, 2, 8, 5, 4, ((6, 5),))),
     Case("no_points", {}, _inputs(1, 2, 8, 5, 0, ((6, 5),))),
     Case("empty_level", {}, _inputs(1, 2, 8, 5, 2, ((6, 5), (0, 4)))),
-    Case("detector_encoder", {}, _inputs(1, 8, 32, 22223, 4, _DETECTOR), large=True),
-    Case("detector_decoder", {}, _inputs(4, 8, 32, 300, 4, _DETECTOR), large=True),
+    Case("detector_encoder", {}, _inputs(1, 8, 32, 22223, 4, DETECTOR), large=True),
+    Case("detector_decoder", {}, _inputs(4, 8, 32, 300, 4, DETECTOR), large=True),
 )
 
 _PLUGIN_INPUTS = ("value", "spatial_shapes", "level_start_index", "sampling_locations", "attention_weights")
@@ -465,4 +464,6 @@ MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
     ),
     cases=_CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},
+    benchmarks=BENCHMARKS,
+    work=work,
 )

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from converter.libraries import plugin_library
+from converter.plugin.bench_rivals import torchvision_deform
 from converter.plugin.cases import SEED, cast_inputs, type_choices
 from converter.plugin.host import Host, PluginLibrary
 from converter.plugin.native import PluginError
@@ -127,23 +128,6 @@ def _check_tolerances(op: OpDef, worst: Mapping[str, Mapping[str, float]], notes
             notes.failure(
                 f"{op.name} {dtype}: tolerance {tolerance:.3g}, over twice a framework's {framework:.3g}"
             )
-
-
-def torchvision_deform(fields: Mapping[str, Any], tensors: Mapping[str, Any]) -> Any:
-    """The padding goes on the input, since torchvision's is the same on both sides; zeros outside mean the same."""
-    from torchvision.ops import deform_conv2d
-
-    top, left, bottom, right = fields["padding"]
-    x = torch.nn.functional.pad(tensors["x"], (left, right, top, bottom))
-    return deform_conv2d(
-        x,
-        tensors["offset"],
-        tensors["weight"],
-        tensors.get("bias"),
-        stride=tuple(fields["stride"]),
-        dilation=tuple(fields["dilation"]),
-        mask=tensors.get("mask"),
-    )
 
 
 def to_torch(array: np.ndarray) -> Any:

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from converter.libraries import plugin_library
+from converter.plugin.device_tensors import run_raw
 from converter.plugin.host import Host
 from converter.plugin.values import TensorDesc
 from gpucheck.metrics import relative_error
-from gpucheck.raw import run_raw
 from gpucheck.record import Notes
 from importers.opdef import OpDef
 from importers.registry import by_name

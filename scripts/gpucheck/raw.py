@@ -1,57 +1,17 @@
-"""Run a plugin on device memory that the caller owns: exactly as large as its tensors, neither filled nor fenced."""
+"""Run a plugin with numpy arrays in device memory exactly as large as its tensors, neither filled nor fenced."""
 
 from __future__ import annotations
 
 import ctypes
-import math
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.plugin import abi
+from converter.plugin.device_tensors import run_raw
 from converter.plugin.host import Plugin
 from converter.plugin.native import Native
 from converter.plugin.values import TensorDesc, describe_arrays, numpy_dtype
-
-Allocate = Callable[[int], int]
-"""Device memory of so many bytes; its address."""
-
-
-def run_raw(
-    plugin: Plugin, inputs: Sequence[tuple[TensorDesc, int]], allocate: Allocate
-) -> list[tuple[TensorDesc, int]]:
-    """Enqueue once and wait. inputs: description and address of each; returns the same of the outputs.
-
-    Raises PluginError for a failing call and for a fault of the kernel.
-    """
-    in_descs = [desc for desc, _ in inputs]
-    types = plugin.output_types([desc.dtype for desc in in_descs])
-    shapes = plugin.concrete_shapes([desc.shape for desc in in_descs])
-    out_descs = [TensorDesc(dtype, shape) for dtype, shape in zip(types, shapes, strict=True)]
-    with ExitStack() as stack:
-        configured = stack.enter_context(plugin.clone())
-        configured.configure(in_descs, out_descs)
-        workspace = allocate(configured.workspace_size(in_descs, out_descs))
-        configured.initialize()
-        context = stack.enter_context(configured.attach())
-        context.on_shape_change(in_descs, out_descs)
-        outputs = [(desc, allocate(size_of(desc))) for desc in out_descs]
-        stream = ctypes.c_void_p()
-        plugin.native.call("stream_create", ctypes.byref(stream), where=plugin.where)
-        stack.callback(lambda: plugin.native.call("stream_destroy", stream, where=plugin.where))
-        ins = (ctypes.c_void_p * max(len(inputs), 1))(*(address or None for _, address in inputs))
-        outs = (ctypes.c_void_p * max(len(outputs), 1))(*(address or None for _, address in outputs))
-        buffers = abi.CBuffers(ins, outs, ctypes.c_void_p(workspace or None), stream)
-        io = context.io(in_descs, out_descs)
-        context.call("plugin_enqueue", ctypes.byref(io.c), ctypes.byref(buffers))
-    return outputs
-
-
-def size_of(desc: TensorDesc) -> int:
-    """Bytes."""
-    return math.prod(desc.shape) * numpy_dtype(desc.dtype).itemsize
 
 
 @dataclass

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from converter.plugin import cases as plugin_cases
+from converter.plugin.machine import slug
 from gpucheck import metrics, references, resources, sanitizer
-from gpucheck.machine import slug
 from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from importers.registry import OPS, by_name

@@ -1,19 +1,20 @@
-"""What a record was made with."""
+"""What a record of measurements was made with."""
 
 from __future__ import annotations
 
 import hashlib
 import platform
 import re
-import shutil
+import subprocess
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from gpucheck.processes import run_boxed
+PACKAGES = ("numpy", "ml_dtypes", "onnx", "onnxruntime", "torch", "torchvision", "triton")
 
-PACKAGES = ("numpy", "ml_dtypes", "onnx", "torch", "torchvision")
+LIMIT_S = 20.0
+"""For one question to a tool."""
 
 
 def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str, Any]:
@@ -49,16 +50,18 @@ def _gpu() -> tuple[str, str, str, str]:
 
 
 def _commit(root: Path) -> str:
-    head = run_boxed(["git", "rev-parse", "HEAD"], 10, root) if shutil.which("git") else None
-    if head is None or head.problem:
-        return "unknown"
-    changed = run_boxed(["git", "status", "--porcelain", "--untracked-files=no"], 20, root).output.strip()
-    return head.output.strip() + (" with changes" if changed else "")
+    head = _said("git", "-C", str(root), "rev-parse", "HEAD").strip()
+    changed = _said("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no").strip()
+    return head + (" with changes" if changed else "") if head else "unknown"
 
 
 def _said(*command: str) -> str:
-    ended = run_boxed(command, 20) if shutil.which(command[0]) else None
-    return ended.output if ended is not None and ended.problem is None else ""
+    """The command's output; empty where it is missing, fails or takes too long."""
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ended.stdout if ended.returncode == 0 else ""
 
 
 def _first(pattern: str, text: str) -> str | None:
