@@ -48,7 +48,11 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"timed runs of each ({COUNT})")
     parser.add_argument(
-        "--compile-timeout", type=float, default=90.0, metavar="SECONDS", help="for each torch.compile (90)"
+        "--compile-timeout",
+        type=_seconds,
+        default=90.0,
+        metavar="SECONDS",
+        help="for each torch.compile (90)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
     parser.add_argument("--commit", metavar="HASH", help="for the file, where the checkout has no history")
@@ -59,9 +63,19 @@ def _commas(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
+    return seconds
+
+
 def _bench(options: argparse.Namespace, console: Console) -> int:
     rivals = () if options.against == ("none",) else options.against
     plan = select(options.ops, options.case, options.dtype, rivals, options.count)
+    if options.json is not None and (options.json.is_dir() or not options.json.parent.is_dir()):
+        what, where = "the record cannot be written there", f"--json {options.json}"
+        raise UsageError(Problem(what, where, "a file name in a folder that exists", "name another file"))
     library = plugin_library()
     require_gpu()
     from converter.plugin.bench_torch import open_bench  # imports torch

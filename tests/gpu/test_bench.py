@@ -1,0 +1,36 @@
+"""`trtsmith plugin bench` on a real GPU, at sizes that take no time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from converter.libraries import plugin_library
+from importers.registry import OPS
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Any]:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch without CUDA")
+    from converter.plugin.bench_torch import open_bench
+
+    with open_bench(plugin_library(), 60.0) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_kernels_are_right_while_they_are_timed(machine: Any, op: Any, dtype: str) -> None:
+    case = next(c for c in op.cases if c.name in ("two_levels", "odd"))
+    subject = machine.subject(op, case, case.inputs(np.random.default_rng(1)), dtype, 3)
+    measured = subject.ours(30)
+    subject.close()
+    assert measured.error is not None and measured.error <= max(op.tolerance[dtype], 1e-3)
+    assert 0 < measured.times.minimum <= measured.times.median < 10_000 and measured.times.count == 30
