@@ -105,6 +105,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         verdict = None
         if options.verify:
             what = str(options.inputs) if options.inputs else "generated"
+            what += f", outputs expected: {options.expected}" if options.expected else ""
             verdict = verify_graphs(original, rewritten.model, feeds, what, options.tolerances, expected)
             clock.done("verify")
         warnings = (*built.warnings, *_coverage(planned, built))
