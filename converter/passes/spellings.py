@@ -9,7 +9,16 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from converter.passes.base import Declined, Pass, Record, Rewrite
-from converter.passes.surgery import all_graphs, domain_of, ensure_domain, opset_of, replace_nodes, wild_node
+from converter.passes.surgery import (
+    all_graphs,
+    domain_of,
+    ensure_domain,
+    opset_of,
+    replace_nodes,
+    value_names,
+    wild_node,
+    with_fresh_names,
+)
 from importers.lowering import lower
 from importers.opdef import PLUGIN_NAMESPACE, Refusal
 from importers.registry import find_spellings
@@ -30,6 +39,7 @@ def rewrite_spellings(
         return bool(find_spellings(domain, node.op)) and not skip(domain, node.op)
 
     taken = {node.name for part in all_graphs(graph) for node in part.nodes if not ours(node)}
+    values = value_names(graph)
     uses: Counter[str] = Counter()
     for part in all_graphs(graph):
         replacements: dict[int, list[onnx.NodeProto]] = {}
@@ -47,7 +57,8 @@ def rewrite_spellings(
                 node.name = name  # so that the plan finds the node by the name in the record
                 yield Declined(name, spelled(domain, node.op), SPELLINGS.name, result)
             elif result is not None:
-                replacements[id(node)] = list(result.nodes)
+                own = {tensor.name for tensor in (*node.inputs, *node.outputs)}
+                replacements[id(node)] = with_fresh_names(result.nodes, own, values)
                 yield Rewrite(
                     name,
                     spelled(domain, node.op),
