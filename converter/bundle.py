@@ -145,10 +145,14 @@ def toolkit_version() -> str:
 
 def _stage(source: Path, folder: Path) -> str:
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
-    with os.fdopen(descriptor, "wb") as out, source.open("rb") as stream:
-        shutil.copyfileobj(stream, out, 1 << 20)
-        out.flush()
-        os.fsync(out.fileno())
+    try:
+        with os.fdopen(descriptor, "wb") as out, source.open("rb") as stream:
+            shutil.copyfileobj(stream, out, 1 << 20)
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
     return name
 
 

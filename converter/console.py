@@ -119,15 +119,17 @@ def write_report(path: Path | None, document: Any) -> None:
     """--report: a JSON file, whole or not at all. UsageError if it cannot be written."""
     if path is None:
         return
+    text = json.dumps(document, indent=1) + "\n"
     name = ""
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=1)
-            stream.write("\n")
+            stream.write(text)
         os.chmod(name, 0o644)
         os.replace(name, path)
+        name = ""
     except OSError as error:
+        raise _no_report(path, error) from error
+    finally:
         if name:
             Path(name).unlink(missing_ok=True)
-        raise _no_report(path, error) from error
