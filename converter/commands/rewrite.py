@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
-from converter.console import Console
+from converter.console import Console, one_line
 from converter.errors import EXIT_OK, ConversionError
 from converter.modelfile.load import load_model
 from converter.modelfile.save import save_model
@@ -46,8 +46,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         model = for_plugin_v2(model)
     save_model(model, options.output)
     for record in rewritten.rewrites:
-        console.progress(f"{record.node} ({record.op_type}): {record.what}")
+        console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
-            console.say(f"note: {record.node}: {note}")
-    console.result(f"{options.output}: {len(rewritten.rewrites)} nodes rewritten")
+            console.say(f"note: {one_line(record.node)}: {note}")
+    count = len(rewritten.rewrites)
+    console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
     return EXIT_OK
