@@ -18,7 +18,7 @@ def test_our_libraries_are_there() -> None:
 
 def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(tmp_path))
-    with pytest.raises(UsageError, match="libtrtsmith_plugins.so is not there") as error:
+    with pytest.raises(UsageError, match=r"libtrtsmith_plugins\.so is not there") as error:
         libraries.plugin_library()
     assert error.value.problems[0].where == str(tmp_path)
     (tmp_path / "libtrtsmith_plugins.so").write_bytes(b"")
