@@ -24,7 +24,10 @@ class Console:
 
     def result(self, text: str) -> None:
         """A result, on stdout."""
-        print(printable(text))
+        encoding = (
+            sys.stdout.encoding or "utf-8"
+        )  # may be ASCII, and refuse what names hold; stderr never does
+        print(printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
     def json(self, document: Any) -> None:
         """A result as JSON, on stdout."""
@@ -45,8 +48,9 @@ class Console:
         print(printable(text), file=sys.stderr, flush=True)
 
     def problems(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:
-            self.say(f"error: {problem}")
+        for problem in problems:  # further lines of a part are indented: none can pass for a line of ours
+            parts = {part: text.replace("\n", "\n    ") for part, text in problem.to_json().items()}
+            self.say(f"error: {Problem(**parts)}")
 
 
 def printable(text: str) -> str:

@@ -201,7 +201,7 @@ def _plugin_faults(
 def _unknown(node: onnx.NodeProto, kind: str) -> Problem:
     spelled = find_spellings(ALIAS_DOMAIN, node.op_type)
     if spelled:
-        domains = sorted({domain or "none" for _, spelling in spelled for domain in spelling.domains})
+        domains = sorted({domain or "none" for _, entry in spelled for domain in entry.domains or ("",)})
         return Problem(
             f"no importer for operator {kind}",
             f"node {node.name!r} ({kind})",
