@@ -59,7 +59,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
     )
     build.add_argument(
-        "--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"), help="which TensorRT"
+        "--flavour",
+        default="auto",
+        choices=("auto", "tensorrt", "tensorrt_rtx"),
+        help="which TensorRT; auto: with a GPU tensorrt if it is there, else tensorrt_rtx",
     )
     build.add_argument(
         "--plugins",
@@ -70,7 +73,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="a plugin library of your own; may be repeated",
     )
     build.add_argument(
-        "--embed-plugins", action="store_true", help="put the plugin libraries into the engine"
+        "--embed-plugins",
+        action="store_true",
+        help="put the plugin libraries into the engine: it then needs none beside it",
     )
     build.add_argument(
         "--workspace", type=positive_int, metavar="MIB", help="limit of TensorRT's workspace in MiB"
@@ -79,7 +84,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--timing-cache", type=Path, metavar="FILE", help="read and written, to build faster next time"
     )
     build.add_argument(
-        "--optimization-level", type=int, choices=range(6), metavar="0-5", help="TensorRT's builder level"
+        "--optimization-level",
+        type=int,
+        choices=range(6),
+        metavar="0-5",
+        help="0 builds fastest, 5 searches longest",
     )
     build.add_argument(
         "--timeout", type=positive_seconds, metavar="SECONDS", help="give the build up after this time"
@@ -153,7 +162,7 @@ def render_verdict(verdict: Verdict) -> str:
         lines.append(table(rows))
     if not verdict.engine_run:
         lines.append(
-            "compared in onnxruntime: the graphs from which the engine is built; the engine itself was not run"
+            "the graph from which the engine is built was run in onnxruntime; the engine itself was not run"
         )
     return "\n".join(lines)
 
