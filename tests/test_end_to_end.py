@@ -95,7 +95,7 @@ def test_every_spelling_in_every_domain_becomes_an_engine(
         capsys, "convert", tmp_path / "m.onnx", "-o", engine, "-q", "--inputs", tmp_path / "x.npz", "--expected",
         tmp_path / "y.npz", "--report", tmp_path / "report.json",
     )  # fmt: skip
-    assert (ran.code, ran.err) == (0, ""), ran
+    assert ran.code == 0 and "error" not in ran.err, ran  # TensorRT warns of int64 inputs
     report = json.loads((tmp_path / "report.json").read_text())
     assert len(report["engine"]["plugin_layers"]) == len(nodes) and report["verdict"]["status"] == "agree"
     check_bundle(engine, {example.op for example, _ in spellings(opset)})
