@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -26,38 +26,63 @@ class Bundle:
     manifest: Path
 
 
-def check_output(engine: Path, model: Path | None = None) -> None:
-    """UsageError if an engine cannot be written there: found out before any work is done."""
+def check_output(engine: Path, model: Path | None = None, libraries: Sequence[Path] = ()) -> None:
+    """UsageError if an engine cannot be written there, with the libraries and a manifest beside it.
+
+    Found out before any work is done.
+    """
     where = f"-o {engine}"
+    try:
+        _check_paths(engine, model, libraries, where)
+        with tempfile.TemporaryFile(dir=engine.parent):
+            pass
+    except OSError as error:
+        what = f"the output cannot be written: {error.strerror}"
+        raise UsageError(
+            Problem(what, where, "a file name in a writable folder", "choose another with -o")
+        ) from error
+
+
+def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], where: str) -> None:
     folder = engine.parent
     if engine.is_dir():
         raise UsageError(
             Problem("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}")
         )
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(
+            Problem(
+                f"{folder} is a file, not a folder",
+                where,
+                "a file name in a folder",
+                "choose another with -o",
+            )
+        )
     if not folder.is_dir():
         raise UsageError(
             Problem("the output's folder does not exist", where, "an existing folder", f"mkdir -p {folder}")
         )
-    if model is not None and engine.exists() and model.exists() and os.path.samefile(engine, model):
-        raise UsageError(
-            Problem("the output is the model itself", where, "another file", "name another file with -o")
-        )
-    if engine.exists() and not os.access(engine, os.W_OK):
+    if engine.exists() and not (engine.is_file() and os.access(engine, os.W_OK)):
         raise UsageError(
             Problem("the output cannot be written", where, "a writable file", "choose another file")
         )
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(
-            Problem(
-                f"the output's folder cannot be written: {error.strerror}",
-                where,
-                "a writable folder",
-                "choose another",
+    targets: dict[str, Path] = {engine.name: engine}
+    for source in (*{os.path.realpath(path): path for path in libraries}.values(), manifest_path(engine)):
+        target = folder / source.name
+        if targets.setdefault(source.name, source) is not source:
+            what = f"two of the files to be written have the name {source.name!r}"
+            fix = "name another file with -o, or rename the library"
+            raise UsageError(
+                Problem(what, where, "a name of its own for engine, libraries and manifest", fix)
             )
-        ) from error
+        if target.is_dir():
+            fix = "remove the folder, or choose another folder with -o"
+            raise UsageError(Problem(f"{target} is a folder", where, "a file, or nothing, of that name", fix))
+    for target in (engine, manifest_path(engine)):
+        if model is not None and target.exists() and model.exists() and os.path.samefile(target, model):
+            raise UsageError(
+                Problem("the output is the model itself", where, "another file", "name another file with -o")
+            )
 
 
 def manifest_path(engine: Path) -> Path:
@@ -120,10 +145,14 @@ def toolkit_version() -> str:
 
 def _stage(source: Path, folder: Path) -> str:
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
-    with os.fdopen(descriptor, "wb") as out, source.open("rb") as stream:
-        shutil.copyfileobj(stream, out, 1 << 20)
-        out.flush()
-        os.fsync(out.fileno())
+    try:
+        with os.fdopen(descriptor, "wb") as out, source.open("rb") as stream:
+            shutil.copyfileobj(stream, out, 1 << 20)
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
     return name
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from converter.bundle import toolkit_version
 from converter.console import Console
-from converter.errors import EXIT_USAGE, TrtsmithError
+from converter.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
 from importers.problem import Problem
 
 _EXIT_CODES = (
@@ -27,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
         problem = Problem(
             message, f"the command line of `{self.prog}`", self.format_usage().strip(), f"{self.prog} --help"
         )
-        print(f"error: {problem}", file=sys.stderr)
+        Console().problems([problem])
         raise SystemExit(EXIT_USAGE)
 
 
@@ -69,9 +72,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.say("interrupted")
         return 130
     except BrokenPipeError:  # the reader of stdout went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return 141
+    except Exception as error:  # the last line of defence: people get a message, not a traceback
+        if isinstance(error, OSError):
+            _drop_stdout()  # it may be stdout that failed; a second failure at exit would be a traceback
+        console.problems([_internal(error)])
+        console.detail(traceback.format_exc())
+        return EXIT_FAILED
     return code
+
+
+def _internal(error: Exception) -> Problem:
+    """What is said of an exception that nobody foresaw."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return Problem(
+        f"internal error: {type(error).__name__}: {error}",
+        f"{Path(frame.filename).name}, line {frame.lineno}",
+        "a result, or a message that says what is wrong with the input",
+        "run the command again with -v, and report what it prints, with the model if you can share it",
+    )
+
+
+def _drop_stdout() -> None:
+    """What Python writes to stdout from here on, at exit too, goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):  # not a file: nothing to protect
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

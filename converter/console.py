@@ -24,7 +24,10 @@ class Console:
 
     def result(self, text: str) -> None:
         """A result, on stdout."""
-        print(text)
+        encoding = (
+            sys.stdout.encoding or "utf-8"
+        )  # may be ASCII, and refuse what names hold; stderr never does
+        print(printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
     def json(self, document: Any) -> None:
         """A result as JSON, on stdout."""
@@ -33,26 +36,47 @@ class Console:
     def progress(self, text: str) -> None:
         """What is being done, on stderr, at once."""
         if not self.quiet:
-            print(f"  {text}", file=sys.stderr, flush=True)
+            print(f"  {printable(text)}", file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
         """What only --verbose shows."""
         if self.verbose:
-            print(f"  {text}", file=sys.stderr, flush=True)
+            print(f"  {printable(text)}", file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """A note that even --quiet shows."""
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
     def problems(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:
-            self.say(f"error: {problem}")
+        for problem in problems:  # further lines of a part are indented: none can pass for a line of ours
+            parts = {part: text.replace("\n", "\n    ") for part, text in problem.to_json().items()}
+            self.say(f"error: {Problem(**parts)}")
+
+
+def printable(text: str) -> str:
+    """The text with what a terminal could act on, or an encoding refuse, written out: \\x1b for an escape.
+
+    Names come from files that others wrote. Newlines stay: messages have lines of their own.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """A name from a file, for a place where a newline would look like a line of ours."""
+    return printable(text).replace("\n", "\\n")
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Rows as aligned columns, two blanks apart; the last column is not padded."""
     if not rows:
         return ""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -60,26 +84,56 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def write_report(path: Path | None, document: Any) -> None:
+def check_report(path: Path | None, others: Iterable[Path | None] = (), flag: str = "--report") -> None:
+    """UsageError if a report cannot be written there, or if it would replace one of the other files.
+
+    Found out before any work is done. flag: the option that named it.
+    """
+    if path is None:
+        return
+    where = f"{flag} {path}"
+    try:
+        if path.is_dir():
+            raise UsageError(
+                Problem("the report is a folder", where, "a file name", f"{flag} {path / 'report.json'}")
+            )
+        for other in others:
+            if other is not None and same_file(path, other):
+                what = f"the report would replace {other}"
+                raise UsageError(Problem(what, where, "a file of its own", "name another file"))
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _no_report(path, error, flag) from error
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, which need not exist yet."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _no_report(path: Path, error: OSError, flag: str) -> UsageError:
+    what = f"the report cannot be written: {error.strerror}"
+    return UsageError(Problem(what, f"{flag} {path}", "a writable file", "name another file"))
+
+
+def write_report(path: Path | None, document: Any, flag: str = "--report") -> None:
     """--report: a JSON file, whole or not at all. UsageError if it cannot be written."""
     if path is None:
         return
+    text = json.dumps(document, indent=1) + "\n"
     name = ""
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=1)
-            stream.write("\n")
+            stream.write(text)
         os.chmod(name, 0o644)
         os.replace(name, path)
+        name = ""
     except OSError as error:
+        raise _no_report(path, error, flag) from error
+    finally:
         if name:
             Path(name).unlink(missing_ok=True)
-        raise UsageError(
-            Problem(
-                f"the report cannot be written: {error.strerror}",
-                f"--report {path}",
-                "a writable file",
-                "name another file",
-            )
-        ) from error

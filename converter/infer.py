@@ -17,7 +17,14 @@ def infer_shapes(model: Model) -> Model:
     with registered_schemas():
         try:
             inferred = onnx.shape_inference.infer_shapes(model.proto, data_prop=True)
-        except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        except (
+            onnx.shape_inference.InferenceError,
+            RuntimeError,
+            ValueError,
+            TypeError,
+            ArithmeticError,
+            LookupError,
+        ):
             return model
     return model.with_proto(inferred)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from converter import libraries
 from converter.build.build import build
 from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
-from converter.errors import ConversionError
+from converter.errors import ConversionError, TrtsmithError
 from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
 from converter.plan import Plan, plan
 from converter.rewrite import Rewritten, rewrite
-from converter.shapes import ShapeRange, graph_inputs, profile_for
-from converter.verify import Tolerances, Verdict, generate_inputs, load_arrays, load_inputs, verify_graphs
+from converter.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
+from converter.verify import Tolerances, Verdict, generate_inputs, load_expected, load_inputs, verify_graphs
+from importers.problem import Problem
 
 Progress = Callable[[str], None]
 
@@ -44,6 +47,7 @@ class ConvertOptions:
     timing_cache: Path | None = None
     optimization_level: int | None = None
     timeout_s: float | None = None
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def analyse(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Rewritten, Plan
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
     clock = _Clock(progress)
-    check_output(options.output, options.model)
+    check_output(options.output, options.model, options.plugins)
     original = load_model(options.model)
     clock.done("load")
     rewritten = rewrite(original)
@@ -76,36 +80,39 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         raise ConversionError(planned.problems)
     specs = graph_inputs(original.proto)
     profile = profile_for(specs, options.shapes)
-    feeds = load_inputs(options.inputs, specs) if options.inputs else generate_inputs(specs, profile)
-    expected = load_arrays(options.expected, "--expected") if options.expected else None
+    verify = _prepare(options, original, specs, profile) if options.verify else None
+    loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
+    check_output(options.output, options.model, loaded)
     clock.done("rewrite and plan")
 
-    loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
         graph = Path(folder) / "model.onnx"
         save_model(rewritten.model, graph)
-        built = build(
-            BuildRequest(
-                onnx_path=graph,
-                engine_path=Path(folder) / "engine",
-                plugin_libraries=loaded,
-                plugins=planned.plugins,
-                profiles=({n: Profile(r.min, r.opt, r.max) for n, r in profile.items()},) if profile else (),
-                targets=options.targets,
-                flavour=options.flavour,
-                workspace_mib=options.workspace_mib,
-                timing_cache=options.timing_cache,
-                embed_plugins=options.embed_plugins,
-                optimization_level=options.optimization_level,
-                timeout_s=options.timeout_s,
-            ),
-            progress,
-        )
+        with _speaking_of(options.model, graph):
+            built = build(
+                BuildRequest(
+                    onnx_path=graph,
+                    engine_path=Path(folder) / "engine",
+                    plugin_libraries=loaded,
+                    plugins=planned.plugins,
+                    profiles=({n: Profile(r.min, r.opt, r.max) for n, r in profile.items()},)
+                    if profile
+                    else (),
+                    targets=options.targets,
+                    flavour=options.flavour,
+                    workspace_mib=options.workspace_mib,
+                    timing_cache=options.timing_cache,
+                    embed_plugins=options.embed_plugins,
+                    optimization_level=options.optimization_level,
+                    verbose=options.verbose,
+                    timeout_s=options.timeout_s,
+                ),
+                progress,
+            )
         clock.done("build")
         verdict = None
-        if options.verify:
-            what = str(options.inputs) if options.inputs else "generated"
-            verdict = verify_graphs(original, rewritten.model, feeds, what, options.tolerances, expected)
+        if verify is not None:
+            verdict = verify(rewritten)
             clock.done("verify")
         warnings = (*built.warnings, *_coverage(planned, built))
         facts = _facts(planned, built, verdict) | {"warnings": warnings}
@@ -126,6 +133,38 @@ def _coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
         f"the plugin library has no kernels for {', '.join(missing)} (it was built for {architectures}): "
         f"build it with TRTSMITH_CUDA_ARCHITECTURES=release",
     )
+
+
+def _prepare(
+    options: ConvertOptions,
+    original: Model,
+    specs: Sequence[InputSpec],
+    profile: Mapping[str, ShapeRange],
+) -> Callable[[Rewritten], Verdict]:
+    """The comparison, with everything that the user gave for it read and checked before the build."""
+    outputs = [value.name for value in original.proto.graph.output]
+    if options.tolerances is not None:
+        options.tolerances.check_outputs(outputs)
+    feeds = load_inputs(options.inputs, specs) if options.inputs else generate_inputs(specs, profile)
+    expected = load_expected(options.expected, outputs) if options.expected else None
+    what = str(options.inputs) if options.inputs else "generated"
+    what += f", outputs expected: {options.expected}" if options.expected else ""
+    return lambda rewritten: verify_graphs(
+        original, rewritten.model, feeds, what, options.tolerances, expected
+    )
+
+
+@contextmanager
+def _speaking_of(model: Path, graph: Path) -> Iterator[None]:
+    """Problems with the temporary graph are problems with the user's model."""
+    try:
+        yield
+    except TrtsmithError as error:
+        raise type(error)([_renamed(p, str(graph), str(model)) for p in error.problems]) from error
+
+
+def _renamed(problem: Problem, old: str, new: str) -> Problem:
+    return Problem(**{part: text.replace(old, new) for part, text in problem.to_json().items()})
 
 
 def _facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:

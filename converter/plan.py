@@ -19,11 +19,19 @@ from converter.build.request import PluginUse
 from converter.infer import value_dtypes, value_shapes
 from converter.passes.base import Rewrite
 from converter.rewrite import Rewritten
+from converter.shapes import input_problems
 from importers.dims import describe
 from importers.fields import check_fields, fields_of_node, plugin_fields
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef
 from importers.problem import Problem
-from importers.registry import by_name, known_domains, normalise_domain, spelled_names
+from importers.registry import (
+    ALIAS_DOMAIN,
+    by_name,
+    find_spellings,
+    known_domains,
+    normalise_domain,
+    spelled_names,
+)
 
 
 class Route(Enum):
@@ -108,6 +116,7 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
             problem = _unknown(node, kind)
             problems.append(problem)
             nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, problem.what))
+    problems.extend(input_problems(proto))
     return Plan(tuple(nodes), tuple(plugins), tuple(problems))
 
 
@@ -190,6 +199,15 @@ def _plugin_faults(
 
 
 def _unknown(node: onnx.NodeProto, kind: str) -> Problem:
+    spelled = find_spellings(ALIAS_DOMAIN, node.op_type)
+    if spelled:
+        domains = sorted({domain or "none" for _, entry in spelled for domain in entry.domains or ("",)})
+        return Problem(
+            f"no importer for operator {kind}",
+            f"node {node.name!r} ({kind})",
+            f"{node.op_type} in one of the domains {', '.join(domains)}",
+            "correct the node's domain if it is that operator, or load a plugin library that has it with --plugins",
+        )
     near = difflib.get_close_matches(node.op_type, spelled_names(), n=1, cutoff=0.6)
     if near:
         fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every spelling"

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from converter.errors import ConversionError
 from converter.infer import value_dtypes
 from converter.modelfile.model import Model
-from importers.expansion import plugin_nodes
+from importers.opdef import PLUGIN_NAMESPACE
 from importers.problem import Problem
 from importers.registry import by_name
 
@@ -30,14 +30,13 @@ def for_plugin_v2(model: Model) -> Model:
 
 
 def _cast_graph(graph: onnx.GraphProto, dtypes: dict[str, str], problems: list[Problem]) -> None:
-    ours = {id(node) for node in plugin_nodes(graph)}
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
         for attribute in node.attribute:
             for subgraph in (attribute.g, *attribute.graphs):
                 if subgraph.node:
                     _cast_graph(subgraph, dtypes, problems)
-        if id(node) in ours:
+        if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
             nodes.extend(_casts(node, dtypes, problems))
         nodes.append(node)
     kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]

@@ -44,8 +44,10 @@ def rewrite(model: Model, passes: tuple[Pass, ...] = PASSES) -> Rewritten:
     graph = to_gs(folded)
     records = [record for rule in passes for record in rule.apply(graph)]
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
-    result = infer_shapes(from_gs(graph, folded)) if rewrites else inferred
-    return Rewritten(result, rewrites, tuple(record for record in records if isinstance(record, Declined)))
+    declined = tuple(record for record in records if isinstance(record, Declined))
+    changed = rewrites or any(record.fatal for record in declined)  # those were given names
+    result = infer_shapes(from_gs(graph, folded)) if changed else inferred
+    return Rewritten(result, rewrites, declined)
 
 
 def expand(model: Model) -> Model:

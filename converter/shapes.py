@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
 
-from converter.errors import UsageError
+from converter.errors import ConversionError, UsageError
 from importers.problem import Problem
 
 Sizes = tuple[int, ...]
 
 _FORM = "NAME=1x3x320x320:1x3x640x640:8x3x1280x1280 (min:opt:max), or one shape for all three"
+
+_TRTEXEC_FORM = "NAME:1x3x640x640[,NAME:...]"
 
 
 @dataclass(frozen=True)
@@ -38,22 +40,33 @@ class InputSpec:
     names: tuple[str, ...]
 
 
-def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
-    """The model's inputs, initializers that old models list among them left out."""
-    initializers = {tensor.name for tensor in proto.graph.initializer}
-    specs = []
-    for value in proto.graph.input:
-        if value.name in initializers:
-            continue
+def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
+    """The model's inputs that TensorRT cannot have, whatever their shapes."""
+    for value in _real_inputs(proto):
+        where = f"input {value.name!r}"
+        tensor = value.type.tensor_type
         if not value.type.HasField("tensor_type"):
-            raise UsageError(
-                Problem(
-                    f"input {value.name!r} is not a tensor",
-                    f"input {value.name!r}",
-                    "tensor inputs; TensorRT takes no sequences, maps or optionals",
-                    "export the model with tensor inputs",
-                )
-            )
+            what = f"input {value.name!r} is not a tensor"
+            expected = "tensor inputs; TensorRT takes no sequences, maps or optionals"
+            yield Problem(what, where, expected, "export the model with tensor inputs")
+        elif tensor.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
+            kind = "no element type" if tensor.elem_type == onnx.TensorProto.UNDEFINED else "strings"
+            what = f"input {value.name!r} has {kind}"
+            fix = "export the model without that input, or with numbers"
+            yield Problem(what, where, "numbers or booleans", fix)
+        elif not tensor.HasField("shape"):
+            what = f"input {value.name!r} has no shape, not even a number of dimensions"
+            fix = f"export the model with a shape for {value.name!r}; its dimensions may be dynamic"
+            yield Problem(what, where, "a shape for every input", fix)
+
+
+def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
+    """The model's inputs, initializers that old models list among them left out. ConversionError: input_problems."""
+    problems = tuple(input_problems(proto))
+    if problems:
+        raise ConversionError(problems)
+    specs = []
+    for value in _real_inputs(proto):
         tensor = value.type.tensor_type
         specs.append(
             InputSpec(
@@ -67,6 +80,11 @@ def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
             )
         )
     return tuple(specs)
+
+
+def _real_inputs(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    initializers = {tensor.name for tensor in proto.graph.initializer}
+    return (value for value in proto.graph.input if value.name not in initializers)
 
 
 def parse_shapes(
@@ -105,8 +123,8 @@ def profile_for(inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange]) -
             problems.append(
                 Problem(
                     f"the model has no input {name!r}",
-                    f"--shapes {name}=...",
-                    "one of: " + ", ".join(known),
+                    f"shapes of {name!r}",
+                    "one of: " + ", ".join(map(repr, known)),
                     "correct the name",
                 )
             )
@@ -178,10 +196,10 @@ def _fits(spec: InputSpec, given: ShapeRange) -> str:
     return ""
 
 
-def _sizes(text: str, flag: str, whole: str) -> Sizes:
+def _sizes(text: str, flag: str, whole: str, form: str = _FORM) -> Sizes:
     parts = text.lower().split("x") if text else []
     if any(not part.isascii() or not part.isdigit() or len(part) > 18 for part in parts):
-        raise _malformed(flag, whole, _FORM)
+        raise _malformed(flag, whole, form)
     return tuple(int(part) for part in parts)
 
 
@@ -190,29 +208,33 @@ def _trtexec(flag: str, text: str) -> dict[str, Sizes]:
     for item in text.split(","):
         name, _, value = item.rpartition(":")
         if not name or not value:
-            raise _malformed(flag, text, "NAME:1x3x640x640[,NAME:...]")
-        table[name] = _sizes(value, flag, text)
+            raise _malformed(flag, text, _TRTEXEC_FORM)
+        if name in table:
+            raise _twice(name, flag, text)
+        table[name] = _sizes(value, flag, text, _TRTEXEC_FORM)
     return table
 
 
 def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str, text: str) -> None:
     if name in ranges:
-        raise UsageError(
-            Problem(
-                f"shapes of {name!r} are given twice",
-                f"{flag} {text}",
-                "one flag for each input",
-                "remove one",
-            )
-        )
+        raise _twice(name, flag, text)
     if len({len(given.min), len(given.opt), len(given.max)}) != 1:
-        raise _malformed(flag, text, "min, opt and max of the same rank")
+        raise _contradictory(name, flag, text, "min, opt and max of the same rank")
     if not all(a <= b <= c for a, b, c in zip(given.min, given.opt, given.max, strict=True)):
-        raise _malformed(flag, text, "min <= opt <= max in every dimension")
+        raise _contradictory(name, flag, text, "min <= opt <= max in every dimension")
     ranges[name] = given
 
 
-def _malformed(flag: str, text: str, expected: str) -> UsageError:
-    return UsageError(
-        Problem(f"{text!r} is not a shape", f"{flag} {text}", expected, f"{flag} {expected.split(' (')[0]}")
-    )
+def _malformed(flag: str, text: str, form: str) -> UsageError:
+    what = f"{text!r} is not a shape"
+    return UsageError(Problem(what, f"{flag} {text}", form, f"{flag} {form.split(' (')[0]}"))
+
+
+def _twice(name: str, flag: str, text: str) -> UsageError:
+    what = f"shapes of {name!r} are given twice"
+    return UsageError(Problem(what, f"{flag} {text}", "one flag for each input", "remove one"))
+
+
+def _contradictory(name: str, flag: str, text: str, expected: str) -> UsageError:
+    what = f"the shapes of {name!r} contradict each other"
+    return UsageError(Problem(what, f"{flag} {text}", expected, "give the sizes from smallest to largest"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from converter.errors import ConversionError, UsageError
@@ -71,7 +72,12 @@ class Verdict:
         return self.status == "agree"
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """JSON has no infinity: a relative error against a reference of zeros is null there."""
+        document = asdict(self)
+        for comparison in document["comparisons"]:
+            if not math.isfinite(comparison["relative"]):
+                comparison["relative"] = None
+        return document
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,22 @@ class Tolerances:
         """(rtol, atol) for an output; None if neither was given for it, and TOLERANCE holds."""
         rtol, atol = (table.get(output, table.get("")) for table in (self.rtol, self.atol))
         return None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
+
+    def check_outputs(self, outputs: Sequence[str]) -> None:
+        """UsageError for a tolerance of an output that the model has not."""
+        problems = [
+            Problem(
+                f"the model has no output {name!r}",
+                f"{flag} {name}:{value:g}",
+                "one of: " + ", ".join(map(repr, outputs)),
+                "correct the name",
+            )
+            for flag, table in (("--rtol", self.rtol), ("--atol", self.atol))
+            for name, value in table.items()
+            if name and name not in outputs
+        ]
+        if problems:
+            raise UsageError(problems)
 
 
 def parse_tolerances(rtol: Sequence[str] = (), atol: Sequence[str] = ()) -> Tolerances:
@@ -133,7 +155,7 @@ def _compare(
             return Comparison(name, dtype, shape, True, "equal")
         worst = tuple(int(i) for i in different[0])
         return Comparison(name, dtype, shape, False, f"{len(different)} elements differ", worst=worst)
-    if expected.dtype.kind not in "fV" and expected.dtype != ml_dtypes.bfloat16:
+    if dtype not in TOLERANCE:
         return Comparison(name, dtype, shape, False, f"dtype {dtype} cannot be compared")
     return _compare_floats(name, dtype, expected.astype(np.float64), actual.astype(np.float64), tolerances)
 
@@ -226,35 +248,86 @@ def verify_graphs(
 
 
 def generate_inputs(specs: Sequence[InputSpec], profile: Mapping[str, ShapeRange]) -> dict[str, np.ndarray]:
-    """Seeded inputs at the profile's usual shapes: standard normal floats, integers 0 to 9, both booleans."""
+    """Seeded inputs at the profile's usual shapes: standard normal floats, integers 0 to 9, both booleans.
+
+    UsageError for a shape that this machine's memory does not hold.
+    """
     rng = np.random.default_rng(SEED)
     feeds = {}
     for spec in specs:
         shape = profile[spec.name].opt if spec.name in profile else tuple(d or 0 for d in spec.shape)
-        dtype = np.dtype(spec.dtype)
-        if dtype.kind == "b":
-            feeds[spec.name] = rng.integers(0, 2, shape).astype(dtype)
-        elif dtype.kind in "iu":
-            feeds[spec.name] = rng.integers(0, 10, shape).astype(dtype)
-        else:
-            feeds[spec.name] = rng.standard_normal(shape).astype(dtype)
+        try:
+            feeds[spec.name] = _generate(rng, np.dtype(spec.dtype), shape)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise UsageError(
+                Problem(
+                    f"input {spec.name!r} is too large to be generated: {error}",
+                    f"input {spec.name!r}, {'x'.join(map(str, shape))}",
+                    "a usual shape of which this machine can hold the numbers",
+                    "give a smaller usual shape with --shapes, or --no-verify",
+                )
+            ) from error
     return feeds
+
+
+def _generate(rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        return rng.integers(0, 10, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    TypeError,
+    RuntimeError,
+    NotImplementedError,
+    MemoryError,
+)
 
 
 def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
     """Arrays by name from an .npz file. UsageError if it cannot be read. Pickles are never loaded."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise UsageError(
-            Problem(
-                f"the file cannot be read: {error}",
-                f"{flag} {path}",
-                "an .npz file",
-                "write it with numpy.savez",
-            )
-        ) from error
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise _unreadable(path, flag, "it is a single array")
+        with archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
+        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)
+        raise _unreadable(path, flag, reason) from error
+    for name, value in arrays.items():
+        if not isinstance(value, np.ndarray):  # numpy gives other members of a zip file as bytes
+            raise _unreadable(path, flag, f"its member {name!r} is not an array")
+    return arrays
+
+
+def _unreadable(path: Path, flag: str, reason: str) -> UsageError:
+    what = f"the file cannot be read: {reason}"
+    return UsageError(Problem(what, f"{flag} {path}", "an .npz file of arrays", "write it with numpy.savez"))
+
+
+def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:
+    """The model's outputs by name from an .npz file. UsageError if one is missing, or is none of the model's."""
+    arrays = load_arrays(path, "--expected")
+    problems = []
+    for name in outputs:
+        if name not in arrays:
+            what, have = f"no array for output {name!r}", ", ".join(map(repr, arrays)) or "nothing"
+            expected = f"an array for each of {', '.join(map(repr, outputs))}"
+            problems.append(Problem(what, f"--expected {path}", expected, f"it holds {have}: add it"))
+    for name in arrays:
+        if name not in outputs:
+            what, expected = f"the model has no output {name!r}", "one of: " + ", ".join(map(repr, outputs))
+            problems.append(Problem(what, f"--expected {path}", expected, "correct or remove the array"))
+    if problems:
+        raise UsageError(problems)
+    return {name: arrays[name] for name in outputs}
 
 
 def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:

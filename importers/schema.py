@@ -83,7 +83,7 @@ def _inference(op: OpDef) -> Callable[[Any], None]:
         rule = op.shape
         try:
             outputs = rule(fields_of_node(op, attributes), shapes)
-        except KeyError:  # a shape that the rule needs is not known
+        except (KeyError, TypeError):  # a shape that the rule needs is unknown, or a field is not of its kind
             outputs = {}
         for index, port in enumerate(op.outputs):
             result = TypeProto()

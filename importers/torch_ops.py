@@ -186,6 +186,7 @@ def _quiet() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.filterwarnings("ignore", message="# The axis name")  # two inputs share a dimension
             yield
     finally:
         for name, level in levels.items():

@@ -231,6 +231,16 @@ def _check_paths(request: BuildRequest) -> None:
                 "choose another",
             )
         )
+    cache = request.timing_cache
+    if cache is not None and (
+        cache.is_dir() or not cache.parent.is_dir() or not os.access(cache.parent, os.W_OK)
+    ):
+        what = "The timing cache is a folder." if cache.is_dir() else "The timing cache cannot be written."
+        problems.append(
+            Problem(
+                what, f"--timing-cache {cache}", "a file in a folder that you may write", "name another file"
+            )
+        )
     if problems:
         raise UsageError(problems)
 

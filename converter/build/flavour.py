@@ -24,8 +24,8 @@ OLDEST_TENSORRT = (10, 0)
 FIRST_RTX_WITH_PLUGINS = (1, 7, 1)  # the ONNX parser of older ones has no plugin importer
 
 PIP = {
-    "tensorrt": "pip install tensorrt   (or: pip install 'trtsmith[trt]')",
-    "tensorrt_rtx": "pip install tensorrt-rtx   (or: pip install 'trtsmith[rtx]')",
+    "tensorrt": "pip install 'tensorrt>=10.3,<12'",
+    "tensorrt_rtx": "pip install tensorrt-rtx==1.7.1.116",
 }
 _DISTRIBUTIONS = {
     "tensorrt": (

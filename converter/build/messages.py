@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from converter.build import log as build_log
 from converter.build.flavour import Flavour
 
 _MOST_WARNINGS = 50
+_STEP_PERIOD_S = 2.0  # TensorRT reports thousands of steps for a large network
 
 
 class Events:
@@ -81,10 +83,22 @@ def make_logger(flavour: Flavour, messages: Messages) -> Any:
     return Log()
 
 
-def make_monitor(flavour: Flavour, events: Events) -> Any:
-    """An IProgressMonitor that reports two levels of TensorRT's phases, and stops for a dead parent."""
+def make_monitor(flavour: Flavour, events: Events, *, every_step: bool = False) -> Any:
+    """An IProgressMonitor that reports two levels of TensorRT's phases, and stops for a dead parent.
+
+    A phase is named once, and of all steps there is one line every two seconds at most; every_step: all of them.
+    """
     trt: Any = flavour.module
     steps: dict[str, int] = {}
+    named: set[str] = set()
+    last = time.monotonic()
+
+    def tell(text: str, *, at_once: bool) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if at_once or every_step or now - last >= _STEP_PERIOD_S:
+            last = now
+            events.send("progress", text=text)
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -93,11 +107,12 @@ def make_monitor(flavour: Flavour, events: Events) -> Any:
         def phase_start(self, name: str, parent: str | None, count: int) -> None:
             if parent is None or len(steps) < 2:
                 steps[name] = count
-                events.send("progress", text=f"{name} ({count} steps)")
+                tell(f"{name} ({count} steps)", at_once=name not in named)
+                named.add(name)
 
         def step_complete(self, name: str, step: int) -> bool:
             if steps.get(name, 0) > 1:
-                events.send("progress", text=f"{name} ({step + 1}/{steps[name]})")
+                tell(f"{name} ({step + 1}/{steps[name]})", at_once=False)
             return events.alive
 
         def phase_finish(self, name: str) -> None:

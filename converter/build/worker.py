@@ -89,7 +89,7 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     set_targets(flavour, config, targets, gpu)
     _set_options(flavour, config, request)
     _set_profiles(builder, network, config, request)
-    config.progress_monitor = make_monitor(flavour, events)
+    config.progress_monitor = make_monitor(flavour, events, every_step=request.verbose)
     cache = _set_timing_cache(config, request)
 
     events.phase("building the engine")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from converter.console import Console, table, write_report
+from converter.console import Console, check_report, one_line, table, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.pipeline import analyse
 from converter.plan import Plan
@@ -45,6 +45,7 @@ def show(
     model: Path, plugins: tuple[Path, ...], console: Console, *, as_json: bool, report: Path | None
 ) -> int:
     """Exit code 0 when the model is convertible, 1 when it is not."""
+    check_report(report, (model, *plugins))
     rewritten, planned = analyse(model, plugins)
     document = _document(model, rewritten, planned)
     write_report(report, document)
@@ -65,14 +66,17 @@ def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
         counts = Counter((node.op_type, node.route.value, node.how) for node in planned.nodes)
         rows = [(str(n), op_type, route, how) for (op_type, route, how), n in sorted(counts.items())]
         header = ("nodes", "operator", "route", "how")
-    notes = [f"note: {record.node}: {note}" for record in rewritten.rewrites for note in record.notes]
+    notes = [
+        f"note: {one_line(record.node)}: {note}" for record in rewritten.rewrites for note in record.notes
+    ]
     left = [
-        f"left as it is: {record.node} ({record.op_type}): {record.refusal.reason}"
+        f"left as it is: {one_line(record.node)} ({one_line(record.op_type)}): {record.refusal.reason}"
         for record in rewritten.declined
         if not record.fatal
     ]
-    total = ", ".join(f"{count} {route}" for route, count in planned.routes().items())
-    verdict = "convertible" if planned.convertible else f"not convertible: {len(planned.problems)} problems"
+    total = ", ".join(f"{number} {route}" for route, number in planned.routes().items())
+    count = len(planned.problems)
+    verdict = "convertible" if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
     return "\n".join([table([header, *rows]), *notes, *left, f"{total or 'no nodes'}; {verdict}"])
 
 

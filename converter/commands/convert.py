@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from converter.bundle import toolkit_version
-from converter.console import Console, table, write_report
+from converter.arguments import positive_int, positive_seconds, targets
+from converter.bundle import manifest_path, toolkit_version
+from converter.console import Console, check_report, table, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from converter.pipeline import Conversion, ConvertOptions, convert
 from converter.shapes import parse_shapes
@@ -52,12 +53,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     build = parser.add_argument_group("the engine")
     build.add_argument(
         "--target",
-        default="",
+        type=targets,
+        default=(),
         metavar="SM",
         help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
     )
     build.add_argument(
-        "--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"), help="which TensorRT"
+        "--flavour",
+        default="auto",
+        choices=("auto", "tensorrt", "tensorrt_rtx"),
+        help="which TensorRT; auto: with a GPU tensorrt if it is there, else tensorrt_rtx",
     )
     build.add_argument(
         "--plugins",
@@ -68,19 +73,25 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="a plugin library of your own; may be repeated",
     )
     build.add_argument(
-        "--embed-plugins", action="store_true", help="put the plugin libraries into the engine"
+        "--embed-plugins",
+        action="store_true",
+        help="put the plugin libraries into the engine: it then needs none beside it",
     )
     build.add_argument(
-        "--workspace", type=_positive, metavar="MIB", help="limit of TensorRT's workspace in MiB"
+        "--workspace", type=positive_int, metavar="MIB", help="limit of TensorRT's workspace in MiB"
     )
     build.add_argument(
         "--timing-cache", type=Path, metavar="FILE", help="read and written, to build faster next time"
     )
     build.add_argument(
-        "--optimization-level", type=int, choices=range(6), metavar="0-5", help="TensorRT's builder level"
+        "--optimization-level",
+        type=int,
+        choices=range(6),
+        metavar="0-5",
+        help="0 builds fastest, 5 searches longest",
     )
     build.add_argument(
-        "--timeout", type=_positive, metavar="SECONDS", help="give the build up after this time"
+        "--timeout", type=positive_seconds, metavar="SECONDS", help="give the build up after this time"
     )
     verify = parser.add_argument_group("the verdict")
     verify.add_argument(
@@ -111,7 +122,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         model=options.model,
         output=options.output,
         shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
-        targets=tuple(target.strip() for target in options.target.split(",") if target.strip()),
+        targets=options.target,
         flavour=options.flavour,
         plugins=tuple(options.plugins),
         inputs=options.inputs,
@@ -123,7 +134,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
         timing_cache=options.timing_cache,
         optimization_level=options.optimization_level,
         timeout_s=options.timeout,
+        verbose=options.verbose,
     )
+    given = (asked.model, asked.output, asked.inputs, asked.expected, asked.timing_cache, *asked.plugins)
+    check_report(options.report, (*given, manifest_path(asked.output)))
     try:
         done = convert(asked, console.progress)
     except TrtsmithError as error:
@@ -148,7 +162,7 @@ def render_verdict(verdict: Verdict) -> str:
         lines.append(table(rows))
     if not verdict.engine_run:
         lines.append(
-            "compared in onnxruntime: the graphs from which the engine is built; the engine itself was not run"
+            "the graph from which the engine is built was run in onnxruntime; the engine itself was not run"
         )
     return "\n".join(lines)
 
@@ -161,7 +175,7 @@ def _summary(done: Conversion) -> str:
         f"engine:   {done.bundle.engine} ({size}, {done.built.flavour} {done.built.version}, {targets})",
         *(f"plugins:  {library}" for library in done.bundle.libraries),
         f"manifest: {done.bundle.manifest}",
-        f"nodes:    {routes}",
+        f"nodes:    {routes or 'none'}",
     ]
     lines.append(
         render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
@@ -181,10 +195,3 @@ def _report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
         "seconds": done.seconds,
         "verdict": done.verdict.to_json() if done.verdict is not None else None,
     }
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
-    return value

@@ -72,7 +72,7 @@ def examine() -> list[Finding]:
         try:
             found.append(Finding(package, "ok", metadata.version(package)))
         except metadata.PackageNotFoundError:
-            extra = {"torch": "'trtsmith[torch]'", "onnxscript": "'trtsmith[torch]'"}.get(package, package)
+            extra = {"torch": "torch==2.13.0", "onnxscript": "onnxscript==0.7.2"}.get(package, package)
             state = "absent" if optional else "missing"
             found.append(Finding(package, state, "not installed", f"pip install {extra}"))
     flavours = installed_flavours()

@@ -8,7 +8,7 @@ from typing import Any
 from converter.console import Console, table
 from converter.errors import EXIT_OK
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling
-from importers.registry import OPS
+from importers.registry import ALIAS_DOMAIN, OPS
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -34,12 +34,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
         )
         rows += [("", "", name, _opsets(s), s.source) for s in op.spellings for name in spelled(s)]
     console.result(table(rows))
+    console.result(
+        f"Every spelling is also read in the domain {ALIAS_DOMAIN}, and without a domain unless ONNX has that operator."
+    )
     return EXIT_OK
 
 
 def spelled(spelling: Spelling) -> list[str]:
     """The spelling under each of its domains: mmcv::X, or X alone for the default domain."""
-    return [f"{domain}::{spelling.op_type}" if domain else spelling.op_type for domain in spelling.domains]
+    domains = spelling.domains or ("",)
+    return [f"{domain}::{spelling.op_type}" if domain else spelling.op_type for domain in domains]
 
 
 def _opsets(spelling: Spelling) -> str:

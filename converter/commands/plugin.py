@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from converter import libraries
+from converter.arguments import positive_seconds
 from converter.commands import plugin_bench
-from converter.console import Console, write_report
+from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.plugin.cases import contract_cases, gpu_cases
 from converter.plugin.contract import CheckResult, Verdict
@@ -52,7 +53,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
                 help="run the kernels; default: where there is a GPU",
             )
             action.add_argument(
-                "--timeout", type=float, default=120.0, metavar="SECONDS", help="for one check (120)"
+                "--timeout",
+                type=positive_seconds,
+                default=120.0,
+                metavar="SECONDS",
+                help="for one check (120)",
             )
             action.add_argument("--report", type=Path, metavar="JSON", help="write the results to a file")
 
@@ -80,6 +85,7 @@ def _test(options: argparse.Namespace, console: Console) -> int:
         text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
         (console.progress if result.verdict is Verdict.FAIL else console.detail)(text)
 
+    check_report(options.report, (options.library,))
     report = test_library(
         options.library,
         gpu=options.gpu,

@@ -8,7 +8,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from converter.console import Console, write_report
+from converter.arguments import positive_seconds
+from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, UsageError
 from converter.libraries import PACKAGE_ROOT, plugin_library
 from converter.plugin.bench import RIVALS, Plan, all_right, measure, select
@@ -49,7 +50,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"timed runs of each ({COUNT})")
     parser.add_argument(
         "--compile-timeout",
-        type=_seconds,
+        type=positive_seconds,
         default=90.0,
         metavar="SECONDS",
         help="for each torch.compile (90)",
@@ -63,19 +64,10 @@ def _commas(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
-    return seconds
-
-
 def _bench(options: argparse.Namespace, console: Console) -> int:
     rivals = () if options.against == ("none",) else options.against
     plan = select(options.ops, options.case, options.dtype, rivals, options.count)
-    if options.json is not None and (options.json.is_dir() or not options.json.parent.is_dir()):
-        what, where = "the record cannot be written there", f"--json {options.json}"
-        raise UsageError(Problem(what, where, "a file name in a folder that exists", "name another file"))
+    check_report(options.json, flag="--json")
     library = plugin_library()
     require_gpu()
     from converter.plugin.bench_torch import open_bench  # imports torch
@@ -86,7 +78,7 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
             plan,
             bench,
             head,
-            lambda document: write_report(options.json, document),
+            lambda document: write_report(options.json, document, "--json"),
             console.progress,
         )
     console.result(render(document))

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
-from converter.console import Console
+from converter.console import Console, one_line
 from converter.errors import EXIT_OK, ConversionError
 from converter.modelfile.load import load_model
 from converter.modelfile.save import save_model
+from converter.plan import plan
 from converter.plugin_v2_graph import for_plugin_v2
 
 
@@ -27,9 +28,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--expand", action="store_true", help="custom operators made of standard ones")
     form.add_argument(
-        "--plugin-v2", action="store_true", help="plugin nodes for TensorRT 8.6 to 10 with V2 plugins"
+        "--expand",
+        action="store_true",
+        help="write custom operators as standard ones, for plain onnxruntime",
+    )
+    form.add_argument(
+        "--plugin-v2", action="store_true", help="write plugin nodes for the V2 plugins of TensorRT 8.6 to 10"
     )
     parser.set_defaults(run=run)
 
@@ -46,8 +51,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
         model = for_plugin_v2(model)
     save_model(model, options.output)
     for record in rewritten.rewrites:
-        console.progress(f"{record.node} ({record.op_type}): {record.what}")
+        console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
-            console.say(f"note: {record.node}: {note}")
-    console.result(f"{options.output}: {len(rewritten.rewrites)} nodes rewritten")
+            console.say(f"note: {one_line(record.node)}: {note}")
+    for problem in plan(rewritten).problems:
+        console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
+    count = len(rewritten.rewrites)
+    console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
     return EXIT_OK

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 import onnx
 from google.protobuf.message import Message
 
+from converter.modelfile.structure import check_structure
 from converter.modelfile.tensors import check_tensor, is_external, too_large
 from importers.problem import Problem
 
@@ -67,7 +69,7 @@ def iter_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 def check_model(proto: onnx.ModelProto, file: str) -> list[Problem]:
     """Every problem of the model's header and of its tensors, external files aside; at most 50 of them."""
     header = _check_text(proto, file) or _check_header(proto, file)
-    return header or list(_check_tensors(proto, file))
+    return header or list(islice(chain(_check_tensors(proto, file), check_structure(proto, file)), _MOST))
 
 
 def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import onnx
 import onnx_graphsurgeon as gs
 
 from converter.passes.base import Declined, Pass, Record, Rewrite
-from converter.passes.surgery import all_graphs, domain_of, ensure_domain, opset_of, replace_nodes, wild_node
+from converter.passes.surgery import (
+    all_graphs,
+    domain_of,
+    ensure_domain,
+    opset_of,
+    replace_nodes,
+    value_names,
+    wild_node,
+    with_fresh_names,
+)
 from importers.lowering import lower
 from importers.opdef import PLUGIN_NAMESPACE, Refusal
 from importers.registry import find_spellings
@@ -23,22 +33,32 @@ def rewrite_spellings(
     graph: gs.Graph, skip: Callable[[str, str], bool] = lambda domain, op_type: False
 ) -> Iterator[Record]:
     """Lower every node that some definition spells; `skip(domain, op_type)` leaves nodes as they are."""
-    taken: set[str] = set()
+
+    def ours(node: gs.Node) -> bool:
+        domain = domain_of(node)
+        return bool(find_spellings(domain, node.op)) and not skip(domain, node.op)
+
+    taken = {node.name for part in all_graphs(graph) for node in part.nodes if not ours(node)}
+    values = value_names(graph)
+    uses: Counter[str] = Counter()
     for part in all_graphs(graph):
         replacements: dict[int, list[onnx.NodeProto]] = {}
         for index, node in enumerate(part.nodes):
-            domain = domain_of(node)
-            if not find_spellings(domain, node.op) or skip(domain, node.op):
+            if not ours(node):
                 continue
-            name = node.name or f"{node.op}_{index}"
+            domain = domain_of(node)
+            name = wanted = node.name or f"{node.op}_{index}"
             while name in taken:
-                name += "_"
+                uses[wanted] += 1
+                name = f"{wanted}_{uses[wanted]}"
             taken.add(name)
             result = lower(wild_node(node, name), opset_of(graph, domain))
             if isinstance(result, Refusal):
+                node.name = name  # so that the plan finds the node by the name in the record
                 yield Declined(name, spelled(domain, node.op), SPELLINGS.name, result)
             elif result is not None:
-                replacements[id(node)] = list(result.nodes)
+                own = {tensor.name for tensor in (*node.inputs, *node.outputs)}
+                replacements[id(node)] = with_fresh_names(result.nodes, own, values)
                 yield Rewrite(
                     name,
                     spelled(domain, node.op),

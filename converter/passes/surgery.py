@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,40 @@ def wild_node(node: gs.Node, name: str) -> WildNode:
         dtypes={value: str(dtype) for value, dtype in dtypes.items() if dtype is not None},
         shapes={value: shape for value, shape in shapes.items() if shape is not None},
     )
+
+
+def value_names(graph: gs.Graph) -> set[str]:
+    """Names of all values of the graph and its subgraphs."""
+    names: set[str] = set()
+    for part in all_graphs(graph):
+        names.update(tensor.name for tensor in (*part.inputs, *part.outputs))
+        for node in part.nodes:
+            names.update(tensor.name for tensor in (*node.inputs, *node.outputs))
+    return names
+
+
+def with_fresh_names(
+    protos: Iterable[onnx.NodeProto], own: Container[str], taken: set[str]
+) -> list[onnx.NodeProto]:
+    """Nodes whose new values (those not in `own`) have names that are not in `taken`, which grows by them."""
+    renamed: dict[str, str] = {}
+    result = []
+    for proto in protos:
+        node = onnx.NodeProto()
+        node.CopyFrom(proto)
+        for index, name in enumerate(node.output):
+            if name and name not in own:
+                fresh, number = name, 0
+                while fresh in taken:
+                    number += 1
+                    fresh = f"{name}_{number}"
+                taken.add(fresh)
+                renamed[name] = fresh
+                node.output[index] = fresh
+        for index, name in enumerate(node.input):
+            node.input[index] = renamed.get(name, name)
+        result.append(node)
+    return result
 
 
 def build_nodes(protos: Iterable[onnx.NodeProto], tensors: Mapping[str, gs.Tensor]) -> list[gs.Node]:

@@ -4,7 +4,7 @@
         with library.creator("MatrixInverse").create({}) as plugin:
             plugin.output_shapes([(2, 4, 4)])
 
-Loading a library runs its code in this process: a crash in it ends the process (plugin_test.py uses a child), and
+Loading a library runs its code in this process: a crash in it ends the process (test.py uses a child), and
 a library that registers by itself makes this process answer getPluginRegistry(): do not load TensorRT after it.
 Everything raises PluginError; closing a library closes its plugins first.
 """

@@ -1,4 +1,4 @@
-"""The child process of plugin_test.py: loads one library and answers requests until its input ends.
+"""The child process of test.py: loads one library and answers requests until its input ends.
 
 Requests come pickled from the parent on standard input; answers go back as one JSON line each on what was standard
 output. Whatever plugins print goes to standard error. A plugin that crashes takes only this process with it.

@@ -1,4 +1,4 @@
-"""The parent's side of plugin_test_worker.py: start it, ask it, notice that it died or hangs, start it again."""
+"""The parent's side of test_worker.py: start it, ask it, notice that it died or hangs, start it again."""
 
 from __future__ import annotations
 

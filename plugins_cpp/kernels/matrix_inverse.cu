@@ -1,5 +1,6 @@
 #include "matrix_inverse.cuh"
 
+#include "compensated.cuh"
 #include "convert.cuh"
 #include "dispatch.cuh"
 
@@ -7,15 +8,34 @@ namespace trtsmith {
 namespace {
 
 // Up to kMaxTiny a thread inverts a matrix in registers. Up to kMaxShared a team of threads does it in shared memory,
-// with several teams in a block where the matrices are small. Above, a block does it in workspace. The limits are not
-// tuned by measurement yet; kMaxShared keeps n * (n | 1) + 2 n words under the 48 KB that need no opt-in.
+// with several teams in a block where the matrices are small. Above, one kernel eliminates in workspace, a block to a
+// matrix, and a second, with several blocks to a matrix as rows are independent there, corrects. The limits are not
+// tuned by measurement yet; kMaxShared keeps slabWords under the 48 KB that need no opt-in.
 constexpr int kMaxTiny = 4;
 constexpr int kMaxShared = 96;
 constexpr int kTinyThreads = 128;
 constexpr int kSharedThreads = 256;
 constexpr int kWorkspaceThreads = 1024;
 constexpr int64_t kMaxSlabs = 256;  // matrices in workspace at a time: bounds it for large batches
+constexpr int64_t kMaxPanels = 8;   // blocks that correct one matrix in workspace
 constexpr int kWarp = 32;
+constexpr int kTileRows = 3;  // rows of the residual to a thread: four do not fit in shared memory at kMaxShared
+
+constexpr int64_t panelRows(int64_t teamThreads, int64_t columnLanes) { return teamThreads / columnLanes * kTileRows; }
+
+// Words for one matrix: the parts of Work.
+constexpr int64_t slabWords(int64_t size, int64_t stride, int64_t panelRows) {
+    return size * stride + 2 * size + panelRows * size;
+}
+
+// The second term is what eliminate keeps for the pivot.
+static_assert(sizeof(float) * slabWords(kMaxShared, kMaxShared | 1, panelRows(kSharedThreads, kWarp)) +
+                      (sizeof(float) + sizeof(int32_t)) * (kWorkspaceThreads / kWarp) <= 48 * 1024,
+              "no room in shared memory");
+
+// A row of the inverse is corrected where its residual has at most this 1-norm. The error that is left in it is then
+// at most half of the largest of any row before, so a correction cannot harm; NaN is never at most anything.
+constexpr float kMaxResidual = 0.5F;
 
 // The element type is read at run time: it costs nothing beside n^3 steps, and saves two thirds of the kernels.
 struct Arguments {
@@ -26,6 +46,9 @@ struct Arguments {
     int32_t size;
     int32_t teamThreads;  // whole warps
     int32_t columnLanes;  // a power of two up to the warp: neighbouring threads take neighbouring columns
+    int32_t panelRows;    // rows of the residual that a team holds at a time
+    int32_t panels;       // workspace only: blocks that correct one matrix
+    int64_t firstMatrix;  // workspace only: the first of the launch
     float* workspace;
     int64_t slab;         // words of workspace or shared memory for one matrix
 };
@@ -60,21 +83,24 @@ __device__ inline void swapIf(bool condition, float& first, float& second) {
     second = condition ? kept : second;
 }
 
-// One thread a matrix, on [matrix | identity]. Every index is a constant after unrolling, so all of it stays in
-// registers: rows are exchanged by selection.
+// One thread a matrix, on [matrix | identity], then the correction row by row. Every index is a constant after
+// unrolling, so all of it stays in registers: rows are exchanged by selection. Without the bound of seven blocks the
+// compiler aims at fewer registers than n = 3 needs and spills, for sm_80.
 template <int kSize>
-__global__ void __launch_bounds__(kTinyThreads) tinyKernel(const Arguments a) {
+__global__ void __launch_bounds__(kTinyThreads, 7) tinyKernel(const Arguments a) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
     for (int64_t matrix = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; matrix < a.batch;
          matrix += step) {
         const int64_t base = matrix * kSize * kSize;
+        float matrixElements[kSize][kSize];
         float left[kSize][kSize];
         float right[kSize][kSize];
 #pragma unroll
         for (int i = 0; i < kSize; ++i) {
 #pragma unroll
             for (int j = 0; j < kSize; ++j) {
-                left[i][j] = loadElement(a.input, base + i * kSize + j, a.type);
+                matrixElements[i][j] = loadElement(a.input, base + i * kSize + j, a.type);
+                left[i][j] = matrixElements[i][j];
                 right[i][j] = i == j ? 1.0F : 0.0F;
             }
         }
@@ -109,128 +135,286 @@ __global__ void __launch_bounds__(kTinyThreads) tinyKernel(const Arguments a) {
         }
 #pragma unroll
         for (int i = 0; i < kSize; ++i) {
+            float residual[kSize];
+            float norm = 0.0F;
 #pragma unroll
             for (int j = 0; j < kSize; ++j) {
-                storeElement(a.output, base + i * kSize + j, a.type, right[i][j]);
+                float sum = i == j ? 1.0F : 0.0F;
+                float error = 0.0F;
+#pragma unroll
+                for (int k = 0; k < kSize; ++k) {
+                    addProduct(-right[i][k], matrixElements[k][j], sum, error);
+                }
+                residual[j] = sum + error;
+                norm += fabsf(residual[j]);
+            }
+#pragma unroll
+            for (int j = 0; j < kSize; ++j) {
+                float correction = 0.0F;
+#pragma unroll
+                for (int k = 0; k < kSize; ++k) {
+                    correction = fmaf(residual[k], right[k][j], correction);
+                }
+                storeElement(a.output, base + i * kSize + j, a.type,
+                             norm <= kMaxResidual ? right[i][j] + correction : right[i][j]);
             }
         }
     }
 }
 
-// A team's threads share one matrix in `scratch`: n rows of `stride` words, then the pivot column, then the pivots.
-// The inverse replaces the matrix in place, so its columns come out in the order in which rows were exchanged; the
-// store puts them back. All barriers are the block's: every team of a block takes the same steps, also one without a
-// matrix of its own, which repeats the last and stores nothing.
-__device__ inline void invertMatrices(const Arguments& a, float* scratch, int64_t stride) {
+// A thread's place in the team, and where it starts and how far it steps in columns and rows of the team's matrix.
+struct Place {
+    int lane;
+    int threads;
+    int firstColumn;
+    int columnStep;
+    int firstRow;
+    int rowStep;
+};
+
+// One matrix in memory. `inverse` is that of the input with its rows exchanged: row m was row origin[m] of the input,
+// and column m of `inverse` is column origin[m] of the result.
+struct Work {
+    int32_t size;
+    int64_t stride;    // words between rows of `inverse`
+    float* inverse;    // size rows
+    float* column;     // size words: the pivot column, then the 1-norms of the residual's rows
+    int32_t* origin;   // size
+    float* panel;      // some rows of the residual, of size words each
+};
+
+__device__ inline Place placeInTeam(const Arguments& a) {
+    const int lane = static_cast<int>(threadIdx.x) % a.teamThreads;
+    return {lane,
+            a.teamThreads,
+            lane & (a.columnLanes - 1),
+            a.columnLanes,
+            lane / a.columnLanes,
+            a.teamThreads / a.columnLanes};
+}
+
+__device__ inline Work workIn(float* scratch, int32_t size, int64_t stride) {
+    float* column = scratch + size * stride;
+    return {size, stride, scratch, column, reinterpret_cast<int32_t*>(column + size),
+            column + 2 * static_cast<int64_t>(size)};
+}
+
+// Loads a matrix and replaces it by its inverse in place, all threads of the team together. All barriers are the
+// block's.
+__device__ inline void eliminate(const Arguments& a, int64_t base, const Work& w, const Place& p) {
     __shared__ float bestValues[kWorkspaceThreads / kWarp];
     __shared__ int32_t bestRows[kWorkspaceThreads / kWarp];
 
-    const int32_t size = a.size;
+    const int32_t size = w.size;
     const int thread = static_cast<int>(threadIdx.x);
-    const int team = thread / a.teamThreads;
-    const int teams = static_cast<int>(blockDim.x) / a.teamThreads;
-    const int lane = thread - team * a.teamThreads;
-    const int firstColumn = lane & (a.columnLanes - 1);
-    const int firstRow = lane / a.columnLanes;
-    const int rowStep = a.teamThreads / a.columnLanes;
-    float* column = scratch + size * stride;
-    int32_t* pivots = reinterpret_cast<int32_t*>(column + size);
+    float* inverse = w.inverse;
+    for (int32_t i = p.firstRow; i < size; i += p.rowStep) {
+        for (int32_t j = p.firstColumn; j < size; j += p.columnStep) {
+            inverse[i * w.stride + j] = loadElement(a.input, base + static_cast<int64_t>(i) * size + j, a.type);
+        }
+    }
+    for (int32_t i = p.lane; i < size; i += p.threads) {
+        w.origin[i] = i;
+    }
+    __syncthreads();
 
-    for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams; first < a.batch;
-         first += static_cast<int64_t>(gridDim.x) * teams) {
-        const bool mine = first + team < a.batch;
-        const int64_t base = (mine ? first + team : a.batch - 1) * size * size;
-        for (int32_t i = firstRow; i < size; i += rowStep) {
-            for (int32_t j = firstColumn; j < size; j += a.columnLanes) {
-                scratch[i * stride + j] = loadElement(a.input, base + static_cast<int64_t>(i) * size + j, a.type);
+    for (int32_t k = 0; k < size; ++k) {
+        // The largest of column k from row k down, the first of equals. NaN is larger than nothing; where there is
+        // nothing else it becomes the pivot and spreads.
+        float best = -1.0F;
+        int32_t bestRow = k;
+        for (int32_t i = p.lane; i < size; i += p.threads) {
+            const float value = inverse[i * w.stride + k];
+            w.column[i] = value;
+            if (i >= k && fabsf(value) > best) {
+                best = fabsf(value);
+                bestRow = i;
             }
+        }
+#pragma unroll
+        for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+            const float otherBest = __shfl_xor_sync(0xffffffffU, best, distance);
+            const int32_t otherRow = __shfl_xor_sync(0xffffffffU, bestRow, distance);
+            if (otherBest > best || (otherBest == best && otherRow < bestRow)) {
+                best = otherBest;
+                bestRow = otherRow;
+            }
+        }
+        if (p.lane % kWarp == 0) {
+            bestValues[thread / kWarp] = best;
+            bestRows[thread / kWarp] = bestRow;
         }
         __syncthreads();
 
-        for (int32_t k = 0; k < size; ++k) {
-            // The largest of column k from row k down, the first of equals. NaN is larger than nothing; where there is
-            // nothing else it becomes the pivot and spreads.
-            float best = -1.0F;
-            int32_t bestRow = k;
-            for (int32_t i = lane; i < size; i += a.teamThreads) {
-                const float value = scratch[i * stride + k];
-                column[i] = value;
-                if (i >= k && fabsf(value) > best) {
-                    best = fabsf(value);
-                    bestRow = i;
-                }
+        const int firstWarp = (thread - p.lane) / kWarp;
+        best = bestValues[firstWarp];
+        bestRow = bestRows[firstWarp];
+        for (int warp = firstWarp + 1; warp < firstWarp + p.threads / kWarp; ++warp) {
+            if (bestValues[warp] > best || (bestValues[warp] == best && bestRows[warp] < bestRow)) {
+                best = bestValues[warp];
+                bestRow = bestRows[warp];
             }
-#pragma unroll
-            for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-                const float otherBest = __shfl_xor_sync(0xffffffffU, best, distance);
-                const int32_t otherRow = __shfl_xor_sync(0xffffffffU, bestRow, distance);
-                if (otherBest > best || (otherBest == best && otherRow < bestRow)) {
-                    best = otherBest;
-                    bestRow = otherRow;
-                }
-            }
-            if (lane % kWarp == 0) {
-                bestValues[thread / kWarp] = best;
-                bestRows[thread / kWarp] = bestRow;
-            }
-            __syncthreads();
-
-            const int firstWarp = (thread - lane) / kWarp;
-            best = bestValues[firstWarp];
-            bestRow = bestRows[firstWarp];
-            for (int warp = firstWarp + 1; warp < firstWarp + a.teamThreads / kWarp; ++warp) {
-                if (bestValues[warp] > best || (bestValues[warp] == best && bestRows[warp] < bestRow)) {
-                    best = bestValues[warp];
-                    bestRow = bestRows[warp];
-                }
-            }
-            const float pivot = column[bestRow];
-            if (lane == 0) {
-                pivots[k] = bestRow;
-            }
-            for (int32_t j = lane; j < size; j += a.teamThreads) {
-                const float chosen = scratch[bestRow * stride + j];
-                scratch[bestRow * stride + j] = scratch[k * stride + j];
-                scratch[k * stride + j] = (j == k ? 1.0F : chosen) / pivot;
-            }
-            __syncthreads();
-
-            for (int32_t i = firstRow; i < size; i += rowStep) {
-                if (i != k) {
-                    const float factor = column[i == bestRow ? k : i];  // `column` is older than the exchange
-                    for (int32_t j = firstColumn; j < size; j += a.columnLanes) {
-                        const float value = j == k ? 0.0F : scratch[i * stride + j];
-                        scratch[i * stride + j] = fmaf(-factor, scratch[k * stride + j], value);
-                    }
-                }
-            }
-            __syncthreads();
         }
+        const float pivot = w.column[bestRow];
+        if (p.lane == 0) {
+            const int32_t chosen = w.origin[bestRow];
+            w.origin[bestRow] = w.origin[k];
+            w.origin[k] = chosen;
+        }
+        for (int32_t j = p.lane; j < size; j += p.threads) {
+            const float chosen = inverse[bestRow * w.stride + j];
+            inverse[bestRow * w.stride + j] = inverse[k * w.stride + j];
+            inverse[k * w.stride + j] = (j == k ? 1.0F : chosen) / pivot;
+        }
+        __syncthreads();
 
-        for (int32_t j = firstColumn; mine && j < size; j += a.columnLanes) {
-            // Undoing the exchanges from the last to the first moves some column to j: follow it backwards.
-            int32_t source = j;
-            for (int32_t k = 0; k < size; ++k) {
-                const int32_t pivot = pivots[k];
-                source = source == k ? pivot : (source == pivot ? k : source);
-            }
-            for (int32_t i = firstRow; i < size; i += rowStep) {
-                storeElement(a.output, base + static_cast<int64_t>(i) * size + j, a.type,
-                             scratch[i * stride + source]);
+        for (int32_t i = p.firstRow; i < size; i += p.rowStep) {
+            if (i != k) {
+                const float factor = w.column[i == bestRow ? k : i];  // `column` is older than the exchange
+                for (int32_t j = p.firstColumn; j < size; j += p.columnStep) {
+                    const float value = j == k ? 0.0F : inverse[i * w.stride + j];
+                    inverse[i * w.stride + j] = fmaf(-factor, inverse[k * w.stride + j], value);
+                }
             }
         }
         __syncthreads();
     }
 }
 
-__global__ void __launch_bounds__(kSharedThreads, 1) sharedKernel(const Arguments a) {
-    extern __shared__ float shared[];
-    // An odd stride: reading down a column then touches every bank.
-    invertMatrices(a, shared + static_cast<int>(threadIdx.x) / a.teamThreads * a.slab, a.size | 1);
+// Rows of I - inverse * exchanged input from `top` on, kTileRows of them to a thread, into `panel`; their norms into
+// `column`. The sums cancel nearly all of their products, hence the compensation.
+template <typename T>
+__device__ inline void residualRows(const T* input, const Work& w, const Place& p, int32_t top) {
+    const int32_t size = w.size;
+    int32_t rows[kTileRows];
+    const float* inverseRows[kTileRows];
+    float norms[kTileRows];
+#pragma unroll
+    for (int q = 0; q < kTileRows; ++q) {
+        rows[q] = top + p.firstRow + q * p.rowStep;
+        // Beyond the last row a thread repeats that row and keeps nothing.
+        inverseRows[q] = w.inverse + (rows[q] < size ? rows[q] : size - 1) * w.stride;
+        norms[q] = 0.0F;
+    }
+    for (int32_t j = p.firstColumn; j < size; j += p.columnStep) {
+        float sums[kTileRows];
+        float errors[kTileRows];
+#pragma unroll
+        for (int q = 0; q < kTileRows; ++q) {
+            sums[q] = rows[q] == j ? 1.0F : 0.0F;
+            errors[q] = 0.0F;
+        }
+#pragma unroll 2
+        for (int32_t m = 0; m < size; ++m) {
+            const float element = loadFloat(input + static_cast<int64_t>(w.origin[m]) * size + j);
+#pragma unroll
+            for (int q = 0; q < kTileRows; ++q) {
+                addProduct(-inverseRows[q][m], element, sums[q], errors[q]);
+            }
+        }
+#pragma unroll
+        for (int q = 0; q < kTileRows; ++q) {
+            const float residual = sums[q] + errors[q];
+            norms[q] += fabsf(residual);
+            if (rows[q] < size) {
+                w.panel[static_cast<int64_t>(rows[q] - top) * size + j] = residual;
+            }
+        }
+    }
+#pragma unroll
+    for (int q = 0; q < kTileRows; ++q) {
+        for (int distance = p.columnStep / 2; distance > 0; distance /= 2) {
+            norms[q] += __shfl_xor_sync(0xffffffffU, norms[q], distance);
+        }
+        if (p.firstColumn == 0 && rows[q] < size) {
+            w.column[rows[q]] = norms[q];
+        }
+    }
 }
 
-__global__ void __launch_bounds__(kWorkspaceThreads, 1) workspaceKernel(const Arguments a) {
-    invertMatrices(a, a.workspace + blockIdx.x * a.slab, a.size);
+// Stores inverse + residual * inverse for the rows in `panel`. `inverse` itself stays, as every row needs all of it.
+__device__ inline void storeRows(void* output, int64_t base, DType type, const Work& w, const Place& p, int32_t top) {
+    const int32_t size = w.size;
+    int32_t rows[kTileRows];
+    const float* residualRows[kTileRows];
+#pragma unroll
+    for (int q = 0; q < kTileRows; ++q) {
+        rows[q] = top + p.firstRow + q * p.rowStep;
+        residualRows[q] = w.panel + static_cast<int64_t>((rows[q] < size ? rows[q] : size - 1) - top) * size;
+    }
+    for (int32_t j = p.firstColumn; j < size; j += p.columnStep) {
+        float corrections[kTileRows] = {};
+#pragma unroll 2
+        for (int32_t m = 0; m < size; ++m) {
+            const float element = w.inverse[m * w.stride + j];
+#pragma unroll
+            for (int q = 0; q < kTileRows; ++q) {
+                corrections[q] = fmaf(residualRows[q][m], element, corrections[q]);
+            }
+        }
+#pragma unroll
+        for (int q = 0; q < kTileRows; ++q) {
+            if (rows[q] < size) {
+                const float value = w.inverse[rows[q] * w.stride + j];
+                storeElement(output, base + static_cast<int64_t>(rows[q]) * size + w.origin[j], type,
+                             w.column[rows[q]] <= kMaxResidual ? value + corrections[q] : value);
+            }
+        }
+    }
+}
+
+// Stores the corrected inverse, from row `top` on in steps of `step` rows. All barriers are the block's.
+__device__ inline void correct(const Arguments& a, int64_t base, const Work& w, const Place& p, int32_t top,
+                               int32_t step, bool store) {
+    for (; top < w.size; top += step) {
+        switch (a.type) {  // outside of the loops over products, unlike loadElement
+            case DType::kFloat16:
+                residualRows(static_cast<const __half*>(a.input) + base, w, p, top);
+                break;
+            case DType::kBFloat16:
+                residualRows(static_cast<const __nv_bfloat16*>(a.input) + base, w, p, top);
+                break;
+            default:
+                residualRows(static_cast<const float*>(a.input) + base, w, p, top);
+        }
+        __syncthreads();
+        if (store) {
+            storeRows(a.output, base, a.type, w, p, top);
+        }
+        __syncthreads();
+    }
+}
+
+// Every team of a block takes the same steps, also one without a matrix of its own, which repeats the last and stores
+// nothing.
+__global__ void __launch_bounds__(kSharedThreads, 3) sharedKernel(const Arguments a) {
+    extern __shared__ float shared[];
+    const int team = static_cast<int>(threadIdx.x) / a.teamThreads;
+    const int teams = static_cast<int>(blockDim.x) / a.teamThreads;
+    const Place place = placeInTeam(a);
+    // An odd stride: reading down a column then touches every bank.
+    const Work work = workIn(shared + team * a.slab, a.size, a.size | 1);
+    for (int64_t first = static_cast<int64_t>(blockIdx.x) * teams; first < a.batch;
+         first += static_cast<int64_t>(gridDim.x) * teams) {
+        const bool mine = first + team < a.batch;
+        const int64_t base = (mine ? first + team : a.batch - 1) * a.size * a.size;
+        eliminate(a, base, work, place);
+        correct(a, base, work, place, 0, a.panelRows, mine);
+    }
+}
+
+__global__ void __launch_bounds__(kWorkspaceThreads, 1) eliminateKernel(const Arguments a) {
+    const int64_t base = (a.firstMatrix + blockIdx.x) * a.size * a.size;
+    eliminate(a, base, workIn(a.workspace + blockIdx.x * a.slab, a.size, a.size), placeInTeam(a));
+}
+
+__global__ void __launch_bounds__(kSharedThreads, 2) correctKernel(const Arguments a) {
+    const int32_t slab = static_cast<int32_t>(blockIdx.x) / a.panels;
+    const int32_t part = static_cast<int32_t>(blockIdx.x) % a.panels;
+    const int64_t base = (a.firstMatrix + slab) * a.size * a.size;
+    Work work = workIn(a.workspace + slab * a.slab, a.size, a.size);
+    work.panel += static_cast<int64_t>(part) * a.panelRows * a.size;
+    correct(a, base, work, placeInTeam(a), part * a.panelRows, a.panels * a.panelRows, true);
 }
 
 bool possible(const MatrixInverseShape& shape, int64_t& elements) {
@@ -240,8 +424,14 @@ bool possible(const MatrixInverseShape& shape, int64_t& elements) {
            elementCount({shape.size, shape.size}, matrix);
 }
 
+int64_t panelCount(int64_t size) {
+    const int64_t panels = ceilDivide(size, panelRows(kSharedThreads, kWarp));
+    return panels < kMaxPanels ? panels : kMaxPanels;
+}
+
 int64_t workspaceSlab(int64_t size) {
-    return ceilDivide(size * size + 2 * size, 64) * 64;  // whole 256-byte pieces: no line shared by two blocks
+    // Whole 256-byte pieces: no line shared by two matrices.
+    return ceilDivide(slabWords(size, size, panelCount(size) * panelRows(kSharedThreads, kWarp)), 64) * 64;
 }
 
 int64_t slabCount(int64_t batch) { return batch < kMaxSlabs ? batch : kMaxSlabs; }
@@ -257,7 +447,8 @@ cudaError_t launchShared(Arguments arguments, cudaStream_t stream) {
     const int threads = size <= 32 ? 128 : kSharedThreads;
     arguments.teamThreads = size <= 16 ? kWarp : threads;
     arguments.columnLanes = size <= 8 ? 8 : (size <= 16 ? 16 : kWarp);
-    arguments.slab = size * (size | 1) + 2 * size;
+    arguments.panelRows = static_cast<int32_t>(panelRows(arguments.teamThreads, arguments.columnLanes));
+    arguments.slab = slabWords(size, size | 1, arguments.panelRows < size ? arguments.panelRows : size);
     const int teams = threads / arguments.teamThreads;
     const size_t bytes = static_cast<size_t>(arguments.slab) * static_cast<size_t>(teams) * sizeof(float);
     return launch(sharedKernel, gridBlocks(ceilDivide(arguments.batch, teams)), static_cast<unsigned int>(threads),
@@ -268,11 +459,25 @@ cudaError_t launchWorkspace(Arguments arguments, void* workspace, cudaStream_t s
     if (workspace == nullptr) {
         return cudaErrorInvalidValue;
     }
-    arguments.teamThreads = kWorkspaceThreads;
     arguments.columnLanes = kWarp;
+    arguments.panelRows = static_cast<int32_t>(panelRows(kSharedThreads, kWarp));
+    arguments.panels = static_cast<int32_t>(panelCount(arguments.size));
     arguments.workspace = static_cast<float*>(workspace);
     arguments.slab = workspaceSlab(arguments.size);
-    return launch(workspaceKernel, gridBlocks(slabCount(arguments.batch)), kWorkspaceThreads, 0, stream, arguments);
+    for (; arguments.firstMatrix < arguments.batch; arguments.firstMatrix += kMaxSlabs) {
+        const int64_t slabs = slabCount(arguments.batch - arguments.firstMatrix);
+        arguments.teamThreads = kWorkspaceThreads;
+        cudaError_t error = launch(eliminateKernel, gridBlocks(slabs), kWorkspaceThreads, 0, stream, arguments);
+        if (error != cudaSuccess) {
+            return error;
+        }
+        arguments.teamThreads = kSharedThreads;
+        error = launch(correctKernel, gridBlocks(slabs * arguments.panels), kSharedThreads, 0, stream, arguments);
+        if (error != cudaSuccess) {
+            return error;
+        }
+    }
+    return cudaSuccess;
 }
 
 }  // namespace

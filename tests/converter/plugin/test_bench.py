@@ -273,8 +273,11 @@ def test_the_markdown_table_has_a_column_for_each_rival_with_a_figure() -> None:
         (["MatrixInverse", "--against", "eager,luck"], "there is no rival 'luck' to time"),
         (["MatrixInverse", "--count", "29"], "29 runs are too few"),
         (["MatrixInverse", "--count", "many"], "invalid int value"),
-        (["MatrixInverse", "--compile-timeout", "0"], "0 is not a time"),
-        (["MatrixInverse", "--json", "/nowhere/at/all.json"], "the record cannot be written there"),
+        (["MatrixInverse", "--compile-timeout", "0"], "'0' is not a positive number of seconds"),
+        (
+            ["MatrixInverse", "--json", "/nowhere/at/all.json"],
+            "the report cannot be written: No such file or directory\n  where:    --json /nowhere",
+        ),
         ([], "the following arguments are required: OP"),
     ],
 )

@@ -1,0 +1,36 @@
+"""Types of command-line arguments. argparse shows the message of an ArgumentTypeError as it is."""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentTypeError
+
+
+def positive_int(text: str) -> int:
+    """1 to 2^31 - 1: MiB or seconds that every interface behind takes."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < 2**31:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to {2**31 - 1}")
+    return value
+
+
+def positive_seconds(text: str) -> float:
+    """A positive time in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 2**31:
+        raise ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def targets(text: str) -> tuple[str, ...]:
+    """sm86,SM89 as ("sm86", "sm89"). Which of them can be built for is TensorRT's to say."""
+    names = tuple(name.strip().lower() for name in text.split(","))
+    if not all(name.startswith("sm") and name[2:].isascii() and name[2:].isdigit() for name in names):
+        raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,211 @@
+"""Rewrite the generated parts of README.md and CONTRIBUTING.md: what follows from definitions, records and sources.
+
+    python scripts/generate_docs.py            # rewrite
+    python scripts/generate_docs.py --check    # exit code 1 if a part is out of date
+
+A part lies between the lines `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
+from importers.registry import OPS  # noqa: E402
+
+README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+REWRITE_RECORD = ROOT / "benchmarks" / "rewrite.json"
+
+
+class DocumentError(Exception):
+    """The document's marks are not as they must be."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    options = parser.parse_args(argv)
+    stale = [
+        path
+        for path, parts in ((README, README_PARTS), (CONTRIBUTING, CONTRIBUTING_PARTS))
+        if refresh(path, parts, write=not options.check)
+    ]
+    if not options.check:
+        return 0
+    for path in stale:
+        print(f"{path.name} is out of date: python scripts/generate_docs.py", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def refresh(path: Path, parts: Mapping[str, Callable[[], str]], *, write: bool) -> bool:
+    """Whether the document's generated parts were out of date; written anew if `write`."""
+    before = path.read_text(encoding="utf-8")
+    after = fill(before, {name: make() for name, make in parts.items()})
+    if write and after != before:
+        path.write_text(after, encoding="utf-8")
+    return after != before
+
+
+def fill(text: str, parts: Mapping[str, str]) -> str:
+    """The document with each part between its marks. DocumentError unless the marks are exactly those of the parts."""
+    for name, body in parts.items():
+        first, last = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
+        if text.count(first) != 1 or text.count(last) != 1 or text.index(first) > text.index(last):
+            raise DocumentError(f"one {first} and then one {last} are expected")
+        before, rest = text.split(first)
+        text = f"{before}{first}\n\n{body}\n\n{last}{rest.split(last)[1]}"
+    unknown = set(re.findall(r"<!-- generated: (.+?) -->", text)) - set(parts)
+    if unknown:
+        raise DocumentError(f"nothing generates {', '.join(sorted(unknown))}")
+    return text
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def operators() -> str:
+    """Every operator: what it computes, the types of its tensors, and the op_types that mean it."""
+    rows = [
+        (f"**{op.name}**", op.doc, dtypes(op), "<br>".join(spelled(s) for s in op.spellings)) for op in OPS
+    ]
+    return markdown_table(("operator", "computes", "types", "read from"), rows)
+
+
+def dtypes(op: OpDef) -> str:
+    """The types of each type variable, named by its ports where there is more than one."""
+    variables = list(dict.fromkeys(port.type for port in op.inputs))
+    texts = []
+    for variable in variables:
+        text = ", ".join(TYPE_VARIABLES[variable])
+        ports = ", ".join(f"`{port.name}`" for port in op.inputs if port.type == variable)
+        texts.append(text if variable == variables[0] else f"{ports}: {text}")
+    return "<br>".join(texts)
+
+
+def spelled(spelling: Spelling) -> str:
+    """The op_type, its domains and its first opset where that is not 1."""
+    first, last = spelling.opsets
+    domains = [f"`{domain}`" if domain else "ONNX" for domain in spelling.domains] or ["no domain"]
+    opsets = "" if (first, last) == (1, None) else f", opset {first}" + (f" to {last}" if last else " on")
+    return f"`{spelling.op_type}` ({', '.join(domains)}{opsets})"
+
+
+def torch_operators() -> str:
+    """The schema of every PyTorch operator, and PyTorch's own operators that are exported as the same node."""
+    from importers.torch_ops import schema
+
+    schemas = "\n".join(f"torch.ops.{PLUGIN_NAMESPACE}.{schema(op)}" for op in OPS)
+    also = "; ".join(f"`{name}` as `{op.name}`" for op in OPS for name in sorted(op.aten))
+    return f"```\n{schemas}\n```\n\nOf PyTorch's own operators, `export` also writes {also}."
+
+
+def rewrite_figures() -> str:
+    """What scripts/bench_rewrite.py measured."""
+    return render_rewrite(json.loads(REWRITE_RECORD.read_text(encoding="utf-8")))
+
+
+def render_rewrite(record: Mapping[str, Any]) -> str:
+    detector, machine = record["detector"], record["machine"]
+    graphs = [("the detector of `make demo`", detector)]
+    graphs += [("a generated chain", entry) for entry in record["generated"]]
+    rows = [
+        (
+            what,
+            f"{entry['nodes']:,}",
+            f"{entry['model_mib']:.1f} MiB",
+            f"{entry['total_seconds']:.2f} s",
+            f"{entry['peak_growth_mib']:.0f} MiB",
+            f"{entry['anonymous_growth_mib']:.0f} MiB",
+        )
+        for what, entry in graphs
+    ]
+    header = (
+        "graph",
+        "nodes",
+        "model file",
+        "load, rewrite and plan",
+        "memory, peak",
+        "memory, anonymous, at the end",
+    )
+    where = (
+        f"Python {machine['python']}, onnx {machine['packages']['onnx']}, {machine['cores']} cores of an "
+        f"{machine['cpu']}, {machine['memory_gib']:.0f} GiB, {machine['date']}"
+    )
+    ratio, limits = f"{detector['peak_growth_over_model']:.2f}", record["limits"]
+    return (
+        f"Median of {detector['runs']} processes on {where}. Memory is the growth after the imports. Its peak counts mapped "
+        f"pages of the model file, and the system decides how many it maps at once. For the detector it is {ratio} times "
+        f"the model. The limits that `scripts/bench_rewrite.py` holds the detector to are {limits['seconds']:g} s and "
+        f"{limits['memory_over_model']:g} times the model.\n\n{markdown_table(header, rows)}"
+    )
+
+
+def modules(*folders: str) -> Callable[[], str]:
+    """The modules of folders, each with the first sentence that its source says of itself."""
+    return lambda: "\n".join(line for folder in folders for line in _modules(ROOT / folder))
+
+
+def _modules(folder: Path) -> list[str]:
+    lines, seen = [], set()
+    for path in sorted(
+        folder.iterdir(), key=lambda p: (p.stem, _ORDER.index(p.suffix) if p.suffix in _ORDER else 0)
+    ):
+        said = first_sentence(path) if path.suffix in _ORDER and path.name != "__init__.py" else ""
+        if said and path.stem not in seen:
+            seen.add(path.stem)
+            lines.append(f"- `{path.relative_to(ROOT)}`: {said}".replace("<", "&lt;"))
+    return lines
+
+
+_ORDER = (".py", ".h", ".hpp", ".cuh", ".cpp", ".cu")
+"""Sources that have a line in the map; of a header and its source, the first that says something."""
+
+
+def first_sentence(path: Path) -> str:
+    """Of a module's docstring, or of the comment that a C++ file begins with; "" if there is none."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        paragraph = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0]
+    else:
+        comment = re.match(r"(?://.*\n)+", text)
+        paragraph = re.sub(r"^// ?", "", comment[0], flags=re.MULTILINE).split("\n\n")[0] if comment else ""
+    sentence = re.match(r".*?\.(?=\s|$)|.+", " ".join(paragraph.split()))
+    return sentence[0] if sentence else ""
+
+
+README_PARTS: Mapping[str, Callable[[], str]] = {
+    "operators": operators,
+    "torch operators": torch_operators,
+    "rewrite figures": rewrite_figures,
+}
+CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
+    "map of importers": modules("importers", "importers/ops"),
+    "map of converter": modules(
+        "converter", "converter/modelfile", "converter/passes", "converter/build", "converter/plugin"
+    ),
+    "map of commands": modules("converter/commands"),
+    "map of plugins_cpp": modules(
+        *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "host")), "plugins_cpp"
+    ),
+    "map of models": modules("models"),
+    "map of scripts": modules("scripts", "scripts/envsetup", "scripts/gpucheck"),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""The PyTorch side of every operator: schemas, fake results, export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from importers.opdef import Kind
+from importers.registry import OPS, by_name
+from importers.torch_ops import export, schema, torch_name
+from tests.importers.running import CASE_IDS, CASES, case_inputs
+
+
+def module(function: Callable[..., Any]) -> torch.nn.Module:
+    class Module(torch.nn.Module):
+        def forward(self, *arguments: Any) -> Any:
+            return function(*arguments)
+
+    return Module()
+
+
+def saved(path: Path) -> onnx.ModelProto:
+    model = onnx.load(path)
+    assert {o.domain: o.version for o in model.opset_import}["trtsmith"] == 1
+    return model
+
+
+def ours(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    return [node for node in model.graph.node if node.domain == "trtsmith"]
+
+
+def test_schemas() -> None:
+    assert [schema(op) for op in OPS] == [
+        "multiscale_deformable_attention(Tensor value, Tensor spatial_shapes, Tensor level_start_index, "
+        "Tensor sampling_locations, Tensor attention_weights) -> Tensor",
+        "modulated_deformable_convolution(Tensor x, Tensor offset, Tensor mask, Tensor weight, Tensor? bias=None, "
+        "int[] stride=[1, 1], int[] padding=[0, 0, 0, 0], int[] dilation=[1, 1], int groups=1, "
+        "int offset_groups=1) -> Tensor",
+        "deformable_convolution(Tensor x, Tensor offset, Tensor weight, Tensor? bias=None, "
+        "int[] stride=[1, 1], int[] padding=[0, 0, 0, 0], int[] dilation=[1, 1], int groups=1, "
+        "int offset_groups=1) -> Tensor",
+        "matrix_inverse(Tensor x) -> Tensor",
+    ]
+
+
+@pytest.mark.parametrize(("op", "case"), CASES, ids=CASE_IDS)
+def test_fake_results_are_like_real_ones(op: Any, case: Any) -> None:
+    tensors = [
+        torch.from_numpy(array) for array in (case_inputs(op, case, "float32").get(p.name) for p in op.inputs)
+        if array is not None
+    ]  # fmt: skip
+    names = [p.name for p in op.inputs if p.name in case_inputs(op, case, "float32")]
+    function = getattr(torch.ops.trtsmith, torch_name(op))
+    fields = {n: list(v) if isinstance(v, tuple) else v for n, v in case.fields.items()}
+    real = function(**dict(zip(names, tensors, strict=True)), **fields)
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode() as mode:
+        faked = {n: mode.from_tensor(t) for n, t in zip(names, tensors, strict=True)}
+        fake = function(**faked, **fields)
+    assert (fake.shape, fake.dtype) == (real.shape, real.dtype)
+
+
+EXAMPLES = {
+    op.name: next(case for case in op.cases if not case.large and not case.name.startswith("empty"))
+    for op in OPS
+}
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_operator_is_exported_with_every_field(op: Any, tmp_path: Path) -> None:
+    case = EXAMPLES[op.name]
+    arrays = case_inputs(op, case, "float32")
+    names = [p.name for p in op.inputs if p.name in arrays]
+    fields = {n: list(v) if isinstance(v, tuple) else v for n, v in case.fields.items()}
+    function = getattr(torch.ops.trtsmith, torch_name(op))
+    wrapped = module(lambda *tensors: function(**dict(zip(names, tensors, strict=True)), **fields))
+    inputs = tuple(torch.from_numpy(arrays[name]) for name in names)
+    export(wrapped, inputs, tmp_path / "m.onnx", input_names=names, output_names=["y"])
+    model = saved(tmp_path / "m.onnx")
+    (node,) = ours(model)
+    assert node.op_type == op.name and [i.name for i in model.graph.input] == names
+    assert [o.name for o in model.graph.output] == ["y"]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    for f in op.fields:
+        assert (list if f.kind.is_list else lambda v: v)(attributes[f.name]) == fields[f.name]
+        assert f.kind in (Kind.INT, Kind.INTS)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("masked", [True, False])
+def test_optional_bias(bias: bool, masked: bool, tmp_path: Path) -> None:
+    x, offset, mask, weight = (
+        torch.rand(1, 2, 5, 5),
+        torch.rand(1, 18, 5, 5),
+        torch.rand(1, 9, 5, 5),
+        torch.rand(3, 2, 3, 3),
+    )
+    given = (x, offset, mask, weight) if masked else (x, offset, weight)
+    given += (torch.rand(3),) if bias else ()
+    name = "modulated_deformable_convolution" if masked else "deformable_convolution"
+    function = getattr(torch.ops.trtsmith, name)
+    export(module(lambda *t: function(*t, padding=[1, 1, 1, 1])), given, tmp_path / "m.onnx")
+    (node,) = ours(saved(tmp_path / "m.onnx"))
+    assert len(node.input) == len(given) and all(node.input)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.linalg.inv,
+        torch.inverse,
+        lambda x: torch.linalg.inv_ex(x)[0],
+        lambda x: torch.linalg.inv_ex(x).inverse,
+        torch.ops.trtsmith.matrix_inverse,
+    ],
+    ids=["linalg.inv", "inverse", "inv_ex", "inv_ex_named", "ours"],
+)
+def test_inverses_of_pytorch_are_ours(function: Callable[..., Any], tmp_path: Path) -> None:
+    batch = torch.export.Dim("views", min=1, max=8)
+    x = torch.eye(4).repeat(2, 1, 1)
+    shapes = (({0: batch},),)
+    export(
+        module(function),
+        (x,),
+        tmp_path / "m.onnx",
+        input_names=["x"],
+        output_names=["y"],
+        dynamic_shapes=shapes,
+    )
+    model = saved(tmp_path / "m.onnx")
+    assert [n.op_type for n in ours(model)] == ["MatrixInverse"]
+    for edge in (*model.graph.input, *model.graph.output):
+        dims = edge.type.tensor_type.shape.dim
+        assert (dims[0].dim_param, [d.dim_value for d in dims[1:]]) == ("views", [4, 4]), edge
+
+
+def test_named_dimension_that_gets_fixed_is_refused(tmp_path: Path) -> None:
+    n = torch.export.Dim("n", min=1, max=8)
+
+    def loop(x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.trtsmith.matrix_inverse(torch.stack([x[i] for i in range(x.shape[0])]))
+
+    with pytest.raises(Exception, match="n") as error:
+        export(
+            module(loop), (torch.eye(3).repeat(2, 1, 1),), tmp_path / "m.onnx", dynamic_shapes=(({0: n},),)
+        )
+    assert "specialized" in str(error.value) or "constant" in str(error.value)
+    assert not (tmp_path / "m.onnx").exists()
+
+
+def test_decomposition_that_fixes_a_dimension_raises_value_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check behind: what was dynamic before the decompositions and is not any more."""
+    real = torch.export.ExportedProgram.run_decompositions
+
+    def fixing(self: Any, table: Any) -> Any:
+        program = real(self, table)
+        program.range_constraints.clear()
+        return program
+
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", fixing)
+    shapes = (({0: torch.export.Dim("n", min=1, max=8)},),)
+    with pytest.raises(ValueError, match="a dynamic dimension became fixed"):
+        export(
+            module(torch.linalg.inv),
+            (torch.eye(3).repeat(2, 1, 1),),
+            tmp_path / "m.onnx",
+            dynamic_shapes=shapes,
+        )
+
+
+def test_results_are_the_references(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
+    wanted = by_name()["MatrixInverse"].reference({}, {"x": x.astype(np.float64)})
+    (result,) = wanted.values()
+    np.testing.assert_allclose(
+        torch.ops.trtsmith.matrix_inverse(torch.from_numpy(x)).numpy(), result, rtol=1e-4, atol=1e-6
+    )

@@ -1,0 +1,116 @@
+"""The documents' generated parts are up to date, and the generator finds what is wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import generate_docs
+from importers.opdef import Spelling
+from importers.registry import OPS
+from importers.torch_ops import torch_name
+
+DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
+
+
+def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate_docs.main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_a_changed_readme_is_out_of_date_until_it_is_generated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "README.md"
+    text = generate_docs.README.read_text(encoding="utf-8")
+    copy.write_text(text.replace("MMCVMultiScaleDeformableAttention", "Somebody"), encoding="utf-8")
+    monkeypatch.setattr(generate_docs, "README", copy)
+    assert generate_docs.main(["--check"]) == 1
+    assert "generate_docs.py" in capsys.readouterr().err
+    assert generate_docs.main([]) == 0
+    assert copy.read_text(encoding="utf-8") == text
+
+
+def test_only_what_is_between_the_marks_changes() -> None:
+    filled = generate_docs.fill(DOCUMENT, {"one": "new"})
+    assert filled == "a\n<!-- generated: one -->\n\nnew\n\n<!-- end of one -->\nb\n"
+    assert generate_docs.fill(filled, {"one": "new"}) == filled
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("no marks", {"one": "new"}),
+        (DOCUMENT + DOCUMENT, {"one": "new"}),
+        ("<!-- end of one --> <!-- generated: one -->", {"one": "new"}),
+        (DOCUMENT, {}),
+    ],
+)
+def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) -> None:
+    with pytest.raises(generate_docs.DocumentError):
+        generate_docs.fill(text, parts)
+
+
+def test_every_spelling_is_in_the_table() -> None:
+    lines = {line.split("|")[1].strip("* "): line for line in generate_docs.operators().splitlines()}
+    for op in OPS:
+        for spelling in op.spellings:
+            assert f"`{spelling.op_type}`" in lines[op.name]
+            assert all(f"`{domain}`" in lines[op.name] for domain in spelling.domains if domain)
+        assert "bfloat16" in lines[op.name]
+
+
+def test_a_spelling_names_its_domains_and_opsets() -> None:
+    spelling = Spelling("Op", ("a", ""), ("x",), "somebody")
+    assert generate_docs.spelled(spelling) == "`Op` (`a`, ONNX)"
+    assert generate_docs.spelled(replace(spelling, domains=())) == "`Op` (no domain)"
+    assert generate_docs.spelled(replace(spelling, opsets=(3, None))) == "`Op` (`a`, ONNX, opset 3 on)"
+    assert generate_docs.spelled(replace(spelling, opsets=(3, 5))) == "`Op` (`a`, ONNX, opset 3 to 5)"
+
+
+def test_every_operator_has_its_pytorch_form() -> None:
+    text = generate_docs.torch_operators()
+    assert all(f"torch.ops.trtsmith.{torch_name(op)}(" in text for op in OPS)
+    assert "`linalg_inv` as `MatrixInverse`" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.py", '"""One thing. More of it."""\n', "One thing."),
+        (
+            "a.py",
+            '"""One thing\nover two lines, v1.2 of it\n\nMore."""\n',
+            "One thing over two lines, v1.2 of it",
+        ),
+        ("a.py", "x = 1\n", ""),
+        ("a.hpp", "// One thing\n// in two lines. More.\n#pragma once\n", "One thing in two lines."),
+        ("a.cpp", "#include <a>\n// Not of the file.\n", ""),
+    ],
+)
+def test_a_source_says_what_it_is_in_its_first_sentence(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert generate_docs.first_sentence(path) == said
+
+
+def test_every_python_module_is_on_the_map() -> None:
+    text = "\n".join(part() for part in generate_docs.CONTRIBUTING_PARTS.values())
+    for package in ("importers", "converter", "models", "scripts"):
+        for path in (generate_docs.ROOT / package).rglob("*.py"):
+            if path.name != "__init__.py":
+                assert f"`{path.relative_to(generate_docs.ROOT)}`: " in text
+
+
+def test_figures_come_from_the_record() -> None:
+    record = json.loads(generate_docs.REWRITE_RECORD.read_text(encoding="utf-8"))
+    record["detector"] |= {"total_seconds": 123.456, "peak_growth_over_model": 9.87}
+    text = generate_docs.render_rewrite(record)
+    assert "| 123.46 s |" in text
+    assert "9.87 times the model" in text
+    assert record["machine"]["cpu"] in text
+    assert record["within_limits"] is True

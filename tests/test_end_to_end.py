@@ -1,0 +1,118 @@
+"""Export, convert with the real TensorRT-RTX, bundle: small versions of the models, and every spelling there is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper as oh
+
+from importers.registry import OPS, own_spelling
+from models.export import export_model
+from tests.converter.commands.running import trtsmith
+from tests.converter.models import save, value
+from tests.importers.wild import EXAMPLES, Example
+
+MODELS = {
+    "deformable_detr": {"MultiscaleDeformableAttention"},
+    "deformable_detr_grid_sample": {"MultiscaleDeformableAttention"},
+    "centernet_dcn": {"ModulatedDeformableConvolution"},
+    "geometry": {"MatrixInverse"},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exported = export_model(name, tmp_path, small=True)
+    shapes = []
+    for entry in onnx.load(exported.model, load_external_data=False).graph.input:
+        dims = [d.dim_value or 0 for d in entry.type.tensor_type.shape.dim]
+        ranges = ["x".join(str(d or batch) for d in dims) for batch in (1, 2, 4)]
+        shapes += ["--shapes", f"{entry.name}={':'.join(ranges)}"]
+    engine = tmp_path / "out" / "model.plan"
+    engine.parent.mkdir()
+    ran = trtsmith(
+        capsys, "convert", exported.model, "-o", engine, "-q", "--inputs", exported.inputs, "--expected",
+        exported.expected, "--report", tmp_path / "report.json", *shapes,
+    )  # fmt: skip
+    assert (ran.code, ran.err) == (0, ""), ran
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["verdict"]["status"] == "agree" and report["routes"]["plugin"] > 0
+    assert len(report["engine"]["plugin_layers"]) == report["routes"]["plugin"]
+    check_bundle(engine, MODELS[name])
+
+
+def check_bundle(engine: Path, operators: set[str]) -> None:
+    manifest = json.loads(engine.with_suffix(".manifest.json").read_text())
+    assert manifest["plugins"] == [f"trtsmith::{name} version 1" for name in sorted(operators)]
+    assert manifest["files"] == {
+        name: "sha256:" + hashlib.sha256((engine.parent / name).read_bytes()).hexdigest()
+        for name in (engine.name, "libtrtsmith_plugins.so")
+    }
+    assert manifest["verdict"]["status"] == "agree"
+
+
+def test_every_spelling_has_an_example() -> None:
+    spelled = {(op.name, s.op_type) for op in OPS for s in (*op.spellings, own_spelling(op))}
+    assert {(e.op, e.op_type) for e in EXAMPLES} == spelled
+
+
+@pytest.mark.parametrize("opset", [18, 19, 22])
+def test_every_spelling_in_every_domain_becomes_an_engine(
+    opset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All examples of the wild are nodes of one model; opset 19 and 22 differ in ONNX's own DeformConv."""
+    nodes: list[onnx.NodeProto] = []
+    inputs, weights, feeds, expected = [], {}, {}, {}
+    for index, (example, domain) in enumerate(spellings(opset)):
+        prefix = f"e{index}_"
+        arrays = example.inputs()
+        for name, array in arrays.items():
+            if array is None:
+                continue
+            if name in example.constants:
+                weights[prefix + name] = array
+            else:
+                feeds[prefix + name] = array
+                inputs.append(value(prefix + name, array.shape, oh.np_dtype_to_tensor_dtype(array.dtype)))
+        names = [prefix + name if array is not None else "" for name, array in arrays.items()]
+        output = f"{prefix}y"
+        node = oh.make_node(example.op_type, names, [output], domain=domain, **example.attributes)
+        node.name = f"{prefix}n"
+        nodes.append(node)
+        wanted = example.oracle({n: a for n, a in arrays.items() if a is not None})
+        expected[output] = wanted.astype(np.float32)
+    outputs = [value(name, array.shape) for name, array in expected.items()]
+    save(tmp_path / "m.onnx", nodes, inputs, outputs, weights, opset=opset)
+    np.savez(tmp_path / "x.npz", **feeds)
+    np.savez(tmp_path / "y.npz", **expected)
+    engine = tmp_path / "m.plan"
+    ran = trtsmith(
+        capsys, "convert", tmp_path / "m.onnx", "-o", engine, "-q", "--inputs", tmp_path / "x.npz", "--expected",
+        tmp_path / "y.npz", "--report", tmp_path / "report.json",
+    )  # fmt: skip
+    assert ran.code == 0 and "error" not in ran.err, ran  # TensorRT warns of int64 inputs
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert len(report["engine"]["plugin_layers"]) == len(nodes) and report["verdict"]["status"] == "agree"
+    check_bundle(engine, {example.op for example, _ in spellings(opset)})
+
+
+def spellings(opset: int) -> list[tuple[Example, str]]:
+    """Examples that a model of this opset can hold: in opset 18, those in every domain that they are known in."""
+    if opset > 18:
+        return [(e, e.domain) for e in EXAMPLES if e.op_type == "DeformConv" and e.version == opset]
+    domains = {
+        (op.name, s.op_type): (*s.domains, "", "trt.plugins") if s.op_type != "DeformConv" else ("",)
+        for op in OPS
+        for s in (*op.spellings, own_spelling(op))
+    }
+    return [
+        (e, domain)
+        for e in EXAMPLES
+        if e.op_type != "DeformConv"
+        for domain in dict.fromkeys((e.domain, *domains[e.op, e.op_type]))
+    ]
