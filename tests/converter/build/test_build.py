@@ -228,7 +228,7 @@ def test_paths_are_checked_first(fixed: Path, tmp_path: Path) -> None:
 
 
 def test_flavour_that_is_not_installed(fixed: Path) -> None:
-    with pytest.raises(UsageError, match="pip install tensorrt "):
+    with pytest.raises(UsageError, match="pip install 'tensorrt"):
         run(fixed, flavour="tensorrt")
 
 

@@ -70,7 +70,7 @@ def test_explicit_choice_is_honoured_or_refused(monkeypatch: pytest.MonkeyPatch)
     assert fl.choose_flavour("tensorrt_rtx", ADA) == "tensorrt_rtx"
     with pytest.raises(UsageError) as error:
         fl.choose_flavour("tensorrt", ADA)
-    assert "pip install tensorrt " in error.value.problems[0].fix
+    assert "pip install 'tensorrt" in error.value.problems[0].fix
     assert "--flavour tensorrt_rtx" in error.value.problems[0].fix
 
 
