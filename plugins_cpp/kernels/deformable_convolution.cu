@@ -192,7 +192,7 @@ cudaError_t launchTiled(tiled::Arguments<T> arguments, cudaStream_t stream) {
     }
     arguments.outTiles = static_cast<int32_t>(ceilDivide(arguments.groupOut, kOut));
     arguments.tiles = ceilDivide(arguments.pixels, tiled::kPixels) * arguments.groups * arguments.outTiles;
-    return launch(kernel, gridBlocks(arguments.tiles), tiled::kThreads, static_cast<size_t>(bytes), stream, arguments);
+    return launch(kernel, gridBlocks(arguments.tiles), tiled::WarpTile<kOut>::kThreads, static_cast<size_t>(bytes), stream, arguments);
 }
 
 // The widest tile that fits the shared memory, wastes less than half of itself and leaves work for most of the

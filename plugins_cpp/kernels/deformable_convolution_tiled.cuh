@@ -18,7 +18,6 @@
 namespace trtsmith {
 namespace tiled {
 
-constexpr int kThreads = 256;
 constexpr int kPixels = 128;
 constexpr int kPhases = 4;
 constexpr int kSampleBytes = kPixels * kRowBytes;
@@ -71,8 +70,10 @@ struct Pixel {
 // Warps of a block over its tile, and the 16 x 8 tiles of each.
 template <int kOut>
 struct WarpTile {
+    static constexpr int kThreads = kOut == 256 ? 512 : 256;
     static constexpr int kOutWarps = kOut == 256 ? 4 : 2;
-    static constexpr int kPixelWarps = kThreads / 32 / kOutWarps;
+    static constexpr int kPixelWarps = 4;
+    static_assert(kOutWarps * kPixelWarps * 32 == kThreads, "each warp has one tile");
     static constexpr int kM = kOut / kOutWarps / 16;
     static constexpr int kN = kPixels / kPixelWarps / 8;
 };
@@ -93,32 +94,29 @@ struct Tile {
     int32_t outBegin;
 };
 
-// Position of one (site, pixel) with its loads under way.
+// What the position of one (site, pixel) needs from device memory, its loads under way.
 struct Location {
-    float y;
-    float x;
     float dy;
     float dx;
     float modulation;
-    int32_t image;
 };
 
 template <typename T>
+__device__ inline bool exists(const Arguments<T>& a, int32_t site, const Pixel& pixel) {
+    return site < a.order.sites && pixel.image >= 0;  // else it pads the depth or the pixels
+}
+
+template <typename T>
 __device__ inline Location beginLocate(const Arguments<T>& a, const Tile& tile, int32_t site, const Pixel& pixel) {
-    Location location{-2.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0};  // outside, and no NaN: padding of the depth or the pixels
-    if (site < a.order.sites && pixel.image >= 0) {
+    Location location{0.0F, 0.0F, 0.0F};
+    if (exists(a, site, pixel)) {
         const int32_t chunk = a.order.taps.quotient(site);
         const int32_t taps = static_cast<int32_t>(a.order.taps.divisor);
         const int32_t tap = site - chunk * taps;
-        const int32_t kernelRow = a.kernelWidth.quotient(tap);
-        const int32_t kernelColumn = tap - kernelRow * static_cast<int32_t>(a.kernelWidth.divisor);
         const int32_t unit = tile.group * a.groupUnits + chunk * static_cast<int32_t>(a.order.chunkUnits.divisor);
         const int32_t offsetGroup = a.offsetUnits.quotient(unit);
         const int64_t place = (pixel.image * a.offsetGroups + offsetGroup) * taps + tap;
         const T* offset = a.offset + place * 2 * a.outPlane + pixel.inPlane;
-        location.image = pixel.image;
-        location.y = static_cast<float>(pixel.originY + kernelRow * a.dilationHeight);
-        location.x = static_cast<float>(pixel.originX + kernelColumn * a.dilationWidth);
         location.dy = loadFloat(offset);
         location.dx = loadFloat(offset + a.outPlane);
         location.modulation = a.mask == nullptr ? 1.0F : loadFloat(a.mask + place * a.outPlane + pixel.inPlane);
@@ -127,15 +125,22 @@ __device__ inline Location beginLocate(const Arguments<T>& a, const Tile& tile, 
 }
 
 template <typename T>
-__device__ inline void finishLocate(const Arguments<T>& a, const Location& location, float scale, float4* factor,
-                                    int32_t* cell) {
-    const BilinearCell found =
-        bilinearCell(location.y + location.dy, location.x + location.dx, a.height, a.width);
+__device__ inline void finishLocate(const Arguments<T>& a, const Location& location, int32_t site, const Pixel& pixel,
+                                    float scale, float4* factor, int32_t* cell) {
+    const int32_t tap = site - a.order.taps.quotient(site) * static_cast<int32_t>(a.order.taps.divisor);
+    const int32_t kernelRow = a.kernelWidth.quotient(tap);
+    const int32_t kernelColumn = tap - kernelRow * static_cast<int32_t>(a.kernelWidth.divisor);
+    BilinearCell found{0, 0, {0.0F, 0.0F, 0.0F, 0.0F}, 0U};
+    if (exists(a, site, pixel)) {
+        found = bilinearCell(pixel.originY + kernelRow * a.dilationHeight, location.dy,
+                             pixel.originX + kernelColumn * a.dilationWidth, location.dx, a.height, a.width);
+    }
     const float modulation = OperandOf<T>::kSplit ? location.modulation * scale : location.modulation;
     // A sample outside still meets the mask: 0 * NaN stays NaN, as in the reference implementations.
     *factor = make_float4(modulation * found.weights[0], modulation * found.weights[1],
                           modulation * found.weights[2], modulation * found.weights[3]);
-    *cell = (location.image * a.plane + found.row * a.width + found.column) * 16 + static_cast<int32_t>(found.valid);
+    const int32_t image = pixel.image >= 0 ? pixel.image : 0;
+    *cell = (image * a.plane + found.row * a.width + found.column) * 16 + static_cast<int32_t>(found.valid);
 }
 
 struct Corners {
@@ -198,6 +203,7 @@ __device__ inline void finishSample(const Corners& corners, const float4& factor
 template <typename T, int kOut>
 __device__ inline void copyWeights(const Arguments<T>& a, const Tile& tile, int32_t step, int thread,
                                    uint32_t target) {
+    constexpr int kThreads = WarpTile<kOut>::kThreads;
     const int chunk = thread % kStepUnits;
     const int first = thread / kStepUnits;
     const int64_t row = (static_cast<int64_t>(tile.group) * a.order.steps + step) * a.groupOut + tile.outBegin + first;
@@ -343,7 +349,7 @@ __device__ inline void storeTile(const Arguments<T>& a, const Tile& tile, const 
 }
 
 template <typename T, int kOut>
-__global__ void __launch_bounds__(kThreads, kOut == 64 ? 2 : 1) convolutionKernel(const Arguments<T> a) {
+__global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) convolutionKernel(const Arguments<T> a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     using Warps = WarpTile<kOut>;
     using Place = Places<kOut>;
@@ -396,18 +402,23 @@ __global__ void __launch_bounds__(kThreads, kOut == 64 ? 2 : 1) convolutionKerne
         __syncthreads();
 
         const auto firstSite = [&](int32_t step) { return a.order.chunkUnits.quotient(step * kStepUnits); };
-        // The (site, pixel) that this thread locates in a phase. One site a step is shared out over the warps in turn.
-        const auto slotOf = [&](int phase) { return phase * 2 + thread / kPixels; };
+        // The (site, pixel) that this thread locates in a phase.
+        constexpr int kSlotThreads = Warps::kThreads / kPixels;
+        constexpr int kLocatePhases = kStepUnits / kSlotThreads;
         const int locatePixel = thread % kPixels;
+        const auto slotOf = [&](int phase) { return phase * kSlotThreads + thread / kPixels; };
+        const auto begin = [&](int32_t step, int slot) {
+            return beginLocate(a, tile, firstSite(step) + slot, pixels[locatePixel]);
+        };
         const auto finish = [&](const Location& location, int32_t step, int slot) {
             const int place = ((step & 1) * slots + slot) * kPixels + locatePixel;
-            finishLocate(a, location, scale, factors + place, cells + place);
+            finishLocate(a, location, firstSite(step) + slot, pixels[locatePixel], scale, factors + place,
+                         cells + place);
         };
         for (int32_t step = 0; step < 2; ++step) {
-            for (int phase = 0; phase < kPhases; ++phase) {
+            for (int phase = 0; phase < kLocatePhases; ++phase) {
                 if (slotOf(phase) < slots) {
-                    finish(beginLocate(a, tile, firstSite(step) + slotOf(phase), pixels[locatePixel]), step,
-                           slotOf(phase));
+                    finish(begin(step, slotOf(phase)), step, slotOf(phase));
                 }
             }
         }
@@ -424,13 +435,14 @@ __global__ void __launch_bounds__(kThreads, kOut == 64 ? 2 : 1) convolutionKerne
                       (static_cast<int64_t>(tile.group) * a.groupUnits + place) * kUnitBytes;
             table = ((step & 1) * slots + site - firstSite(step)) * kPixels + thread / kStepUnits;
         };
-        constexpr int kPhasePixels = kPixels / kPhases;
+        constexpr int kPhasePixels = Warps::kThreads / kStepUnits;
+        constexpr int kSamplePhases = kPixels / kPhasePixels;
 
         copyWeights<T, kOut>(a, tile, 0, thread, sharedBase + Place::kWeights);
         __syncthreads();
         aim(0);
 #pragma unroll
-        for (int phase = 0; phase < kPhases; ++phase) {
+        for (int phase = 0; phase < kSamplePhases; ++phase) {
             Corners corners;
             const int place = table + phase * kPhasePixels;
             beginSample(a, channel, cells[place], corners);
@@ -447,7 +459,13 @@ __global__ void __launch_bounds__(kThreads, kOut == 64 ? 2 : 1) convolutionKerne
             const int next = (step + 1) & 1;
             const bool sampling = step + 1 < a.order.steps;
             const bool locating = step + 2 < a.order.steps;
-            const int32_t site = firstSite(step + 2);
+            Location locations[kLocatePhases];
+#pragma unroll
+            for (int phase = 0; phase < kLocatePhases; ++phase) {
+                if (locating && slotOf(phase) < slots) {
+                    locations[phase] = begin(step + 2, slotOf(phase));
+                }
+            }
             if (sampling) {
                 copyWeights<T, kOut>(a, tile, step + 1, thread,
                                      sharedBase + Place::kWeights + next * (kOut * kRowBytes));
@@ -455,24 +473,19 @@ __global__ void __launch_bounds__(kThreads, kOut == 64 ? 2 : 1) convolutionKerne
             }
 #pragma unroll
             for (int phase = 0; phase < kPhases; ++phase) {
-                const int slot = slotOf(phase);
-                const bool located = locating && slot < slots;
                 const int place = table + phase * kPhasePixels;
-                Location location;
+                const bool samples = sampling && phase < kSamplePhases;
                 Corners corners;
-                if (located) {
-                    location = beginLocate(a, tile, site + slot, pixels[locatePixel]);
-                }
-                if (sampling) {
+                if (samples) {
                     beginSample(a, channel, cells[place], corners);
                 }
                 multiply<T, kOut>(phase, sampleBuffer, weightBuffer, lane, sums);
-                if (sampling) {
+                if (samples) {
                     finishSample<T>(corners, factors[place], thread / kStepUnits + phase * kPhasePixels, unit,
                                     shared + Place::kSamples + next * kSampleBytes);
                 }
-                if (located) {
-                    finish(location, step, slot);
+                if (phase < kLocatePhases && locating && slotOf(phase) < slots) {
+                    finish(locations[phase % kLocatePhases], step + 2, slotOf(phase));
                 }
             }
             waitAsyncCopies();
