@@ -81,7 +81,7 @@ int64_t alignUp(int64_t bytes) { return ceilDivide(bytes, kWorkspaceAlignment) *
 struct WorkspaceParts {
     int64_t exponents;
     int64_t weights;
-    int64_t x;      // channels last: all images, or as many as fit in a quarter of im2col, but at least one
+    int64_t x;      // in chunks of channels: all images, or as many as fit in a quarter of im2col, but at least one
     int64_t image;  // one of them
 };
 
@@ -228,7 +228,7 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
     prepare.header = reinterpret_cast<tiled::Header*>(base);
     prepare.rowExponents = reinterpret_cast<int32_t*>(base + tiled::kHeaderBytes);
     prepare.weightSteps = reinterpret_cast<Operand*>(base + tiled::kHeaderBytes + plan.parts.exponents);
-    prepare.channelsLast =
+    prepare.chunked =
         reinterpret_cast<T*>(base + tiled::kHeaderBytes + plan.parts.exponents + plan.parts.weights);
     prepare.weight = static_cast<const T*>(params.weight);
     prepare.channels = s.channels;
@@ -241,12 +241,12 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
     prepare.vectorLoads = plane % 4 == 0 && isAligned(params.x, 4 * sizeof(T));
 
     tiled::Arguments<T> a{};
-    a.x = prepare.channelsLast;
+    a.x = prepare.chunked;
     a.weight = prepare.weightSteps;
     a.rowExponents = prepare.rowExponents;
     a.bias = static_cast<const T*>(params.bias);
     a.header = prepare.header;
-    a.pixelBytes = s.channels * static_cast<int64_t>(sizeof(T));
+    a.pixelBytes = static_cast<int64_t>(plan.order.chunkUnits.divisor) * tiled::kUnitBytes;
     a.lineBytes = s.width * a.pixelBytes;
     a.outPlane = outPlane;
     a.outChannels = s.outChannels;
@@ -266,11 +266,17 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
     a.dilationWidth = static_cast<int32_t>(s.dilationWidth);
     a.groups = static_cast<int32_t>(s.groups);
     a.groupUnits = static_cast<int32_t>(s.channels / s.groups / kUnitChannels);
+    a.groupChunks = a.groupUnits / static_cast<int32_t>(plan.order.chunkUnits.divisor);
+    while (2U << a.laneBits <= plan.order.chunkUnits.divisor) {
+        ++a.laneBits;
+    }
     a.groupOut = prepare.groupOut;
 
     cudaError_t error = kSplit ? cudaMemsetAsync(base, 0, tiled::kHeaderBytes, stream) : cudaSuccess;
     for (int64_t first = 0; first < s.batch && error == cudaSuccess; first += plan.images) {
         const int64_t images = std::min(plan.images, s.batch - first);
+        prepare.pixels = images * plane;
+        a.chunkBytes = prepare.pixels * a.pixelBytes;
         prepare.x = static_cast<const T*>(params.x) + first * s.channels * plane;
         prepare.rows = first == 0 ? s.outChannels : 0;
         prepare.pieces = prepare.rows + images * prepare.channelTiles * prepare.pixelTiles;

@@ -1,4 +1,4 @@
-// Operands of the tensor-core path: x with channels last and the weights in the order of DepthOrder, in one launch.
+// Operands of the tensor-core path: x in chunks of channels and the weights in the order of DepthOrder, in one launch.
 #pragma once
 
 #include "convert.cuh"
@@ -14,13 +14,14 @@ constexpr int kPreparePixels = 64;
 template <typename T>
 struct PrepareArguments {
     const T* x;                                // [images, channels, plane]
-    T* channelsLast;                           // [images, plane, channels]
+    T* chunked;                                // [chunks, images, plane, channels of a chunk]
     const T* weight;                           // [rows, weightRow]
     typename OperandOf<T>::type* weightSteps;  // [groups, steps, groupOut, kRowElements]
     int32_t* rowExponents;                     // fp32: [rows], the scale of each row
     Header* header;
     int64_t channels;
     int64_t plane;
+    int64_t pixels;  // images * plane
     int64_t weightRow;
     int64_t rows;          // of weights to lay out
     int64_t channelTiles;
@@ -148,6 +149,10 @@ __device__ inline void transpose(const PrepareArguments<T>& a, int64_t piece, T*
 
     const int unit = thread % kStepUnits;
     const bool inside = channelBegin + unit * kUnitChannels < a.channels;
+    const int32_t chunkUnits = static_cast<int32_t>(a.order.chunkUnits.divisor);
+    const int32_t number = static_cast<int32_t>(channelBegin / kUnitChannels) + unit;
+    const int32_t chunk = a.order.chunkUnits.quotient(number);
+    const int64_t first = (chunk * a.pixels + image * a.plane) * chunkUnits + number - chunk * chunkUnits;
 #pragma unroll
     for (int i = 0; i < kPreparePixels / (kPrepareThreads / kStepUnits); ++i) {
         const int pixel = thread / kStepUnits + i * (kPrepareThreads / kStepUnits);
@@ -159,8 +164,7 @@ __device__ inline void transpose(const PrepareArguments<T>& a, int64_t piece, T*
         if (inside && pixelBegin + pixel < a.plane) {
             uint4 word;
             memcpy(&word, elements, sizeof(word));
-            T* target = a.channelsLast + (image * a.plane + pixelBegin + pixel) * a.channels + channelBegin;
-            *reinterpret_cast<uint4*>(target + unit * kUnitChannels) = word;
+            reinterpret_cast<uint4*>(a.chunked)[first + (pixelBegin + pixel) * chunkUnits] = word;
         }
     }
 }

@@ -25,7 +25,7 @@ constexpr int64_t kMaxPixels = int64_t{1} << 27;  // of x in one launch: a cell'
 
 template <typename T>
 struct Arguments {
-    const T* x;  // channels last
+    const T* x;  // [chunk, image, row, column, channel of the chunk]
     const T* offset;
     const T* mask;
     const typename OperandOf<T>::type* weight;
@@ -33,7 +33,8 @@ struct Arguments {
     const T* bias;
     T* output;
     Header* header;
-    int64_t pixelBytes;  // of x: C * sizeof(T)
+    int64_t chunkBytes;
+    int64_t pixelBytes;
     int64_t lineBytes;
     int64_t outPlane;
     int64_t outChannels;
@@ -55,6 +56,8 @@ struct Arguments {
     int32_t dilationWidth;
     int32_t groups;
     int32_t groupUnits;
+    int32_t groupChunks;
+    int32_t laneBits;         // 2^laneBits neighbouring lanes sample one pixel
     int32_t groupOut;
     int32_t outTiles;
     bool vectorStores;
@@ -70,10 +73,9 @@ struct Pixel {
 // Warps of a block over its tile, and the 16 x 8 tiles of each.
 template <int kOut>
 struct WarpTile {
-    static constexpr int kThreads = kOut == 256 ? 512 : 256;
+    static constexpr int kThreads = 256;
     static constexpr int kOutWarps = kOut == 256 ? 4 : 2;
-    static constexpr int kPixelWarps = 4;
-    static_assert(kOutWarps * kPixelWarps * 32 == kThreads, "each warp has one tile");
+    static constexpr int kPixelWarps = kThreads / 32 / kOutWarps;
     static constexpr int kM = kOut / kOutWarps / 16;
     static constexpr int kN = kPixels / kPixelWarps / 8;
 };
@@ -359,7 +361,9 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
     const int warp = thread / 32;
-    const int unit = thread % kStepUnits;
+    // Neighbouring lanes take the units of one chunk, and then the pixels: they read neighbouring bytes of x.
+    const int samplePixel = (thread >> a.laneBits) % 32;
+    const int unit = (thread & ((1 << a.laneBits) - 1)) | (thread >> (a.laneBits + 5) << a.laneBits);
     const int slots = a.order.slots;
     // Of the two alternating tables: factors, then cells.
     float4* const factors = reinterpret_cast<float4*>(shared + Place::kFactors);
@@ -430,10 +434,10 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
             const int32_t number = step * kStepUnits + unit;
             const int32_t site = a.order.chunkUnits.quotient(number);
             const int32_t chunk = a.order.taps.quotient(site);
-            const int32_t place = number + (chunk - site) * static_cast<int32_t>(a.order.chunkUnits.divisor);
-            channel = reinterpret_cast<const char*>(a.x) +
-                      (static_cast<int64_t>(tile.group) * a.groupUnits + place) * kUnitBytes;
-            table = ((step & 1) * slots + site - firstSite(step)) * kPixels + thread / kStepUnits;
+            const int32_t inChunk = number - site * static_cast<int32_t>(a.order.chunkUnits.divisor);
+            channel = reinterpret_cast<const char*>(a.x) + (tile.group * a.groupChunks + chunk) * a.chunkBytes +
+                      inChunk * kUnitBytes;
+            table = ((step & 1) * slots + site - firstSite(step)) * kPixels + samplePixel;
         };
         constexpr int kPhasePixels = Warps::kThreads / kStepUnits;
         constexpr int kSamplePhases = kPixels / kPhasePixels;
@@ -446,7 +450,7 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
             Corners corners;
             const int place = table + phase * kPhasePixels;
             beginSample(a, channel, cells[place], corners);
-            finishSample<T>(corners, factors[place], thread / kStepUnits + phase * kPhasePixels, unit,
+            finishSample<T>(corners, factors[place], samplePixel + phase * kPhasePixels, unit,
                             shared + Place::kSamples);
         }
         waitAsyncCopies();
@@ -459,13 +463,6 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
             const int next = (step + 1) & 1;
             const bool sampling = step + 1 < a.order.steps;
             const bool locating = step + 2 < a.order.steps;
-            Location locations[kLocatePhases];
-#pragma unroll
-            for (int phase = 0; phase < kLocatePhases; ++phase) {
-                if (locating && slotOf(phase) < slots) {
-                    locations[phase] = begin(step + 2, slotOf(phase));
-                }
-            }
             if (sampling) {
                 copyWeights<T, kOut>(a, tile, step + 1, thread,
                                      sharedBase + Place::kWeights + next * (kOut * kRowBytes));
@@ -475,17 +472,22 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
             for (int phase = 0; phase < kPhases; ++phase) {
                 const int place = table + phase * kPhasePixels;
                 const bool samples = sampling && phase < kSamplePhases;
+                const bool located = phase < kLocatePhases && locating && slotOf(phase) < slots;
+                Location location;
+                if (located) {
+                    location = begin(step + 2, slotOf(phase));
+                }
                 Corners corners;
                 if (samples) {
                     beginSample(a, channel, cells[place], corners);
                 }
                 multiply<T, kOut>(phase, sampleBuffer, weightBuffer, lane, sums);
                 if (samples) {
-                    finishSample<T>(corners, factors[place], thread / kStepUnits + phase * kPhasePixels, unit,
+                    finishSample<T>(corners, factors[place], samplePixel + phase * kPhasePixels, unit,
                                     shared + Place::kSamples + next * kSampleBytes);
                 }
-                if (phase < kLocatePhases && locating && slotOf(phase) < slots) {
-                    finish(locations[phase % kLocatePhases], step + 2, slotOf(phase));
+                if (located) {
+                    finish(location, step + 2, slotOf(phase));
                 }
             }
             waitAsyncCopies();
