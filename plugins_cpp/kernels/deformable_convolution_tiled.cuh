@@ -461,31 +461,26 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
             const uint32_t sampleBuffer = sampleRows + (step & 1) * kSampleBytes;
             const uint32_t weightBuffer = weightRows + (step & 1) * (kOut * kRowBytes);
             const int next = (step + 1) & 1;
-            const bool sampling = step + 1 < a.order.steps;
-            const bool locating = step + 2 < a.order.steps;
-            if (sampling) {
+            // Past the end both go on, over sites that do not exist: a branch would keep the compiler from mixing their
+            // arithmetic with the multiplications.
+            if (step + 1 < a.order.steps) {
                 copyWeights<T, kOut>(a, tile, step + 1, thread,
                                      sharedBase + Place::kWeights + next * (kOut * kRowBytes));
-                aim(step + 1);
             }
+            aim(step + 1);
 #pragma unroll
             for (int phase = 0; phase < kPhases; ++phase) {
                 const int place = table + phase * kPhasePixels;
-                const bool samples = sampling && phase < kSamplePhases;
-                const bool located = phase < kLocatePhases && locating && slotOf(phase) < slots;
+                const bool located = phase < kLocatePhases && slotOf(phase) < slots;
                 Location location;
                 if (located) {
                     location = begin(step + 2, slotOf(phase));
                 }
                 Corners corners;
-                if (samples) {
-                    beginSample(a, channel, cells[place], corners);
-                }
+                beginSample(a, channel, cells[place], corners);
                 multiply<T, kOut>(phase, sampleBuffer, weightBuffer, lane, sums);
-                if (samples) {
-                    finishSample<T>(corners, factors[place], samplePixel + phase * kPhasePixels, unit,
-                                    shared + Place::kSamples + next * kSampleBytes);
-                }
+                finishSample<T>(corners, factors[place], samplePixel + phase * kPhasePixels, unit,
+                                shared + Place::kSamples + next * kSampleBytes);
                 if (located) {
                     finish(location, step + 2, slotOf(phase));
                 }
