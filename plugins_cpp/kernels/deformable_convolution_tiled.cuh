@@ -440,13 +440,13 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
             table = ((step & 1) * slots + site - firstSite(step)) * kPixels + samplePixel;
         };
         constexpr int kPhasePixels = Warps::kThreads / kStepUnits;
-        constexpr int kSamplePhases = kPixels / kPhasePixels;
+        static_assert(kPixels / kPhasePixels == kPhases, "a phase samples a quarter of the step");
 
         copyWeights<T, kOut>(a, tile, 0, thread, sharedBase + Place::kWeights);
         __syncthreads();
         aim(0);
 #pragma unroll
-        for (int phase = 0; phase < kSamplePhases; ++phase) {
+        for (int phase = 0; phase < kPhases; ++phase) {
             Corners corners;
             const int place = table + phase * kPhasePixels;
             beginSample(a, channel, cells[place], corners);
@@ -468,6 +468,9 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
                                      sharedBase + Place::kWeights + next * (kOut * kRowBytes));
             }
             aim(step + 1);
+            // Two phases of loads in flight: their latency is longer than the multiplications of one.
+            Corners corners[2];
+            beginSample(a, channel, cells[table], corners[0]);
 #pragma unroll
             for (int phase = 0; phase < kPhases; ++phase) {
                 const int place = table + phase * kPhasePixels;
@@ -476,10 +479,11 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
                 if (located) {
                     location = begin(step + 2, slotOf(phase));
                 }
-                Corners corners;
-                beginSample(a, channel, cells[place], corners);
+                if (phase + 1 < kPhases) {
+                    beginSample(a, channel, cells[place + kPhasePixels], corners[(phase + 1) % 2]);
+                }
                 multiply<T, kOut>(phase, sampleBuffer, weightBuffer, lane, sums);
-                finishSample<T>(corners, factors[place], samplePixel + phase * kPhasePixels, unit,
+                finishSample<T>(corners[phase % 2], factors[place], samplePixel + phase * kPhasePixels, unit,
                                 shared + Place::kSamples + next * kSampleBytes);
                 if (located) {
                     finish(location, step + 2, slotOf(phase));
