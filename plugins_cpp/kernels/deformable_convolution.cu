@@ -1,331 +1,16 @@
 #include "deformable_convolution.cuh"
 
-#include "bilinear.cuh"
-#include "convert.cuh"
-#include "dispatch.cuh"
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "deformable_convolution_general.cuh"
+#include "deformable_convolution_prepare.cuh"
+#include "deformable_convolution_tiled.cuh"
 
 namespace trtsmith {
 namespace {
-
-// Implicit GEMM: out[channels x pixels] = weight[channels x depth] * columns[depth x pixels], where depth runs over the
-// (input channel, tap) pairs in the order in which the weights lie in memory, and pixels over all images. A block makes
-// a kOut x kPixels tile, kDepth of depth at a time, in two alternating buffers of shared memory. Positions and bilinear
-// weights depend on the pixel, the tap and the offset group only: they are computed once for kTaps taps and serve
-// every channel of the offset group. The stages (locate, fetch, store, multiply) are apart, so that `multiply` can move
-// to tensor cores without touching the sampling. The constants are not tuned by measurement yet.
-constexpr int kThreads = 256;
-constexpr int kPixels = 64;
-constexpr int kDepth = 8;            // 16 makes the fetch spill registers
-constexpr int kTaps = 9;             // one pass for a 3x3 kernel
-constexpr int kThreadPixels = 4;     // a thread multiplies kOut / 16 channels x 4 pixels
-constexpr int kThreadRows = 2;       // a thread fetches 2 consecutive depths of one pixel
-constexpr int kPixelThreads = kPixels / kThreadPixels;
-constexpr int kOutThreads = kThreads / kPixelThreads;
-static_assert(kThreads / kPixels * kThreadRows == kDepth, "the fetch covers the tile of columns exactly");
-static_assert(kThreadPixels == 4, "multiply reads the columns of a thread as one float4");
-
-template <typename T>
-struct Arguments {
-    const T* x;
-    const T* offset;
-    const T* mask;
-    const T* weight;
-    const T* bias;
-    T* output;
-    int64_t channels;
-    int64_t outChannels;
-    int64_t offsetGroups;
-    int64_t plane;            // H * W
-    int64_t outPlane;         // Ho * Wo
-    int64_t pixels;           // N * Ho * Wo
-    int64_t tiles;
-    int64_t weightRow;        // C / G * KH * KW
-    int64_t taps;             // KH * KW
-    int64_t strideHeight;
-    int64_t strideWidth;
-    int64_t paddingTop;
-    int64_t paddingLeft;
-    int64_t dilationHeight;
-    int64_t dilationWidth;
-    int32_t height;
-    int32_t width;
-    int32_t outWidth;
-    int32_t kernelWidth;
-    int32_t groups;
-    int32_t groupChannels;    // C / G
-    int32_t groupOut;         // O / G
-    int32_t offsetChannels;   // C / OG
-    int32_t outTiles;         // per group
-    bool vectorStores;        // four pixels of a thread lie in one image and may be stored at once
-};
-
-struct Pixel {
-    int64_t image;    // negative past the last pixel
-    int64_t inPlane;  // row * Wo + column
-    int64_t originY;  // position of tap (0, 0) before its offset
-    int64_t originX;
-};
-
-// What changes with the tile, but not within the inner loops, is here as well: in registers it would make those spill.
-template <int kOut>
-struct SharedTile {
-    float4 cellWeights[kTaps][kPixels];  // times the mask
-    int64_t cells[kTaps][kPixels];       // (offset of the upper left neighbour in the plane) * 16 + valid bits
-    alignas(16) float weights[2][kDepth][kOut + 4];  // padded: a column of stores then spreads over the banks
-    alignas(16) float columns[2][kDepth][kPixels];
-    Pixel pixels[kPixels];
-    int32_t group;
-    int32_t outBegin;  // in the group
-};
-
-// A place in the depth of one pass: channel from the start of the pass, tap from its first tap. Moved by whole steps,
-// so that the inner loop has no division.
-struct DepthCursor {
-    int32_t channel;
-    int32_t tap;
-
-    __device__ void advance(int32_t channels, int32_t taps, int32_t tapsInPass) {
-        channel += channels;
-        tap += taps;
-        if (tap >= tapsInPass) {
-            tap -= tapsInPass;
-            ++channel;
-        }
-    }
-};
-
-// One thread for each pixel of the tile, and one for the tile itself.
-template <typename T, int kOut>
-__device__ inline void startTile(const Arguments<T>& a, int64_t tileIndex, int thread, SharedTile<kOut>& tile) {
-    // Tiles that share their pixels are neighbours, so that they run together and find x in the cache.
-    const int64_t pixelGroup = tileIndex / a.outTiles;
-    const int64_t pixelTile = pixelGroup / a.groups;
-    if (thread == 0) {
-        tile.group = static_cast<int32_t>(pixelGroup - pixelTile * a.groups);
-        tile.outBegin = static_cast<int32_t>(tileIndex - pixelGroup * a.outTiles) * kOut;
-    }
-    if (thread < kPixels) {
-        const int64_t index = pixelTile * kPixels + thread;
-        Pixel pixel{-1, 0, 0, 0};
-        if (index < a.pixels) {
-            pixel.image = index / a.outPlane;
-            pixel.inPlane = index - pixel.image * a.outPlane;
-            const int64_t row = pixel.inPlane / a.outWidth;
-            pixel.originY = row * a.strideHeight - a.paddingTop;
-            pixel.originX = (pixel.inPlane - row * a.outWidth) * a.strideWidth - a.paddingLeft;
-        }
-        tile.pixels[thread] = pixel;
-    }
-}
-
-// Fills the cells of one pass: `taps` taps from tapBegin, for the pixel that this thread also fetches.
-template <typename T, int kOut>
-__device__ inline void locate(const Arguments<T>& a, int64_t offsetGroup, int64_t tapBegin, int32_t taps, int thread,
-                              SharedTile<kOut>& tile) {
-    const int slot = thread % kPixels;
-    const Pixel pixel = tile.pixels[slot];
-    for (int32_t tap = thread / kPixels; tap < taps; tap += kThreads / kPixels) {
-        BilinearCell cell{0, 0, {0.0F, 0.0F, 0.0F, 0.0F}, 0U};
-        float modulation = 0.0F;
-        if (pixel.image >= 0) {
-            const int64_t kernelTap = tapBegin + tap;
-            const int64_t kernelRow = kernelTap / a.kernelWidth;
-            const int64_t kernelColumn = kernelTap - kernelRow * a.kernelWidth;
-            const int64_t site = (pixel.image * a.offsetGroups + offsetGroup) * a.taps + kernelTap;
-            const T* offset = a.offset + site * 2 * a.outPlane + pixel.inPlane;
-            const float y = static_cast<float>(pixel.originY + kernelRow * a.dilationHeight) + loadFloat(offset);
-            const float x = static_cast<float>(pixel.originX + kernelColumn * a.dilationWidth) +
-                            loadFloat(offset + a.outPlane);
-            cell = bilinearCell(y, x, a.height, a.width);
-            modulation = a.mask == nullptr ? 1.0F : loadFloat(a.mask + site * a.outPlane + pixel.inPlane);
-        }
-        // A sample outside still meets the mask: 0 * NaN stays NaN, as in the reference implementations.
-        tile.cellWeights[tap][slot] = make_float4(modulation * cell.weights[0], modulation * cell.weights[1],
-                                                  modulation * cell.weights[2], modulation * cell.weights[3]);
-        const int64_t corner = static_cast<int64_t>(cell.row) * a.width + cell.column;
-        tile.cells[tap][slot] = corner * 16 + static_cast<int64_t>(cell.valid);
-    }
-}
-
-template <int kOut>
-struct Fetched {
-    float columns[kThreadRows];
-    float weights[kOut * kDepth / kThreads];
-};
-
-// `x` points at the first channel of the pass in this thread's image, `weight` at this thread's first row.
-template <typename T, int kOut>
-__device__ inline void fetch(const Arguments<T>& a, const T* x, const T* weight, int32_t channels, int32_t taps,
-                             DepthCursor columnCursor, DepthCursor weightCursor, int32_t rowsLeft, int slot,
-                             const SharedTile<kOut>& tile, Fetched<kOut>& fetched) {
-    constexpr int kRowStep = kThreads / kDepth;
-#pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) {
-        const bool inside = columnCursor.channel < channels;
-        const int64_t cell = tile.cells[columnCursor.tap][slot];
-        const float4 factor = tile.cellWeights[columnCursor.tap][slot];
-        const uint32_t valid = inside ? static_cast<uint32_t>(cell) & 15U : 0U;
-        const T* corner = x + columnCursor.channel * a.plane + (cell >> 4);
-        const float upperLeft = loadFloat(corner, (valid & 1U) != 0U);
-        const float upperRight = loadFloat(corner + 1, (valid & 2U) != 0U);
-        const float lowerLeft = loadFloat(corner + a.width, (valid & 4U) != 0U);
-        const float lowerRight = loadFloat(corner + a.width + 1, (valid & 8U) != 0U);
-        const float upper = fmaf(factor.y, upperRight, factor.x * upperLeft);
-        const float sample = fmaf(factor.w, lowerRight, fmaf(factor.z, lowerLeft, upper));
-        fetched.columns[i] = inside ? sample : 0.0F;
-        columnCursor.advance(0, 1, taps);
-    }
-    const bool inside = weightCursor.channel < channels;
-    weight += weightCursor.channel * a.taps + weightCursor.tap;
-#pragma unroll
-    for (int i = 0; i < kOut / kRowStep; ++i) {
-        fetched.weights[i] = loadFloat(weight + i * kRowStep * a.weightRow, inside && i * kRowStep < rowsLeft);
-    }
-}
-
-template <int kOut>
-__device__ inline void store(const Fetched<kOut>& fetched, int buffer, int thread, SharedTile<kOut>& tile) {
-#pragma unroll
-    for (int i = 0; i < kThreadRows; ++i) {
-        tile.columns[buffer][thread / kPixels * kThreadRows + i][thread % kPixels] = fetched.columns[i];
-    }
-#pragma unroll
-    for (int i = 0; i < kOut * kDepth / kThreads; ++i) {
-        tile.weights[buffer][thread % kDepth][thread / kDepth + i * (kThreads / kDepth)] = fetched.weights[i];
-    }
-}
-
-template <int kOut>
-__device__ inline void multiply(const SharedTile<kOut>& tile, int buffer, int outBase, int pixelBase,
-                                float (&sums)[kOut / kOutThreads][kThreadPixels]) {
-#pragma unroll
-    for (int depth = 0; depth < kDepth; ++depth) {
-        const float4 column = *reinterpret_cast<const float4*>(&tile.columns[buffer][depth][pixelBase]);
-#pragma unroll
-        for (int i = 0; i < kOut / kOutThreads; i += 4) {
-            const float4 weight = *reinterpret_cast<const float4*>(&tile.weights[buffer][depth][outBase + i]);
-            const float rows[4] = {weight.x, weight.y, weight.z, weight.w};
-#pragma unroll
-            for (int row = 0; row < 4; ++row) {
-                sums[i + row][0] = fmaf(rows[row], column.x, sums[i + row][0]);
-                sums[i + row][1] = fmaf(rows[row], column.y, sums[i + row][1]);
-                sums[i + row][2] = fmaf(rows[row], column.z, sums[i + row][2]);
-                sums[i + row][3] = fmaf(rows[row], column.w, sums[i + row][3]);
-            }
-        }
-    }
-}
-
-template <typename T, int kOut>
-__device__ inline void finishTile(const Arguments<T>& a, const SharedTile<kOut>& tile, int outBase, int pixelBase,
-                                  const float (&sums)[kOut / kOutThreads][kThreadPixels]) {
-    const int64_t groupFirst = static_cast<int64_t>(tile.group) * a.groupOut;
-    const int32_t firstOut = tile.outBegin + outBase;
-#pragma unroll
-    for (int i = 0; i < kOut / kOutThreads; ++i) {
-        if (firstOut + i < a.groupOut) {
-            const int64_t out = groupFirst + firstOut + i;
-            const float bias = a.bias == nullptr ? 0.0F : loadFloat(a.bias + out);
-            const float row[kThreadPixels] = {sums[i][0] + bias, sums[i][1] + bias, sums[i][2] + bias,
-                                              sums[i][3] + bias};
-            if (a.vectorStores) {
-                const Pixel& pixel = tile.pixels[pixelBase];
-                if (pixel.image >= 0) {
-                    T* output = a.output + (pixel.image * a.outChannels + out) * a.outPlane + pixel.inPlane;
-                    storeFloats<kThreadPixels>(output, row);
-                }
-            } else {
-#pragma unroll
-                for (int j = 0; j < kThreadPixels; ++j) {
-                    const Pixel& pixel = tile.pixels[pixelBase + j];
-                    if (pixel.image >= 0) {
-                        a.output[(pixel.image * a.outChannels + out) * a.outPlane + pixel.inPlane] =
-                            fromFloat<T>(row[j]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-template <typename T, int kOut>
-__global__ void __launch_bounds__(kThreads, 2) convolutionKernel(const Arguments<T> a) {
-    __shared__ SharedTile<kOut> tile;
-    const int thread = static_cast<int>(threadIdx.x);
-    const int slot = thread % kPixels;
-    const int outBase = thread / kPixelThreads * (kOut / kOutThreads);
-    const int pixelBase = thread % kPixelThreads * kThreadPixels;
-
-    for (int64_t tileIndex = blockIdx.x; tileIndex < a.tiles; tileIndex += gridDim.x) {
-        __syncthreads();  // the tile before is stored
-        startTile(a, tileIndex, thread, tile);
-        __syncthreads();
-
-        float sums[kOut / kOutThreads][kThreadPixels];
-#pragma unroll
-        for (int i = 0; i < kOut / kOutThreads; ++i) {
-#pragma unroll
-            for (int j = 0; j < kThreadPixels; ++j) {
-                sums[i][j] = 0.0F;
-            }
-        }
-
-        // A pass: channels (counted in the group) that share one offset group, and up to kTaps taps.
-        for (int32_t channelBegin = 0; channelBegin < a.groupChannels;) {
-            const int32_t firstChannel = tile.group * a.groupChannels + channelBegin;
-            const int32_t offsetGroup = firstChannel / a.offsetChannels;
-            const int32_t sharing = a.offsetChannels - (firstChannel - offsetGroup * a.offsetChannels);
-            const int32_t inGroup = a.groupChannels - channelBegin;
-            const int32_t channels = sharing < inGroup ? sharing : inGroup;
-            for (int64_t tapBegin = 0; tapBegin < a.taps; tapBegin += kTaps) {
-                const int32_t taps = static_cast<int32_t>(a.taps - tapBegin < kTaps ? a.taps - tapBegin : kTaps);
-                // The last fetch of the pass before lies behind a barrier, so its cells are used up.
-                locate(a, offsetGroup, tapBegin, taps, thread, tile);
-                __syncthreads();
-
-                const int64_t image = tile.pixels[slot].image;  // where negative, no cell is valid and nothing is read
-                const T* x = a.x + (image * a.channels + firstChannel) * a.plane;
-                const int32_t weightOut = tile.outBegin + thread / kDepth;
-                const int32_t rowsLeft = a.groupOut - weightOut;
-                const T* weight = a.weight +
-                                  (static_cast<int64_t>(tile.group) * a.groupOut + weightOut) * a.weightRow +
-                                  channelBegin * a.taps + tapBegin;
-                const int32_t columnDepth = thread / kPixels * kThreadRows;
-                DepthCursor columnCursor{columnDepth / taps, columnDepth % taps};
-                DepthCursor weightCursor{thread % kDepth / taps, thread % kDepth % taps};
-                const int32_t stepChannels = kDepth / taps;
-                const int32_t stepTaps = kDepth % taps;
-
-                // While one buffer is multiplied, the loads for the other are under way.
-                uint32_t chunks = static_cast<uint32_t>((static_cast<int64_t>(channels) * taps + kDepth - 1) / kDepth);
-                Fetched<kOut> fetched;
-                int buffer = 0;
-                fetch(a, x, weight, channels, taps, columnCursor, weightCursor, rowsLeft, slot, tile, fetched);
-                store(fetched, buffer, thread, tile);
-                __syncthreads();
-                while (--chunks > 0U) {
-                    columnCursor.advance(stepChannels, stepTaps, taps);
-                    weightCursor.advance(stepChannels, stepTaps, taps);
-                    fetch(a, x, weight, channels, taps, columnCursor, weightCursor, rowsLeft, slot, tile, fetched);
-                    multiply(tile, buffer, outBase, pixelBase, sums);
-                    buffer ^= 1;
-                    store(fetched, buffer, thread, tile);
-                    __syncthreads();
-                }
-                multiply(tile, buffer, outBase, pixelBase, sums);
-            }
-            channelBegin += channels;
-        }
-        finishTile(a, tile, outBase, pixelBase, sums);
-    }
-}
-
-template <typename T, int kOut>
-cudaError_t launchConvolution(Arguments<T> arguments, cudaStream_t stream) {
-    arguments.outTiles = static_cast<int32_t>(ceilDivide(arguments.groupOut, kOut));
-    arguments.tiles = ceilDivide(arguments.pixels, kPixels) * arguments.groups * arguments.outTiles;
-    return launch(convolutionKernel<T, kOut>, gridBlocks(arguments.tiles), kThreads, 0, stream, arguments);
-}
 
 bool inRange(std::initializer_list<int64_t> values, int64_t low, int64_t high) {
     for (const int64_t value : values) {
@@ -347,10 +32,284 @@ bool possible(const DeformableConvolutionShape& s) {
            s.channels % s.offsetGroups == 0 && s.outChannels % s.groups == 0;
 }
 
+template <typename T>
+cudaError_t runGeneral(const DeformableConvolutionParams& params, const DeformableConvolutionShape& shape,
+                       const uint32_t* condition, cudaStream_t stream) {
+    using general::kThreadPixels;
+    general::Arguments<T> arguments{};
+    arguments.x = static_cast<const T*>(params.x);
+    arguments.offset = static_cast<const T*>(params.offset);
+    arguments.mask = static_cast<const T*>(params.mask);
+    arguments.weight = static_cast<const T*>(params.weight);
+    arguments.bias = static_cast<const T*>(params.bias);
+    arguments.output = static_cast<T*>(params.output);
+    arguments.channels = shape.channels;
+    arguments.outChannels = shape.outChannels;
+    arguments.offsetGroups = shape.offsetGroups;
+    arguments.plane = shape.height * shape.width;
+    arguments.outPlane = shape.outHeight * shape.outWidth;
+    arguments.pixels = shape.batch * arguments.outPlane;
+    arguments.taps = shape.kernelHeight * shape.kernelWidth;
+    arguments.weightRow = shape.channels / shape.groups * arguments.taps;
+    arguments.strideHeight = shape.strideHeight;
+    arguments.strideWidth = shape.strideWidth;
+    arguments.paddingTop = shape.paddingTop;
+    arguments.paddingLeft = shape.paddingLeft;
+    arguments.dilationHeight = shape.dilationHeight;
+    arguments.dilationWidth = shape.dilationWidth;
+    arguments.height = static_cast<int32_t>(shape.height);
+    arguments.width = static_cast<int32_t>(shape.width);
+    arguments.outWidth = static_cast<int32_t>(shape.outWidth);
+    arguments.kernelWidth = static_cast<int32_t>(shape.kernelWidth);
+    arguments.groups = static_cast<int32_t>(shape.groups);
+    arguments.groupChannels = static_cast<int32_t>(shape.channels / shape.groups);
+    arguments.groupOut = static_cast<int32_t>(shape.outChannels / shape.groups);
+    arguments.offsetChannels = static_cast<int32_t>(shape.channels / shape.offsetGroups);
+    arguments.vectorStores = arguments.outPlane % kThreadPixels == 0 &&
+                             isAligned(params.output, kThreadPixels * sizeof(T));
+    arguments.condition = condition;
+    return shape.outChannels / shape.groups > 64 ? general::launchConvolution<T, 128>(arguments, stream)
+                                                 : general::launchConvolution<T, 64>(arguments, stream);
+}
+
+constexpr int64_t kWorkspaceAlignment = 256;
+
+int64_t alignUp(int64_t bytes) { return ceilDivide(bytes, kWorkspaceAlignment) * kWorkspaceAlignment; }
+
+// Bytes of the workspace's parts, in their order. Each grows with each size, so that the workspace for the largest
+// shape serves every smaller one.
+struct WorkspaceParts {
+    int64_t exponents;
+    int64_t weights;
+    int64_t x;      // in chunks of channels: all images, or as many as fit in a quarter of im2col, but at least one
+    int64_t image;  // one of them
+};
+
+// False where the general kernel runs, which needs none.
+bool workspaceParts(DType type, const DeformableConvolutionShape& s, WorkspaceParts& parts) {
+    constexpr int64_t kLimit = int64_t{1} << 40;
+    const int64_t bytes = type == DType::kFloat32 ? 4 : 2;
+    int64_t image = 0;
+    int64_t all = 0;
+    int64_t columns = 0;
+    int64_t row = 0;
+    if (!possible(s) || !elementCount({s.channels, s.height, s.width}, image) ||
+        !elementCount({s.batch, image}, all) ||
+        !elementCount({s.channels / s.groups, s.kernelHeight, s.kernelWidth}, row)) {
+        return false;
+    }
+    if (!elementCount({s.batch, s.channels, s.kernelHeight, s.kernelWidth, s.outHeight, s.outWidth}, columns)) {
+        columns = kMaxElements;
+    }
+    if (all == 0 || row == 0 || image > kLimit || row > kLimit / 128 || s.outChannels > kLimit / std::max<int64_t>(row, 64)) {
+        return false;
+    }
+    parts.exponents = alignUp(s.outChannels * 4);
+    parts.weights = alignUp(s.outChannels * ceilDivide(row * bytes, tiled::kRowBytes) * tiled::kRowBytes);
+    parts.image = image * bytes;
+    parts.x = alignUp(std::max(image, std::min(all, columns / 4)) * bytes);
+    return true;
+}
+
+struct Device {
+    int major;
+    int multiprocessors;
+    int sharedBytes;  // for one block
+};
+
+cudaError_t currentDevice(Device& device) {
+    int number = 0;
+    cudaError_t error = cudaGetDevice(&number);
+    for (const auto& [attribute, target] :
+         {std::pair{cudaDevAttrComputeCapabilityMajor, &device.major},
+          std::pair{cudaDevAttrMultiProcessorCount, &device.multiprocessors},
+          std::pair{cudaDevAttrMaxSharedMemoryPerBlockOptin, &device.sharedBytes}}) {
+        if (error == cudaSuccess) {
+            error = cudaDeviceGetAttribute(target, attribute, number);
+        }
+    }
+    return error;
+}
+
+template <int kOut>
+constexpr int sharedBytes(int slots) {
+    return tiled::Places<kOut>::kFactors + 2 * slots * tiled::Places<kOut>::kSlotBytes;
+}
+
+// How the tensor-core path would run a shape.
+struct Plan {
+    WorkspaceParts parts;
+    tiled::DepthOrder order;
+    int64_t images;  // of one launch
+    Device device;
+};
+
+// False where the general kernel must run.
+template <typename T>
+bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
+    constexpr int64_t kUnitChannels = tiled::kUnitBytes / static_cast<int64_t>(sizeof(T));
+    constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max() / 2;
+    const int64_t segment = std::gcd(s.channels / s.groups, s.channels / s.offsetGroups);
+    if (segment % kUnitChannels != 0 || !workspaceParts(type, s, plan.parts) || plan.device.major < 8) {
+        return false;
+    }
+    const int64_t plane = s.height * s.width;
+    const int64_t outPlane = s.outHeight * s.outWidth;
+    const int64_t taps = s.kernelHeight * s.kernelWidth;
+    const int64_t units = s.channels / s.groups / kUnitChannels * taps;
+    // Each size is below 2^31, so no product of two overflows here.
+    if (plane > tiled::kMaxPixels / 2 || outPlane > kMaxInt - 2 * tiled::kPixels || taps > kMaxInt / 1024 ||
+        units > kMaxInt / 64 ||
+        s.outHeight * s.strideHeight + s.kernelHeight * s.dilationHeight + std::abs(s.paddingTop) > kMaxInt ||
+        s.outWidth * s.strideWidth + s.kernelWidth * s.dilationWidth + std::abs(s.paddingLeft) > kMaxInt) {
+        return false;
+    }
+    int64_t chunk = tiled::kStepUnits;
+    while (segment / kUnitChannels % chunk != 0) {
+        --chunk;
+    }
+    plan.order.chunkUnits = FastDivider(chunk);
+    plan.order.taps = FastDivider(taps);
+    plan.order.units = static_cast<int32_t>(units);
+    plan.order.sites = static_cast<int32_t>(units / chunk);
+    plan.order.steps = static_cast<int32_t>(ceilDivide(units, tiled::kStepUnits));
+    plan.order.slots = static_cast<int32_t>(
+        tiled::kStepUnits % chunk == 0 ? tiled::kStepUnits / chunk : (tiled::kStepUnits - 2) / chunk + 2);
+    plan.images = std::min({s.batch, plan.parts.x / plan.parts.image, tiled::kMaxPixels / 2 / plane,
+                            (kMaxInt - 2 * tiled::kPixels) / outPlane});
+    return true;
+}
+
+template <typename T, int kOut>
+cudaError_t launchTiled(tiled::Arguments<T> arguments, cudaStream_t stream) {
+    const int bytes = sharedBytes<kOut>(arguments.order.slots);
+    const auto kernel = tiled::convolutionKernel<T, kOut>;
+    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (error != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        return error;
+    }
+    arguments.outTiles = static_cast<int32_t>(ceilDivide(arguments.groupOut, kOut));
+    arguments.tiles = ceilDivide(arguments.pixels, tiled::kPixels) * arguments.groups * arguments.outTiles;
+    return launch(kernel, gridBlocks(arguments.tiles), tiled::WarpTile<kOut>::kThreads, static_cast<size_t>(bytes), stream, arguments);
+}
+
+// The widest tile that fits the shared memory, wastes less than half of itself and leaves work for most of the
+// multiprocessors: every tile of output channels samples anew.
+template <typename T>
+cudaError_t launchTiles(const tiled::Arguments<T>& arguments, const Device& device, cudaStream_t stream) {
+    const int64_t pixelTiles = ceilDivide(arguments.pixels, tiled::kPixels) * arguments.groups;
+    const auto suits = [&](int out, int bytes) {
+        return arguments.groupOut > out / 2 && bytes <= device.sharedBytes &&
+               pixelTiles * ceilDivide(arguments.groupOut, out) * 4 >= device.multiprocessors * 3;
+    };
+    if (suits(256, sharedBytes<256>(arguments.order.slots))) {
+        return launchTiled<T, 256>(arguments, stream);
+    }
+    if (suits(128, sharedBytes<128>(arguments.order.slots))) {
+        return launchTiled<T, 128>(arguments, stream);
+    }
+    return launchTiled<T, 64>(arguments, stream);
+}
+
+template <typename T>
+cudaError_t runTiled(const DeformableConvolutionParams& params, const DeformableConvolutionShape& s, const Plan& plan,
+                     void* workspace, cudaStream_t stream) {
+    using Operand = typename tiled::OperandOf<T>::type;
+    constexpr bool kSplit = tiled::OperandOf<T>::kSplit;
+    constexpr int64_t kUnitChannels = tiled::kUnitBytes / static_cast<int64_t>(sizeof(T));
+    char* const base = static_cast<char*>(workspace);
+    const int64_t plane = s.height * s.width;
+    const int64_t outPlane = s.outHeight * s.outWidth;
+    const int64_t taps = s.kernelHeight * s.kernelWidth;
+
+    tiled::PrepareArguments<T> prepare{};
+    prepare.header = reinterpret_cast<tiled::Header*>(base);
+    prepare.rowExponents = reinterpret_cast<int32_t*>(base + tiled::kHeaderBytes);
+    prepare.weightSteps = reinterpret_cast<Operand*>(base + tiled::kHeaderBytes + plan.parts.exponents);
+    prepare.chunked =
+        reinterpret_cast<T*>(base + tiled::kHeaderBytes + plan.parts.exponents + plan.parts.weights);
+    prepare.weight = static_cast<const T*>(params.weight);
+    prepare.channels = s.channels;
+    prepare.plane = plane;
+    prepare.weightRow = s.channels / s.groups * taps;
+    prepare.channelTiles = ceilDivide(s.channels, tiled::kStepUnits * kUnitChannels);
+    prepare.pixelTiles = ceilDivide(plane, tiled::kPreparePixels);
+    prepare.groupOut = static_cast<int32_t>(s.outChannels / s.groups);
+    prepare.order = plan.order;
+    prepare.vectorLoads = plane % 4 == 0 && isAligned(params.x, 4 * sizeof(T));
+
+    tiled::Arguments<T> a{};
+    a.x = prepare.chunked;
+    a.weight = prepare.weightSteps;
+    a.rowExponents = prepare.rowExponents;
+    a.bias = static_cast<const T*>(params.bias);
+    a.header = prepare.header;
+    a.pixelBytes = static_cast<int64_t>(plan.order.chunkUnits.divisor) * tiled::kUnitBytes;
+    a.lineBytes = s.width * a.pixelBytes;
+    a.outPlane = outPlane;
+    a.outChannels = s.outChannels;
+    a.offsetGroups = s.offsetGroups;
+    a.order = plan.order;
+    a.kernelWidth = FastDivider(s.kernelWidth);
+    a.offsetUnits = FastDivider(s.channels / s.offsetGroups / kUnitChannels);
+    a.plane = static_cast<int32_t>(plane);
+    a.height = static_cast<int32_t>(s.height);
+    a.width = static_cast<int32_t>(s.width);
+    a.outWidth = static_cast<int32_t>(s.outWidth);
+    a.strideHeight = static_cast<int32_t>(s.strideHeight);
+    a.strideWidth = static_cast<int32_t>(s.strideWidth);
+    a.paddingTop = static_cast<int32_t>(s.paddingTop);
+    a.paddingLeft = static_cast<int32_t>(s.paddingLeft);
+    a.dilationHeight = static_cast<int32_t>(s.dilationHeight);
+    a.dilationWidth = static_cast<int32_t>(s.dilationWidth);
+    a.groups = static_cast<int32_t>(s.groups);
+    a.groupUnits = static_cast<int32_t>(s.channels / s.groups / kUnitChannels);
+    a.groupChunks = a.groupUnits / static_cast<int32_t>(plan.order.chunkUnits.divisor);
+    while (2U << a.laneBits <= plan.order.chunkUnits.divisor) {
+        ++a.laneBits;
+    }
+    a.groupOut = prepare.groupOut;
+
+    cudaError_t error = kSplit ? cudaMemsetAsync(base, 0, tiled::kHeaderBytes, stream) : cudaSuccess;
+    for (int64_t first = 0; first < s.batch && error == cudaSuccess; first += plan.images) {
+        const int64_t images = std::min(plan.images, s.batch - first);
+        prepare.pixels = images * plane;
+        a.chunkBytes = prepare.pixels * a.pixelBytes;
+        prepare.x = static_cast<const T*>(params.x) + first * s.channels * plane;
+        prepare.rows = first == 0 ? s.outChannels : 0;
+        prepare.pieces = prepare.rows + images * prepare.channelTiles * prepare.pixelTiles;
+        error = launch(tiled::prepareKernel<T>, gridBlocks(prepare.pieces), tiled::kPrepareThreads, 0, stream, prepare);
+        if (error != cudaSuccess) {
+            break;
+        }
+        a.offset = static_cast<const T*>(params.offset) + first * s.offsetGroups * taps * 2 * outPlane;
+        a.mask = params.mask == nullptr
+                     ? nullptr
+                     : static_cast<const T*>(params.mask) + first * s.offsetGroups * taps * outPlane;
+        a.output = static_cast<T*>(params.output) + first * s.outChannels * outPlane;
+        a.pixels = static_cast<int32_t>(images * outPlane);
+        a.vectorStores = outPlane % 4 == 0 && isAligned(a.output, 4 * sizeof(T));
+        error = launchTiles(a, plan.device, stream);
+    }
+    if (kSplit && error == cudaSuccess) {
+        error = runGeneral<T>(params, s, &prepare.header->inexact, stream);
+    }
+    return error;
+}
+
 }  // namespace
 
+size_t deformableConvolutionWorkspace(DType type, const DeformableConvolutionShape& shape) {
+    WorkspaceParts parts{};
+    return workspaceParts(type, shape, parts)
+               ? static_cast<size_t>(tiled::kHeaderBytes + parts.exponents + parts.weights + parts.x)
+               : 0;
+}
+
 cudaError_t deformableConvolution(const DeformableConvolutionParams& params, const DeformableConvolutionShape& shape,
-                                  cudaStream_t stream) {
+                                  void* workspace, cudaStream_t stream) {
     int64_t inputs = 0;
     int64_t offsets = 0;
     int64_t weights = 0;
@@ -374,39 +333,17 @@ cudaError_t deformableConvolution(const DeformableConvolutionParams& params, con
         if (outputs == 0) {
             return cudaSuccess;
         }
-        Arguments<T> arguments{};
-        arguments.x = static_cast<const T*>(params.x);
-        arguments.offset = static_cast<const T*>(params.offset);
-        arguments.mask = static_cast<const T*>(params.mask);
-        arguments.weight = static_cast<const T*>(params.weight);
-        arguments.bias = static_cast<const T*>(params.bias);
-        arguments.output = static_cast<T*>(params.output);
-        arguments.channels = shape.channels;
-        arguments.outChannels = shape.outChannels;
-        arguments.offsetGroups = shape.offsetGroups;
-        arguments.plane = shape.height * shape.width;
-        arguments.outPlane = shape.outHeight * shape.outWidth;
-        arguments.pixels = shape.batch * arguments.outPlane;
-        arguments.taps = shape.kernelHeight * shape.kernelWidth;
-        arguments.weightRow = shape.channels / shape.groups * arguments.taps;
-        arguments.strideHeight = shape.strideHeight;
-        arguments.strideWidth = shape.strideWidth;
-        arguments.paddingTop = shape.paddingTop;
-        arguments.paddingLeft = shape.paddingLeft;
-        arguments.dilationHeight = shape.dilationHeight;
-        arguments.dilationWidth = shape.dilationWidth;
-        arguments.height = static_cast<int32_t>(shape.height);
-        arguments.width = static_cast<int32_t>(shape.width);
-        arguments.outWidth = static_cast<int32_t>(shape.outWidth);
-        arguments.kernelWidth = static_cast<int32_t>(shape.kernelWidth);
-        arguments.groups = static_cast<int32_t>(shape.groups);
-        arguments.groupChannels = static_cast<int32_t>(shape.channels / shape.groups);
-        arguments.groupOut = static_cast<int32_t>(shape.outChannels / shape.groups);
-        arguments.offsetChannels = static_cast<int32_t>(shape.channels / shape.offsetGroups);
-        arguments.vectorStores = arguments.outPlane % kThreadPixels == 0 &&
-                                 isAligned(params.output, kThreadPixels * sizeof(T));
-        return shape.outChannels / shape.groups > 64 ? launchConvolution<T, 128>(arguments, stream)
-                                                     : launchConvolution<T, 64>(arguments, stream);
+        Plan plan{};
+        if (workspace != nullptr) {
+            const cudaError_t error = currentDevice(plan.device);
+            if (error != cudaSuccess) {
+                return error;
+            }
+            if (makePlan<T>(shape, params.type, plan)) {
+                return runTiled<T>(params, shape, plan, workspace, stream);
+            }
+        }
+        return runGeneral<T>(params, shape, nullptr, stream);
     });
 }
 

@@ -13,6 +13,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dtype.hpp"
@@ -51,12 +52,19 @@ struct DeformableConvolutionParams {
     void* output;        // T [N, O, Ho, Wo]
 };
 
-// Enqueues on `stream`; needs no workspace. A NaN or infinite offset samples zero. With no input channel, input pixel
-// or tap the output is the bias, or zero.
+// Bytes of device memory that deformableConvolution needs as `workspace` to run on tensor cores: x and the weights laid
+// out anew. At most a quarter of what im2col of all images needs for x, but at least one image. It never falls when a
+// size grows. 0 for a shape that deformableConvolution refuses, or where nothing is sampled.
+size_t deformableConvolutionWorkspace(DType type, const DeformableConvolutionShape& shape);
+
+// Enqueues on `stream`. `workspace` is aligned to 256 bytes; where it is null, a slower kernel runs that needs none, as
+// it does before sm_80, and where C / G and C / OG have no common multiple of 16 bytes of channels as a divisor.
+// Samples are computed in fp32 and, on tensor cores, rounded to T before they are multiplied; fp32 keeps 22 bits.
+// A NaN or infinite offset samples zero. With no input channel, input pixel or tap the output is the bias, or zero.
 // Returns cudaErrorInvalidValue for a negative or overflowing size, any single size but N of 2^31 - 128 or more, a
 // stride or dilation outside [1, 2^31), a padding outside (-2^31, 2^31), groups that are not positive or do not divide,
 // a wrong type, or a null pointer to a tensor that has elements; otherwise the error of the launch.
 cudaError_t deformableConvolution(const DeformableConvolutionParams& params, const DeformableConvolutionShape& shape,
-                                  cudaStream_t stream);
+                                  void* workspace, cudaStream_t stream);
 
 }  // namespace trtsmith

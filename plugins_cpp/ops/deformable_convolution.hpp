@@ -88,11 +88,32 @@ struct DeformableConvolutionOp {
         return {};
     }
 
-    static cudaError_t run(Params const& params, Tensors const& t, void*, cudaStream_t stream)
+    static size_t workspace(Params const& params, Tensors const& t)
+    {
+        return deformableConvolutionWorkspace(t.in[kX].type, sizes(params, t));
+    }
+
+    static cudaError_t run(Params const& params, Tensors const& t, void* workspace, cudaStream_t stream)
+    {
+        Tensor const& x = t.in[kX];
+        DeformableConvolutionParams const arguments{
+            .type = x.type,
+            .x = x.data,
+            .offset = t.in[kOffset].data,
+            .mask = Masked ? t.in[kMask].data : nullptr,
+            .weight = t.in[kWeight].data,
+            .bias = t.has(kBias) ? t.in[kBias].data : nullptr,
+            .output = t.output(0),
+        };
+        return deformableConvolution(arguments, sizes(params, t), workspace, stream);
+    }
+
+private:
+    static DeformableConvolutionShape sizes(Params const& params, Tensors const& t)
     {
         Tensor const& x = t.in[kX];
         Tensor const& weight = t.in[kWeight];
-        DeformableConvolutionShape const shape{
+        return {
             .batch = x[0],
             .channels = x[1],
             .height = x[2],
@@ -111,19 +132,8 @@ struct DeformableConvolutionOp {
             .groups = params.groups,
             .offsetGroups = params.offset_groups,
         };
-        DeformableConvolutionParams const arguments{
-            .type = x.type,
-            .x = x.data,
-            .offset = t.in[kOffset].data,
-            .mask = Masked ? t.in[kMask].data : nullptr,
-            .weight = weight.data,
-            .bias = t.has(kBias) ? t.in[kBias].data : nullptr,
-            .output = t.output(0),
-        };
-        return deformableConvolution(arguments, shape, stream);
     }
 
-private:
     // axis 0 is the height, 1 the width.
     template <class D>
     static D outSize(Params const& params, Shape<D> const& x, Shape<D> const& weight, int32_t axis)
