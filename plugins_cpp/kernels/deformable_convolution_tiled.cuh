@@ -350,8 +350,13 @@ __device__ inline void storeTile(const Arguments<T>& a, const Tile& tile, const 
     }
 }
 
+// Two blocks a multiprocessor where the accumulators leave room: those of float, which has sums of its own for each
+// chunk, do not.
 template <typename T, int kOut>
-__global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) convolutionKernel(const Arguments<T> a) {
+inline constexpr int kMinBlocks = kOut == 64 && sizeof(T) == 2 ? 2 : 1;
+
+template <typename T, int kOut>
+__global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kMinBlocks<T, kOut>) convolutionKernel(const Arguments<T> a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     using Warps = WarpTile<kOut>;
     using Place = Places<kOut>;
