@@ -136,10 +136,14 @@ __device__ inline void locate(const Arguments<T>& a, int64_t offsetGroup, int64_
             const int64_t kernelColumn = kernelTap - kernelRow * a.kernelWidth;
             const int64_t site = (pixel.image * a.offsetGroups + offsetGroup) * a.taps + kernelTap;
             const T* offset = a.offset + site * 2 * a.outPlane + pixel.inPlane;
-            const float y = static_cast<float>(pixel.originY + kernelRow * a.dilationHeight) + loadFloat(offset);
-            const float x = static_cast<float>(pixel.originX + kernelColumn * a.dilationWidth) +
-                            loadFloat(offset + a.outPlane);
-            cell = bilinearCell(y, x, a.height, a.width);
+            const int64_t originY = pixel.originY + kernelRow * a.dilationHeight;
+            const int64_t originX = pixel.originX + kernelColumn * a.dilationWidth;
+            const float dy = loadFloat(offset);
+            const float dx = loadFloat(offset + a.outPlane);
+            constexpr int64_t kFar = int64_t{1} << 30;  // beyond it the sums are rounded: no 32-bit integer holds them
+            const bool near = originY >= -kFar && originY <= kFar && originX >= -kFar && originX <= kFar;
+            cell = near ? bilinearCell(static_cast<int32_t>(originY), dy, static_cast<int32_t>(originX), dx, a.height, a.width)
+                        : bilinearCell(static_cast<float>(originY) + dy, static_cast<float>(originX) + dx, a.height, a.width);
             modulation = a.mask == nullptr ? 1.0F : loadFloat(a.mask + site * a.outPlane + pixel.inPlane);
         }
         // A sample outside still meets the mask: 0 * NaN stays NaN, as in the reference implementations.
