@@ -18,8 +18,8 @@ namespace trtsmith {
 
 constexpr int kTeam = 16;
 // One block of 24 warps a multiprocessor and four samples unrolled (80 registers). Deformable-DETR's encoder, batch 1,
-// on an H200, random / local samples in us: fp16 77.2 / 73.0, bf16 79.5 / 75.6, fp32 115.9 / 103.9. Against it: 20 warps
-// 73.4 / 72.3, 78.8 / 78.0, 121.2 / 105.7; 22 warps fp16 80.1 / 76.7; two blocks of 10 warps fp32 137.9 / 104.7.
+// on an H200, random / local samples in us: fp16 77.2 / 73.0, bf16 79.5 / 75.6, fp32 115.9 / 103.9. Against it:
+// 20 warps 73.4 / 72.3, 78.8 / 78.0, 121.2 / 105.7; 22 warps fp16 80.1 / 76.7; two blocks of 10 warps fp32 137.9.
 constexpr int kTeamThreads = 768;
 constexpr int kTeamBlocks = 1;  // per multiprocessor
 constexpr int kTeamUnroll = 4;
