@@ -59,8 +59,9 @@ class TorchBench:
         self.l2_bytes = int(properties.L2_cache_size)
         # An eighth: the formulations in PyTorch need several times the tensors' size for what lies between.
         self.memory = int(properties.total_memory) // 8
-        self.stream = torch.cuda.Stream()
-        torch.cuda.set_stream(self.stream)
+        # The legacy stream: torchvision launches part of its work there, whatever the current stream is, and events on
+        # another would not see it.
+        self.stream = torch.cuda.default_stream()
         torch.backends.cudnn.benchmark = True  # cuDNN's best algorithm, not its first guess
 
     def ceilings(self) -> Ceilings:

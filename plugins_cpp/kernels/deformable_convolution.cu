@@ -196,7 +196,7 @@ cudaError_t launchTiled(tiled::Arguments<T> arguments, cudaStream_t stream) {
 }
 
 // The widest tile that fits the shared memory, wastes less than half of itself and leaves work for most of the
-// multiprocessors: every tile of output channels samples anew. 256 channels of float do not fit the registers.
+// multiprocessors: every tile of output channels samples anew.
 template <typename T>
 cudaError_t launchTiles(const tiled::Arguments<T>& arguments, const Device& device, cudaStream_t stream) {
     const int64_t pixelTiles = ceilDivide(arguments.pixels, tiled::kPixels) * arguments.groups;
@@ -204,10 +204,8 @@ cudaError_t launchTiles(const tiled::Arguments<T>& arguments, const Device& devi
         return arguments.groupOut > out / 2 && bytes <= device.sharedBytes &&
                pixelTiles * ceilDivide(arguments.groupOut, out) * 4 >= device.multiprocessors * 3;
     };
-    if constexpr (sizeof(T) == 2) {
-        if (suits(256, sharedBytes<256>(arguments.order.slots))) {
-            return launchTiled<T, 256>(arguments, stream);
-        }
+    if (suits(256, sharedBytes<256>(arguments.order.slots))) {
+        return launchTiled<T, 256>(arguments, stream);
     }
     if (suits(128, sharedBytes<128>(arguments.order.slots))) {
         return launchTiled<T, 128>(arguments, stream);

@@ -23,6 +23,13 @@ class Usage:
     local: int
 
 
+KNOWN_STACKS = {
+    "tiled::convolutionKernel<float, (int)64>": 64,
+    "tiled::convolutionKernel<float, (int)256>": 64,
+}
+"""Bytes allowed by kernel: these spill a little and are faster so (plugins_cpp/NOTES.md). All others spill nothing."""
+
+
 def parse(output: str) -> list[Usage]:
     """What `cuobjdump -res-usage` prints."""
     architecture = kernel = ""
@@ -49,7 +56,7 @@ def parse(output: str) -> list[Usage]:
 
 
 def check(library: Path, notes: Notes) -> None:
-    """A kernel with a stack or local memory is a failure: ours need neither."""
+    """A kernel with a stack or local memory is a failure, but for the known ones."""
     tool = shutil.which("cuobjdump")
     if tool is None:
         notes.failure("cuobjdump is not on the PATH")
@@ -67,7 +74,8 @@ def check(library: Path, notes: Notes) -> None:
             shared=usage.shared,
             local=usage.local,
         )
-        if usage.stack or usage.local:
+        allowed = next((limit for known, limit in KNOWN_STACKS.items() if known in name), 0)
+        if usage.stack > allowed or usage.local:
             notes.failure(
                 f"{usage.architecture} {name}: stack {usage.stack}, local memory {usage.local} bytes"
             )
