@@ -24,8 +24,8 @@ class Usage:
 
 
 KNOWN_STACKS = {
-    "tiled::convolutionKernel<float, (int)64>": 64,
-    "tiled::convolutionKernel<float, (int)256>": 64,
+    "tiled::convolutionKernel<float, 64>": 64,
+    "tiled::convolutionKernel<float, 256>": 64,
 }
 """Bytes allowed by kernel: these spill a little and are faster so (plugins_cpp/NOTES.md). All others spill nothing."""
 
@@ -94,6 +94,8 @@ def _demangled(names: list[str]) -> list[str]:
     if len(lines) != len(names):
         return names
     return [
-        re.sub(r"\(anonymous namespace\)::|<unnamed>::|trtsmith::", "", line).partition("(")[0]
+        re.sub(
+            r"\(anonymous namespace\)::|<unnamed>::|trtsmith::|\((?:int|bool|unsigned int)\)", "", line
+        ).partition("(")[0]
         for line in lines
     ]
