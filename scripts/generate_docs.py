@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from bench_table import bench_table  # noqa: E402
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
 from importers.registry import OPS  # noqa: E402
 
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 REWRITE_RECORD = ROOT / "benchmarks" / "rewrite.json"
+KERNEL_RECORD = ROOT / "benchmarks" / "h200" / "bench.json"
 
 
 class DocumentError(Exception):
@@ -155,6 +157,11 @@ def render_rewrite(record: Mapping[str, Any]) -> str:
     )
 
 
+def kernel_figures() -> str:
+    """What `trtsmith plugin bench` measured."""
+    return bench_table(json.loads(KERNEL_RECORD.read_text(encoding="utf-8"))).rstrip()
+
+
 def modules(*folders: str) -> Callable[[], str]:
     """The modules of folders, each with the first sentence that its source says of itself."""
     return lambda: "\n".join(line for folder in folders for line in _modules(ROOT / folder))
@@ -192,6 +199,7 @@ README_PARTS: Mapping[str, Callable[[], str]] = {
     "operators": operators,
     "torch operators": torch_operators,
     "rewrite figures": rewrite_figures,
+    "kernel figures": kernel_figures,
 }
 CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     "map of importers": modules("importers", "importers/ops"),
