@@ -80,9 +80,8 @@ def _inference(op: OpDef) -> Callable[[Any], None]:
                 if port.rank is not None and len(tensor.shape.dim) != port.rank:
                     return  # plan reports the rank, with the node's name
                 shapes[port.name] = tuple(_dim(d) for d in tensor.shape.dim)
-        rule = op.shape
         try:
-            outputs = rule(fields_of_node(op, attributes), shapes)
+            outputs = op.shape(fields_of_node(op, attributes), shapes)
         except (KeyError, TypeError):  # a shape that the rule needs is unknown, or a field is not of its kind
             outputs = {}
         for index, port in enumerate(op.outputs):

@@ -93,6 +93,16 @@ def cases(masked: bool) -> tuple[Case, ...]:
         case("far_outside", (1, 4, 7, 6), 4, offsets="far", **same),
         case("nan_and_huge_offsets", (2, 4, 7, 6), 4, offsets="wild", offset_groups=2, **same),
         case("no_batch", (0, 4, 7, 6), 4, **same),
+        # Eight channels or more to a group and an offset group, which the tensor cores take: awkward there too.
+        case("tensor_cores_groups", (2, 32, 9, 7), 18, groups=2, **same),
+        case("tensor_cores_offset_groups", (3, 32, 8, 7), 70, offset_groups=4, **same),
+        case("tensor_cores_groups_differ", (2, 48, 8, 7), 10, groups=2, offset_groups=3, bias=False, **same),
+        case(
+            "tensor_cores_strided", (2, 24, 13, 10), 6, stride=(2, 3), dilation=(2, 1), padding=(0, 1, 2, 3)
+        ),
+        case("tensor_cores_far_outside", (1, 16, 7, 6), 130, offsets="far", **same),
+        case("tensor_cores_nan_and_huge_offsets", (2, 32, 7, 6), 9, offsets="wild", offset_groups=2, **same),
+        case("no_batch_tensor_cores", (0, 16, 7, 6), 4, **same),
         case("resnet_256x64x64", (8, 256, 64, 64), 256, large=True, **same),
         case("resnet_512x32x32", (8, 512, 32, 32), 512, large=True, **same),
         case("dla_64x128x128", (1, 64, 128, 128), 64, large=True, **same),

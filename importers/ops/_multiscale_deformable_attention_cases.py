@@ -63,6 +63,17 @@ CASES = (
     Case("no_batch", {}, _inputs(0, 2, 8, 5, 4, ((6, 5),))),
     Case("no_points", {}, _inputs(1, 2, 8, 5, 0, ((6, 5),))),
     Case("empty_level", {}, _inputs(1, 2, 8, 5, 2, ((6, 5), (0, 4)))),
+    # Rows of 32 channels, which have a kernel of their own: what is awkward has to reach that one too.
+    Case(
+        "rows_32_out_of_order",
+        {},
+        _inputs(2, 3, 32, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3),
+    ),
+    Case("rows_32_far_outside", {}, _inputs(1, 2, 32, 50, 4, ((6, 5), (3, 4)), spread=3.0)),
+    Case("rows_32_nan_and_huge_locations", {}, _inputs(2, 8, 32, 33, 4, ((6, 5), (3, 4)), wild=True)),
+    Case("no_batch_rows_32", {}, _inputs(0, 2, 32, 5, 4, ((6, 5),))),
+    Case("no_points_rows_32", {}, _inputs(1, 2, 32, 5, 0, ((6, 5),))),
+    Case("rows_32_empty_level", {}, _inputs(1, 2, 32, 5, 3, ((6, 5), (0, 4)))),
     Case("detector_encoder", {}, _inputs(1, 8, 32, 22223, 4, DETECTOR), large=True),
     Case("detector_decoder", {}, _inputs(4, 8, 32, 300, 4, DETECTOR), large=True),
 )
