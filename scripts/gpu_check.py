@@ -46,7 +46,7 @@ STEPS = (
     FIRST,
     Step("accuracy", 240, "our error and the framework's, tolerances, determinism"),
     Step("plugins", 240, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
-    Step("sanitizer", 240, "compute-sanitizer on all small cases"),
+    Step("sanitizer", 240, "compute-sanitizer on all small cases and the benchmarks' sizes"),
     Step("plugins-v2", 240, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
     Step("huge", 120, "tensors of more than 2^31 elements"),
     Step("pytest", 120, "tests/gpu"),
@@ -81,7 +81,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, help="these steps and no other")
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
     parser.add_argument(
-        "--run-kernels", choices=("small", "overflow", "unwritten"), help="for compute-sanitizer"
+        "--run-kernels",
+        choices=("small", "large", "wide", "overflow", "unwritten"),
+        help="for compute-sanitizer",
     )
     parser.add_argument("--step", choices=names, help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=Path, help=argparse.SUPPRESS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -38,10 +38,13 @@ def gpu_cases(
     reference: asked once for each case and dtype of T, since the dtype of indices does not change their values.
     """
     op = by_name().get(name)
-    for case in op.cases if op is not None else ():
-        if case.large and not large:
-            continue
-        assert op is not None
+    if op is not None:
+        yield from in_all_dtypes(op, [case for case in op.cases if large or not case.large], reference)
+
+
+def in_all_dtypes(op: OpDef, cases: Iterable[Case], reference: Reference) -> Iterator[GpuCase]:
+    """The given cases of an operator in every dtype of its type variables."""
+    for case in cases:
         generated = case.inputs(np.random.default_rng(SEED))
         expected: dict[str, Mapping[str, np.ndarray]] = {}
         for types in type_choices(op):

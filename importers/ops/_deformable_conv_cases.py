@@ -103,6 +103,25 @@ def cases(masked: bool) -> tuple[Case, ...]:
         case("tensor_cores_far_outside", (1, 16, 7, 6), 130, offsets="far", **same),
         case("tensor_cores_nan_and_huge_offsets", (2, 32, 7, 6), 9, offsets="wild", offset_groups=2, **same),
         case("no_batch_tensor_cores", (0, 16, 7, 6), 4, **same),
+        # Several chunks of 64 channels share their positions; too many taps to keep; every offset group one load.
+        case("tensor_cores_chunks", (2, 128, 9, 11), 70, **same),
+        case("tensor_cores_chunks_nan_and_huge_offsets", (1, 128, 7, 6), 9, offsets="wild", **same),
+        case("tensor_cores_kernel_7x7", (1, 128, 9, 8), 12, (7, 7), padding=(3, 3, 3, 3)),
+        case("tensor_cores_offset_groups_of_4", (2, 32, 9, 7), 12, offset_groups=8, **same),
+        case(
+            "tensor_cores_offset_groups_of_8_nan_and_huge_offsets",
+            (1, 32, 7, 6),
+            10,
+            offsets="wild",
+            groups=2,
+            offset_groups=4,
+            stride=(2, 1),
+            **same,
+        ),
+        # Enough pixels for the widest tiles, with sizes that no tile divides.
+        case("wide_tile_groups", (3, 192, 67, 69), 302, large=True, groups=2, offset_groups=4, **same),
+        case("middle_tile_offset_groups", (3, 96, 67, 69), 101, large=True, offset_groups=12, **same),
+        case("wide_tile_strided", (2, 64, 171, 177), 140, large=True, stride=(2, 2), padding=(0, 1, 2, 3)),
         case("resnet_256x64x64", (8, 256, 64, 64), 256, large=True, **same),
         case("resnet_512x32x32", (8, 512, 32, 32), 512, large=True, **same),
         case("dla_64x128x128", (1, 64, 128, 128), 64, large=True, **same),
@@ -111,6 +130,15 @@ def cases(masked: bool) -> tuple[Case, ...]:
     )
 
 
+_NETWORKS = (
+    "resnet_256x64x64",
+    "resnet_512x32x32",
+    "dla_64x128x128",
+    "video_16_offset_groups",
+    "dla_64x128x128_batch_8",
+)
+
+
 def benchmarks(masked: bool) -> tuple[Case, ...]:
-    """The large cases: two layers of ResNet-50, DLA-34's largest alone and in a batch, a video restorer's alignment."""
-    return tuple(case for case in cases(masked) if case.large)
+    """Sizes of networks: two layers of ResNet-50, DLA-34's largest alone and in a batch, a video restorer's alignment."""
+    return tuple(case for case in cases(masked) if case.name in _NETWORKS)

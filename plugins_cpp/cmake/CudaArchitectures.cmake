@@ -30,5 +30,9 @@ foreach(_trtsmith_architecture IN LISTS _trtsmith_asked)
 endforeach()
 list(POP_BACK CMAKE_CUDA_ARCHITECTURES _trtsmith_last)
 string(REPLACE "-real" "" _trtsmith_last "${_trtsmith_last}")
-list(APPEND CMAKE_CUDA_ARCHITECTURES "${_trtsmith_last}")
+list(APPEND CMAKE_CUDA_ARCHITECTURES "${_trtsmith_last}-real" "${_trtsmith_last}-virtual")
+# Machine code for Hopper is made for sm_90a, which has wgmma; every Hopper GPU is of that capability. PTX for it would
+# be good for no other GPU.
+list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90-real$" "90a-real")
+list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90a-virtual$" "90-virtual")
 message(STATUS "CUDA architectures: ${CMAKE_CUDA_ARCHITECTURES}")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "deformable_convolution_general.cuh"
+#include "deformable_convolution_hopper.cuh"
 #include "deformable_convolution_prepare.cuh"
 #include "deformable_convolution_tiled.cuh"
 
@@ -81,33 +82,37 @@ int64_t alignUp(int64_t bytes) { return ceilDivide(bytes, kWorkspaceAlignment) *
 struct WorkspaceParts {
     int64_t exponents;
     int64_t weights;
-    int64_t x;      // in chunks of channels: all images, or as many as fit in a quarter of im2col, but at least one
-    int64_t image;  // one of them
+    int64_t x;       // in chunks of channels, padded
+    int64_t images;  // that fit there
 };
 
-// False where the general kernel runs, which needs none.
+// False where the general kernel runs, which needs none. x takes its border and all images; or as many images as fit in a
+// quarter of im2col, but at least one.
 bool workspaceParts(DType type, const DeformableConvolutionShape& s, WorkspaceParts& parts) {
     constexpr int64_t kLimit = int64_t{1} << 40;
     const int64_t bytes = type == DType::kFloat32 ? 4 : 2;
     int64_t image = 0;
     int64_t all = 0;
+    int64_t border = 0;
     int64_t columns = 0;
     int64_t row = 0;
-    if (!possible(s) || !elementCount({s.channels, s.height, s.width}, image) ||
-        !elementCount({s.batch, image}, all) ||
+    if (!possible(s) || !elementCount({s.channels, s.height + 1, s.width + 1}, image) ||
+        !elementCount({s.batch, image}, all) || !elementCount({s.channels, 2 * s.width + 5}, border) ||
         !elementCount({s.channels / s.groups, s.kernelHeight, s.kernelWidth}, row)) {
         return false;
     }
     if (!elementCount({s.batch, s.channels, s.kernelHeight, s.kernelWidth, s.outHeight, s.outWidth}, columns)) {
         columns = kMaxElements;
     }
-    if (all == 0 || row == 0 || image > kLimit || row > kLimit / 128 || s.outChannels > kLimit / std::max<int64_t>(row, 64)) {
+    const bool empty = s.batch == 0 || s.channels == 0 || s.height == 0 || s.width == 0 || row == 0;
+    if (empty || image > kLimit || row > kLimit / 128 || s.outChannels > kLimit / std::max<int64_t>(row, 64)) {
         return false;
     }
     parts.exponents = alignUp(s.outChannels * 4);
     parts.weights = alignUp(s.outChannels * ceilDivide(row * bytes, tiled::kRowBytes) * tiled::kRowBytes);
-    parts.image = image * bytes;
-    parts.x = alignUp(std::max(image, std::min(all, columns / 4)) * bytes);
+    const int64_t x = border + std::max(image, std::min(all, columns / 4 - border));
+    parts.images = (x - border) / image;
+    parts.x = alignUp(x * bytes);
     return true;
 }
 
@@ -115,6 +120,7 @@ struct Device {
     int major;
     int multiprocessors;
     int sharedBytes;  // for one block
+    bool pipelines;   // runs the Hopper kernel
 };
 
 cudaError_t currentDevice(Device& device) {
@@ -128,7 +134,7 @@ cudaError_t currentDevice(Device& device) {
             error = cudaDeviceGetAttribute(target, attribute, number);
         }
     }
-    return error;
+    return error == cudaSuccess ? tiled::pipelineAvailable(device.pipelines) : error;
 }
 
 template <int kOut>
@@ -144,6 +150,9 @@ struct Plan {
     Device device;
 };
 
+// Above that their positions take too much of the shared memory: 2.5 KiB a tap.
+constexpr int64_t kMaxKeptTaps = 16;
+
 // False where the general kernel must run.
 template <typename T>
 bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
@@ -153,15 +162,19 @@ bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
     if (segment % kUnitChannels != 0 || !workspaceParts(type, s, plan.parts) || plan.device.major < 8) {
         return false;
     }
-    const int64_t plane = s.height * s.width;
+    const tiled::PaddedPlanes padded(1, s.height, s.width);
     const int64_t outPlane = s.outHeight * s.outWidth;
     const int64_t taps = s.kernelHeight * s.kernelWidth;
     const int64_t units = s.channels / s.groups / kUnitChannels * taps;
     // Each size is below 2^31, so no product of two overflows here.
-    if (plane > tiled::kMaxPixels / 2 || outPlane > kMaxInt - 2 * tiled::kPixels || taps > kMaxInt / 1024 ||
-        units > kMaxInt / 64 ||
-        s.outHeight * s.strideHeight + s.kernelHeight * s.dilationHeight + std::abs(s.paddingTop) > kMaxInt ||
-        s.outWidth * s.strideWidth + s.kernelWidth * s.dilationWidth + std::abs(s.paddingLeft) > kMaxInt) {
+    const auto extent = [](int64_t size, int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t padding) {
+        return size + out * stride + kernel * dilation + std::abs(padding);
+    };
+    if (padded.pixels > tiled::kMaxChunkBytes / tiled::kRowBytes || outPlane > kMaxInt - 2 * tiled::kPixels ||
+        taps > kMaxInt / 1024 || units > kMaxInt / 64 ||
+        extent(s.height, s.outHeight, s.strideHeight, s.kernelHeight, s.dilationHeight, s.paddingTop) >
+            tiled::kMaxExtent ||
+        extent(s.width, s.outWidth, s.strideWidth, s.kernelWidth, s.dilationWidth, s.paddingLeft) > tiled::kMaxExtent) {
         return false;
     }
     int64_t chunk = tiled::kStepUnits;
@@ -175,7 +188,10 @@ bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
     plan.order.steps = static_cast<int32_t>(ceilDivide(units, tiled::kStepUnits));
     plan.order.slots = static_cast<int32_t>(
         tiled::kStepUnits % chunk == 0 ? tiled::kStepUnits / chunk : (tiled::kStepUnits - 2) / chunk + 2);
-    plan.images = std::min({s.batch, plan.parts.x / plan.parts.image, tiled::kMaxPixels / 2 / plane,
+    const bool shared = chunk == tiled::kStepUnits && s.channels / s.offsetGroups % (s.channels / s.groups) == 0;
+    plan.order.locatedSteps = shared && taps <= kMaxKeptTaps ? static_cast<int32_t>(taps) : plan.order.steps;
+    const int64_t others = tiled::kMaxChunkBytes / (chunk * tiled::kUnitBytes) - padded.pixels;
+    plan.images = std::min({s.batch, plan.parts.images, 1 + others / padded.image,
                             (kMaxInt - 2 * tiled::kPixels) / outPlane});
     return true;
 }
@@ -233,9 +249,13 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
     prepare.weight = static_cast<const T*>(params.weight);
     prepare.channels = s.channels;
     prepare.plane = plane;
+    prepare.height = static_cast<int32_t>(s.height);
+    prepare.width = FastDivider(s.width);
     prepare.weightRow = s.channels / s.groups * taps;
-    prepare.channelTiles = ceilDivide(s.channels, tiled::kStepUnits * kUnitChannels);
-    prepare.pixelTiles = ceilDivide(plane, tiled::kPreparePixels);
+    const int64_t channelTiles = ceilDivide(s.channels, tiled::kStepUnits * kUnitChannels);
+    const int64_t pixelTiles = ceilDivide(plane, tiled::kPreparePixels);
+    prepare.channelTiles = FastDivider(channelTiles);
+    prepare.pixelTiles = FastDivider(pixelTiles);
     prepare.groupOut = static_cast<int32_t>(s.outChannels / s.groups);
     prepare.order = plan.order;
     prepare.vectorLoads = plane % 4 == 0 && isAligned(params.x, 4 * sizeof(T));
@@ -246,15 +266,13 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
     a.rowExponents = prepare.rowExponents;
     a.bias = static_cast<const T*>(params.bias);
     a.header = prepare.header;
-    a.pixelBytes = static_cast<int64_t>(plan.order.chunkUnits.divisor) * tiled::kUnitBytes;
-    a.lineBytes = s.width * a.pixelBytes;
+    a.pixelBytes = plan.order.chunkUnits.divisor * tiled::kUnitBytes;
     a.outPlane = outPlane;
     a.outChannels = s.outChannels;
     a.offsetGroups = s.offsetGroups;
     a.order = plan.order;
     a.kernelWidth = FastDivider(s.kernelWidth);
     a.offsetUnits = FastDivider(s.channels / s.offsetGroups / kUnitChannels);
-    a.plane = static_cast<int32_t>(plane);
     a.height = static_cast<int32_t>(s.height);
     a.width = static_cast<int32_t>(s.width);
     a.outWidth = static_cast<int32_t>(s.outWidth);
@@ -275,11 +293,18 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
     cudaError_t error = kSplit ? cudaMemsetAsync(base, 0, tiled::kHeaderBytes, stream) : cudaSuccess;
     for (int64_t first = 0; first < s.batch && error == cudaSuccess; first += plan.images) {
         const int64_t images = std::min(plan.images, s.batch - first);
-        prepare.pixels = images * plane;
-        a.chunkBytes = prepare.pixels * a.pixelBytes;
+        const tiled::PaddedPlanes padded(images, s.height, s.width);
+        prepare.images = images;
+        prepare.padded = padded;
+        a.chunkBytes = padded.pixels * a.pixelBytes;
+        a.lineBytes = padded.pitch * a.pixelBytes;
+        a.imagePixels = static_cast<uint32_t>(padded.image);
+        a.firstPixel = static_cast<uint32_t>(padded.first);
+        a.outsidePixel = static_cast<uint32_t>(padded.outside);
+        a.pitch = static_cast<int32_t>(padded.pitch);
         prepare.x = static_cast<const T*>(params.x) + first * s.channels * plane;
         prepare.rows = first == 0 ? s.outChannels : 0;
-        prepare.pieces = prepare.rows + images * prepare.channelTiles * prepare.pixelTiles;
+        prepare.pieces = prepare.rows + images * channelTiles * pixelTiles;
         error = launch(tiled::prepareKernel<T>, gridBlocks(prepare.pieces), tiled::kPrepareThreads, 0, stream, prepare);
         if (error != cudaSuccess) {
             break;
@@ -291,7 +316,8 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
         a.output = static_cast<T*>(params.output) + first * s.outChannels * outPlane;
         a.pixels = static_cast<int32_t>(images * outPlane);
         a.vectorStores = outPlane % 4 == 0 && isAligned(a.output, 4 * sizeof(T));
-        error = launchTiles(a, plan.device, stream);
+        error = plan.device.pipelines ? tiled::launchPipeline(a, plan.device.multiprocessors, stream)
+                                      : launchTiles(a, plan.device, stream);
     }
     if (kSplit && error == cudaSuccess) {
         error = runGeneral<T>(params, s, &prepare.header->inexact, stream);

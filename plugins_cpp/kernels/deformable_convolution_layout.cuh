@@ -44,6 +44,23 @@ struct Header {
 };
 constexpr int64_t kHeaderBytes = 256;
 
+// x in the workspace has zeros around every image, so that all four neighbours of a sample can be read without asking
+// whether they lie inside: one column after each row, one row after each image, and some before the first and after the
+// last. What follows a row is also what lies before the next one, and likewise for images. Counted in pixels.
+struct PaddedPlanes {
+    int64_t pitch;   // of a row
+    int64_t image;
+    int64_t first;   // pixel (0, 0) of the first image
+    int64_t end;     // after the last image
+    int64_t pixels;
+    int64_t outside; // four zeros: this pixel, the next one, and the two below
+
+    PaddedPlanes() = default;
+    PaddedPlanes(int64_t images, int64_t height, int64_t width)
+        : pitch(width + 1), image((height + 1) * pitch), first(pitch + 1), end(first + images * image),
+          pixels(end + pitch + 2), outside(end - pitch) {}
+};
+
 struct DepthOrder {
     FastDivider chunkUnits;
     FastDivider taps;
@@ -51,6 +68,8 @@ struct DepthOrder {
     int32_t sites;
     int32_t steps;  // the last one may be partly empty
     int32_t slots;  // sites that one step touches at most
+    int32_t tables;        // of positions, one for each site or step, that a block of the Hopper kernel keeps
+    int32_t locatedSteps;  // after them their positions come again: all chunks share those of the first
 };
 
 // The power of two that brings `largest` (bits of a finite |value|) into [2^11, 2^12). That leaves a factor of 16 for

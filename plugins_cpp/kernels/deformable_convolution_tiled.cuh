@@ -9,9 +9,8 @@
 // Each stage is cut into four phases, so that the loads of a phase are in flight while its multiplications run.
 #pragma once
 
-#include "bilinear.cuh"
 #include "convert.cuh"
-#include "deformable_convolution_layout.cuh"
+#include "deformable_convolution_sampling.cuh"
 #include "dispatch.cuh"
 #include "tensor_core.cuh"
 
@@ -19,56 +18,8 @@ namespace trtsmith {
 namespace tiled {
 
 constexpr int kPixels = 128;
-constexpr int kPhases = 4;
 constexpr int kSampleBytes = kPixels * kRowBytes;
-constexpr int64_t kMaxPixels = int64_t{1} << 27;  // of x in one launch: a cell's index and 4 bits fit in an int32
-
-template <typename T>
-struct Arguments {
-    const T* x;  // [chunk, image, row, column, channel of the chunk]
-    const T* offset;
-    const T* mask;
-    const typename OperandOf<T>::type* weight;
-    const int32_t* rowExponents;
-    const T* bias;
-    T* output;
-    Header* header;
-    int64_t chunkBytes;
-    int64_t pixelBytes;
-    int64_t lineBytes;
-    int64_t outPlane;
-    int64_t outChannels;
-    int64_t offsetGroups;
-    int64_t tiles;
-    DepthOrder order;
-    FastDivider kernelWidth;
-    FastDivider offsetUnits;  // units of channels in an offset group
-    int32_t pixels;           // output pixels of all images of this launch
-    int32_t plane;
-    int32_t height;
-    int32_t width;
-    int32_t outWidth;
-    int32_t strideHeight;
-    int32_t strideWidth;
-    int32_t paddingTop;
-    int32_t paddingLeft;
-    int32_t dilationHeight;
-    int32_t dilationWidth;
-    int32_t groups;
-    int32_t groupUnits;
-    int32_t groupChunks;
-    int32_t laneBits;         // 2^laneBits neighbouring lanes sample one pixel
-    int32_t groupOut;
-    int32_t outTiles;
-    bool vectorStores;
-};
-
-struct Pixel {
-    int32_t image;    // negative past the last pixel
-    int32_t inPlane;  // row * Wo + column
-    int32_t originY;  // position of tap (0, 0) before its offset
-    int32_t originX;
-};
+constexpr int kPhases = 4;
 
 // Warps of a block over its tile, and the 16 x 8 tiles of each.
 template <int kOut>
@@ -90,117 +41,8 @@ struct Places {
     static constexpr int kSlotBytes = kPixels * static_cast<int>(sizeof(float4) + sizeof(int32_t));  // twice
 };
 
-// The tile's state that a thread keeps.
-struct Tile {
-    int32_t group;
-    int32_t outBegin;
-};
-
-// What the position of one (site, pixel) needs from device memory, its loads under way.
-struct Location {
-    float dy;
-    float dx;
-    float modulation;
-};
-
-template <typename T>
-__device__ inline bool exists(const Arguments<T>& a, int32_t site, const Pixel& pixel) {
-    return site < a.order.sites && pixel.image >= 0;  // else it pads the depth or the pixels
-}
-
-template <typename T>
-__device__ inline Location beginLocate(const Arguments<T>& a, const Tile& tile, int32_t site, const Pixel& pixel) {
-    Location location{0.0F, 0.0F, 0.0F};
-    if (exists(a, site, pixel)) {
-        const int32_t chunk = a.order.taps.quotient(site);
-        const int32_t taps = static_cast<int32_t>(a.order.taps.divisor);
-        const int32_t tap = site - chunk * taps;
-        const int32_t unit = tile.group * a.groupUnits + chunk * static_cast<int32_t>(a.order.chunkUnits.divisor);
-        const int32_t offsetGroup = a.offsetUnits.quotient(unit);
-        const int64_t place = (pixel.image * a.offsetGroups + offsetGroup) * taps + tap;
-        const T* offset = a.offset + place * 2 * a.outPlane + pixel.inPlane;
-        location.dy = loadFloat(offset);
-        location.dx = loadFloat(offset + a.outPlane);
-        location.modulation = a.mask == nullptr ? 1.0F : loadFloat(a.mask + place * a.outPlane + pixel.inPlane);
-    }
-    return location;
-}
-
-template <typename T>
-__device__ inline void finishLocate(const Arguments<T>& a, const Location& location, int32_t site, const Pixel& pixel,
-                                    float scale, float4* factor, int32_t* cell) {
-    const int32_t tap = site - a.order.taps.quotient(site) * static_cast<int32_t>(a.order.taps.divisor);
-    const int32_t kernelRow = a.kernelWidth.quotient(tap);
-    const int32_t kernelColumn = tap - kernelRow * static_cast<int32_t>(a.kernelWidth.divisor);
-    BilinearCell found{0, 0, {0.0F, 0.0F, 0.0F, 0.0F}, 0U};
-    if (exists(a, site, pixel)) {
-        found = bilinearCell(pixel.originY + kernelRow * a.dilationHeight, location.dy,
-                             pixel.originX + kernelColumn * a.dilationWidth, location.dx, a.height, a.width);
-    }
-    const float modulation = OperandOf<T>::kSplit ? location.modulation * scale : location.modulation;
-    // A sample outside still meets the mask: 0 * NaN stays NaN, as in the reference implementations.
-    *factor = make_float4(modulation * found.weights[0], modulation * found.weights[1],
-                          modulation * found.weights[2], modulation * found.weights[3]);
-    const int32_t image = pixel.image >= 0 ? pixel.image : 0;
-    *cell = (image * a.plane + found.row * a.width + found.column) * 16 + static_cast<int32_t>(found.valid);
-}
-
-struct Corners {
-    uint4 words[4];
-};
-
-template <typename T>
-__device__ inline void beginSample(const Arguments<T>& a, const char* channel, int32_t cell, Corners& corners) {
-    const char* corner = channel + (cell >> 4) * a.pixelBytes;
-    const char* const lower = corner + a.lineBytes;
-    const uint4 zero = make_uint4(0U, 0U, 0U, 0U);
-    corners.words[0] = (cell & 1) != 0 ? __ldg(reinterpret_cast<const uint4*>(corner)) : zero;
-    corners.words[1] = (cell & 2) != 0 ? __ldg(reinterpret_cast<const uint4*>(corner + a.pixelBytes)) : zero;
-    corners.words[2] = (cell & 4) != 0 ? __ldg(reinterpret_cast<const uint4*>(lower)) : zero;
-    corners.words[3] = (cell & 8) != 0 ? __ldg(reinterpret_cast<const uint4*>(lower + a.pixelBytes)) : zero;
-}
-
-template <typename T>
-__device__ inline float element(const uint4& word, int index) {
-    constexpr int kCount = kUnitBytes / static_cast<int>(sizeof(T));
-    T elements[kCount];
-    memcpy(static_cast<void*>(elements), &word, sizeof(word));
-    return toFloat(elements[index]);
-}
-
 // Lane's swizzle: rows 0, 1, 4, 5, 8, 9, 12, 13 (the pixels of one 8 x 8 matrix) lie in different banks.
 __device__ inline int sampleKey(int pixel) { return (pixel & 1) | ((pixel >> 1) & 6); }
-
-template <typename T>
-__device__ inline void finishSample(const Corners& corners, const float4& factor, int pixel, int unit, char* samples) {
-    using Operand = typename OperandOf<T>::type;
-    constexpr int kCount = kUnitBytes / static_cast<int>(sizeof(T));
-    Operand high[kCount];
-    Operand low[kCount];
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-        const float upper = fmaf(factor.y, element<T>(corners.words[1], i), factor.x * element<T>(corners.words[0], i));
-        const float value = fmaf(factor.w, element<T>(corners.words[3], i),
-                                 fmaf(factor.z, element<T>(corners.words[2], i), upper));
-        high[i] = fromFloat<Operand>(value);
-        if constexpr (OperandOf<T>::kSplit) {
-            low[i] = fromFloat<Operand>(value - toFloat(high[i]));
-        }
-    }
-    char* const row = samples + pixel * kRowBytes;
-    const int key = sampleKey(pixel);
-    if constexpr (OperandOf<T>::kSplit) {
-        uint2 word;
-        memcpy(&word, high, sizeof(word));
-        *reinterpret_cast<uint2*>(row + (((unit >> 1) ^ key) << 4) + (unit & 1) * 8) = word;
-        memcpy(&word, low, sizeof(word));
-        *reinterpret_cast<uint2*>(row + (((4 + (unit >> 1)) ^ key) << 4) + (unit & 1) * 8) = word;
-    } else {
-        uint4 word;
-        memcpy(&word, high, sizeof(word));
-        *reinterpret_cast<uint4*>(row + ((unit ^ key) << 4)) = word;
-    }
-}
 
 template <typename T, int kOut>
 __device__ inline void copyWeights(const Arguments<T>& a, const Tile& tile, int32_t step, int thread,
@@ -211,7 +53,7 @@ __device__ inline void copyWeights(const Arguments<T>& a, const Tile& tile, int3
     const int64_t row = (static_cast<int64_t>(tile.group) * a.order.steps + step) * a.groupOut + tile.outBegin + first;
     const char* source = reinterpret_cast<const char*>(a.weight) + row * kRowBytes + chunk * kUnitBytes;
     const int32_t left = a.groupOut - tile.outBegin - first;
-    target += static_cast<uint32_t>(first * kRowBytes + ((chunk ^ (first & 7)) << 4));
+    target += static_cast<uint32_t>(first * kRowBytes + chunk * kUnitBytes);
 #pragma unroll
     for (int i = 0; i < kOut / (kThreads / kStepUnits); ++i) {
         constexpr int kRows = kThreads / kStepUnits;
@@ -369,7 +211,7 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
     const int slots = a.order.slots;
     // Of the two alternating tables: factors, then cells.
     float4* const factors = reinterpret_cast<float4*>(shared + Place::kFactors);
-    int32_t* const cells = reinterpret_cast<int32_t*>(factors + 2 * slots * kPixels);
+    uint32_t* const cells = reinterpret_cast<uint32_t*>(factors + 2 * slots * kPixels);
     const uint32_t sharedBase = sharedAddress(shared);
 
     const int outBase = warp / Warps::kPixelWarps * (Warps::kM * 16);
@@ -387,23 +229,10 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
     }
 
     for (int64_t index = blockIdx.x; index < a.tiles; index += gridDim.x) {
-        // Tiles that share their pixels are neighbours, so that they run together and find x in the cache.
-        const int64_t pixelGroup = index / a.outTiles;
-        const int64_t pixelTile = pixelGroup / a.groups;
-        const Tile tile{static_cast<int32_t>(pixelGroup - pixelTile * a.groups),
-                        static_cast<int32_t>(index - pixelGroup * a.outTiles) * kOut};
+        const Tile tile = tileOf<kOut, kPixels>(a, index);
         __syncthreads();  // the tile before is stored
         if (thread < kPixels) {
-            const int32_t number = static_cast<int32_t>(pixelTile * kPixels) + thread;
-            Pixel pixel{-1, 0, 0, 0};
-            if (number < a.pixels) {
-                pixel.image = static_cast<int32_t>(number / a.outPlane);
-                pixel.inPlane = static_cast<int32_t>(number - pixel.image * a.outPlane);
-                const int32_t row = pixel.inPlane / a.outWidth;
-                pixel.originY = row * a.strideHeight - a.paddingTop;
-                pixel.originX = (pixel.inPlane - row * a.outWidth) * a.strideWidth - a.paddingLeft;
-            }
-            pixels[thread] = pixel;
+            pixels[thread] = pixelOf(a, tile.pixelBegin + thread);
         }
         __syncthreads();
 
@@ -451,9 +280,9 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
         for (int phase = 0; phase < kPhases; ++phase) {
             Corners corners;
             const int place = table + phase * kPhasePixels;
-            beginSample(a, channel, cells[place], corners);
-            finishSample<T>(corners, factors[place], samplePixel + phase * kPhasePixels, unit,
-                            shared + Place::kSamples);
+            beginSample(channel, channel + a.lineBytes, a.pixelBytes, cells[place], corners);
+            finishSample<T>(corners, factors[place], unit, sampleKey(samplePixel + phase * kPhasePixels),
+                            shared + Place::kSamples + (samplePixel + phase * kPhasePixels) * kRowBytes);
         }
         waitAsyncCopies();
         __syncthreads();
@@ -472,7 +301,7 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
             aim(step + 1);
             // Two phases of loads in flight: their latency is longer than the multiplications of one.
             Corners corners[2];
-            beginSample(a, channel, cells[table], corners[0]);
+            beginSample(channel, channel + a.lineBytes, a.pixelBytes, cells[table], corners[0]);
 #pragma unroll
             for (int phase = 0; phase < kPhases; ++phase) {
                 const int place = table + phase * kPhasePixels;
@@ -482,11 +311,12 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
                     location = begin(step + 2, slotOf(phase));
                 }
                 if (phase + 1 < kPhases) {
-                    beginSample(a, channel, cells[place + kPhasePixels], corners[(phase + 1) % 2]);
+                    beginSample(channel, channel + a.lineBytes, a.pixelBytes, cells[place + kPhasePixels], corners[(phase + 1) % 2]);
                 }
                 multiply<T, kOut>(phase, sampleBuffer, weightBuffer, lane, sums);
-                finishSample<T>(corners[phase % 2], factors[place], samplePixel + phase * kPhasePixels, unit,
-                                shared + Place::kSamples + next * kSampleBytes);
+                const int pixel = samplePixel + phase * kPhasePixels;
+                finishSample<T>(corners[phase % 2], factors[place], unit, sampleKey(pixel),
+                                shared + Place::kSamples + next * kSampleBytes + pixel * kRowBytes);
                 if (located) {
                     finish(location, step + 2, slotOf(phase));
                 }

@@ -87,4 +87,27 @@ cudaError_t launch(void (*kernel)(Parameters...), unsigned int blocks, unsigned 
     return error;
 }
 
+// The same for a kernel that may begin while the one before it in the stream ends (sm_90 and later): it must wait for it
+// itself, with griddepcontrol.wait, before it touches what that one wrote.
+template <typename... Parameters>
+cudaError_t launchAfter(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads, size_t sharedBytes,
+                        cudaStream_t stream, typename Exactly<Parameters>::type... arguments) {
+    void* pointers[] = {&arguments...};
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t configuration{};
+    configuration.gridDim = dim3(blocks);
+    configuration.blockDim = dim3(threads);
+    configuration.dynamicSmemBytes = sharedBytes;
+    configuration.stream = stream;
+    configuration.attrs = &attribute;
+    configuration.numAttrs = 1;
+    const cudaError_t error = cudaLaunchKernelExC(&configuration, reinterpret_cast<const void*>(kernel), pointers);
+    if (error != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+    }
+    return error;
+}
+
 }  // namespace trtsmith

@@ -1,14 +1,20 @@
-"""Run every small case once in this process, for compute-sanitizer: memory exactly as large as the tensors."""
+"""Run cases once in this process, for compute-sanitizer: memory exactly as large as the tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
 from converter.libraries import plugin_library
-from converter.plugin.cases import gpu_cases
+from converter.plugin.cases import gpu_cases, in_all_dtypes
 from converter.plugin.checks import CheckFailedError
 from converter.plugin.checks_gpu import compare
+from converter.plugin.contract import GpuCase
 from converter.plugin.host import Host
 from converter.plugin.native import PluginError
 from gpucheck.raw import ExactMemory
+from importers.opdef import Arrays, Case, OpDef
 from importers.registry import OPS
 
 FAULTS = ("overflow", "unwritten")
@@ -16,9 +22,13 @@ FAULTS = ("overflow", "unwritten")
 
 RAN = "kernels ran"
 
+WIDE = ("wide_tile_groups", "middle_tile_offset_groups", "wide_tile_strided")
+"""Cases that reach tiles which small ones do not, at sizes that the slowest tool still gets through."""
+
 
 def run_kernels(which: str) -> int:
-    """which: "small", or one of FAULTS to run one case with that fault.
+    """which: "small"; "large", the sizes of the benchmarks and what else is large; "wide", the cases of WIDE; or one of
+    FAULTS, to run one case with that fault. Results are compared for "small"; other steps do it for the others.
 
     Returns how many results were wrong, 0 for FAULTS: compute-sanitizer gives its own exit code only to a program that
     ends well.
@@ -30,7 +40,7 @@ def run_kernels(which: str) -> int:
     ran = wrong = 0
     with host.open(plugin_library()) as library:
         for op in OPS:
-            for case in gpu_cases(op.name, large=False):
+            for case in _cases(op, which):
                 if which in FAULTS and (ran or case.expected[0].size < 100):
                     continue
                 try:
@@ -47,3 +57,17 @@ def run_kernels(which: str) -> int:
                 ran += 1
     print(f"{ran} {RAN}, {wrong} wrong", flush=True)
     return 0 if which in FAULTS else wrong
+
+
+def _cases(op: OpDef, which: str) -> Iterator[GpuCase]:
+    if which not in ("large", "wide"):
+        yield from gpu_cases(op.name, large=False)
+        return
+    large = {case.name: case for case in (*(case for case in op.cases if case.large), *op.benchmarks)}
+    chosen = [case for name, case in large.items() if which == "large" or name in WIDE]
+    yield from in_all_dtypes(op, chosen, _shapes_only)
+
+
+def _shapes_only(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
+    shapes = op.shape(case.fields, {name: tuple(value.shape) for name, value in inputs.items()})
+    return {name: np.zeros(tuple(shape)) for name, shape in shapes.items()}

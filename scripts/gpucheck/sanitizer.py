@@ -1,4 +1,4 @@
-"""compute-sanitizer over all small cases, its tools side by side."""
+"""compute-sanitizer over all small cases and the sizes of the benchmarks, its tools side by side."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ FOUND = 9
 
 @dataclass(frozen=True)
 class Tool:
-    """One run of compute-sanitizer. fault: a planted fault that it must find; None: nothing must be found."""
+    """One run of compute-sanitizer.
+
+    cases: which kernels run, as gpucheck.kernels names them.
+    fault: whether they have a planted fault that must be found; else nothing must be found.
+    """
 
     name: str
     arguments: tuple[str, ...]
-    fault: str | None = None
+    cases: str = "small"
+    fault: bool = False
 
 
 TOOLS = (
@@ -33,15 +38,17 @@ TOOLS = (
     Tool("racecheck", ("--tool", "racecheck", "--racecheck-report", "all")),
     Tool("initcheck", ("--tool", "initcheck")),
     Tool("synccheck", ("--tool", "synccheck")),
-    Tool("memcheck finds a short output", ("--tool", "memcheck"), "overflow"),
-    Tool("initcheck finds an unwritten input", ("--tool", "initcheck"), "unwritten"),
+    Tool("memcheck, large", ("--tool", "memcheck"), "large"),
+    Tool("racecheck, wide", ("--tool", "racecheck", "--racecheck-report", "all"), "wide"),
+    Tool("memcheck finds a short output", ("--tool", "memcheck"), "overflow", fault=True),
+    Tool("initcheck finds an unwritten input", ("--tool", "initcheck"), "unwritten", fault=True),
 )
 
 
 def command(tool: Tool, script: Path) -> list[str]:
     """Options that end the run in FOUND for any finding."""
     sanitizer = shutil.which("compute-sanitizer") or "compute-sanitizer"
-    program = [sys.executable, str(script), "--run-kernels", tool.fault or "small"]
+    program = [sys.executable, str(script), "--run-kernels", tool.cases]
     return [sanitizer, *tool.arguments, "--error-exitcode", str(FOUND), "--print-limit", "20", *program]
 
 
@@ -63,7 +70,7 @@ def judge(tool: Tool, ended: Ended) -> str | None:
         return ended.problem
     if found is None:
         return f"no summary; the run {ended.problem or 'ended well'}"
-    if tool.fault is not None:  # after a fault the CUDA context is lost, and so the program may not end well
+    if tool.fault:  # after a fault the CUDA context is lost, and so the program may not end well
         return None if found else f"the planted fault was not found: {summary_line(ended.output)}"
     if found or ended.code != 0:
         said = [line for line in ended.output.splitlines() if line.strip("= ")]
@@ -94,6 +101,4 @@ def check(script: Path, limit_s: float, notes: Notes, tools: Sequence[Tool] = TO
             )
             if problem:
                 notes.failure(f"{tool.name}: {problem}")
-    notes.summary(
-        f"{len(tools)} runs, of which {sum(tool.fault is not None for tool in tools)} with a planted fault"
-    )
+    notes.summary(f"{len(tools)} runs, of which {sum(tool.fault for tool in tools)} with a planted fault")
