@@ -213,7 +213,7 @@ __device__ inline void produce(const Arguments<T>& a, const Shared<T, kOut, kPix
         const auto aim = [&](int32_t step) {
             const int32_t number = step * kStepUnits + unit;
             const int32_t site = kWide ? step : a.order.chunkUnits.quotient(number);
-            const int32_t chunk = a.order.taps.quotient(site);
+            const int32_t chunk = min(a.order.taps.quotient(site), a.groupChunks - 1);  // padding of the depth reads zeros
             const int32_t inChunk = kWide ? unit : number - site * static_cast<int32_t>(a.order.chunkUnits.divisor);
             channel = reinterpret_cast<const char*>(a.x) + (tile.group * a.groupChunks + chunk) * a.chunkBytes +
                       inChunk * kUnitBytes;

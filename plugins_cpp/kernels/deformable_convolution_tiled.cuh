@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
         const auto aim = [&](int32_t step) {
             const int32_t number = step * kStepUnits + unit;
             const int32_t site = a.order.chunkUnits.quotient(number);
-            const int32_t chunk = a.order.taps.quotient(site);
+            const int32_t chunk = min(a.order.taps.quotient(site), a.groupChunks - 1);  // padding of the depth reads zeros
             const int32_t inChunk = number - site * static_cast<int32_t>(a.order.chunkUnits.divisor);
             channel = reinterpret_cast<const char*>(a.x) + (tile.group * a.groupChunks + chunk) * a.chunkBytes +
                       inChunk * kUnitBytes;

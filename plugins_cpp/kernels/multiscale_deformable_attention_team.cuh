@@ -4,11 +4,9 @@
 // A team of 16 lanes owns one (batch, query, head). Each lane prepares one sample: four word indices and four factors,
 // left in shared memory. Then the team splits into groups of as many lanes as a head has words; a group gathers one
 // sample at a time, so that no address or weight is computed twice, and the groups' sums are added by shuffles.
-// Blocks stay on the chip and take equal shares of neighbouring queries of the same heads, for the first-level cache.
+// Blocks stay on the chip and take equal ranges of neighbouring queries of the same heads, for the first-level cache.
 // plugins_cpp/NOTES.md has the measurements.
 #pragma once
-
-#include <algorithm>
 
 #include "convert.cuh"
 #include "dispatch.cuh"
@@ -45,7 +43,8 @@ struct TeamArguments {
     int32_t bundle;       // heads that share a 128-byte line of value, worked on side by side
     uint32_t rowWords;    // 16-byte words of a row of value
     int32_t batch;
-    int32_t share;        // queries of each block in a batch, counted over all bundles
+    int32_t rounds;       // of one bundle and batch: a block handles a round at a time, one site a team
+    int32_t share;        // rounds of each block in a batch
     int32_t shareRest;    // so many blocks have one more, other blocks in each batch
     bool wideIndices;
 };
@@ -108,28 +107,26 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
     const int64_t siteStep = static_cast<int64_t>(roundQueries) * a.heads;
 
     int turn = static_cast<int>(blockIdx.x);
-    int position = 0;  // among the queries of all bundles
+    int round = 0;
     int end = 0;
     // All blocks finish a batch before the next: the values of many batches together do not fit the second-level cache.
     for (int batch = -1;;) {
-        if (position == end) {
+        if (round == end) {
             if (++batch == a.batch) {
                 break;
             }
-            position = turn * a.share + (turn < a.shareRest ? turn : a.shareRest);
-            end = position + a.share + (turn < a.shareRest ? 1 : 0);
+            round = turn * a.share + (turn < a.shareRest ? turn : a.shareRest);
+            end = round + a.share + (turn < a.shareRest ? 1 : 0);
             turn = turn >= a.shareRest ? turn - a.shareRest : turn - a.shareRest + blocks;
             continue;
         }
-        const int plane = position / a.queries;
-        const int firstQuery = position - plane * a.queries;
-        const int rest = a.queries - firstQuery;
-        const int taken = rest < end - position ? rest : end - position;  // of this bundle
-        position += taken;
-        const int endQuery = firstQuery + taken;
-        const int stop = (taken + roundQueries - 1) / roundQueries;
+        const int plane = round / a.rounds;
+        const int inPlane = round - plane * a.rounds;
+        const int rest = a.rounds - inPlane;
+        const int stop = rest < end - round ? rest : end - round;  // rounds of this bundle
+        round += stop;
         const int head = plane * a.bundle + team % a.bundle;
-        int query = firstQuery + team / a.bundle;
+        int query = inPlane * roundQueries + team / a.bundle;
         const uint4* value = reinterpret_cast<const uint4*>(a.value) +
                              batch * a.keys * static_cast<int64_t>(a.rowWords) + head * kWords + word;
         const int64_t site = (static_cast<int64_t>(batch) * a.queries + query) * a.heads + head;
@@ -137,7 +134,7 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
         const T* locations = a.samplingLocations + site * count * 2;
         T* output = a.output + (site * kWords + word) * kVector + firstResult;
 
-        RawSample<T> raw = loadSample(locations, weights, lane, query < endQuery && lane < count);
+        RawSample<T> raw = loadSample(locations, weights, lane, query < a.queries && lane < count);
         for (int i = 0; i < stop; ++i, query += roundQueries) {
             float sums[kVector];
 #pragma unroll
@@ -150,7 +147,7 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
                 const int sample = base + lane;
                 uint4 index = make_uint4(kNowhere, kNowhere, kNowhere, kNowhere);
                 float4 factor = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-                if (query < endQuery && sample < count) {
+                if (query < a.queries && sample < count) {
                     const TeamLevel level = levels[levelIndex];
                     T location[2];
                     memcpy(static_cast<void*>(location), &raw.location, sizeof(raw.location));
@@ -188,7 +185,7 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
                 __syncwarp();
                 // The next sample of this lane, so that its latency passes under the gathers.
                 if (base + kTeam < count) {
-                    raw = loadSample(locations, weights, sample + kTeam, query < endQuery && sample + kTeam < count);
+                    raw = loadSample(locations, weights, sample + kTeam, query < a.queries && sample + kTeam < count);
                     levelIndex += levelStep;
                     point += pointStep;
                     if (point >= a.points) {
@@ -198,7 +195,7 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
                 } else if (i + 1 < stop) {
                     locations += siteStep * count * 2;
                     weights += siteStep * count;
-                    raw = loadSample(locations, weights, lane, query + roundQueries < endQuery && lane < count);
+                    raw = loadSample(locations, weights, lane, query + roundQueries < a.queries && lane < count);
                 }
                 const int remaining = count - base;
                 if (remaining >= kTeam) {
@@ -226,7 +223,7 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
                     sums[k] = own + __shfl_xor_sync(0xffffffffU, other, offset);
                 }
             }
-            if (query < endQuery) {
+            if (query < a.queries) {
                 float results[kResults];
 #pragma unroll
                 for (int k = 0; k < kResults; ++k) {
@@ -266,12 +263,12 @@ cudaError_t launchTeams(TeamArguments<T> a, cudaStream_t stream) {
         a.bundle *= 2;
     }
     a.rowWords = static_cast<uint32_t>(a.heads) * kWords;
-    // Equal shares of queries, not of rounds: of 28.06 rounds a block no block then takes 29 whole ones.
-    const int64_t queries = int64_t{a.queries} * (a.heads / a.bundle);
-    const int64_t rounds = ceilDivide(queries, kTeamThreads / kTeam / a.bundle);
-    const int64_t blocks = std::min<int64_t>(rounds, int64_t{multiprocessors} * kTeamBlocks);
-    a.share = static_cast<int32_t>(queries / blocks);
-    a.shareRest = static_cast<int32_t>(queries % blocks);
+    a.rounds = static_cast<int32_t>(ceilDivide(a.queries, kTeamThreads / kTeam / a.bundle));
+    const int32_t rounds = a.rounds * (a.heads / a.bundle);
+    const int32_t resident = multiprocessors * kTeamBlocks;
+    const int32_t blocks = rounds < resident ? rounds : resident;
+    a.share = rounds / blocks;
+    a.shareRest = rounds % blocks;
     return launch(teamKernel<T, kWords>, static_cast<unsigned int>(blocks), kTeamThreads, 0, stream, a);
 }
 
