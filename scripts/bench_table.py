@@ -1,10 +1,10 @@
-"""The Markdown table of a benchmark record: python3 scripts/bench_table.py benchmarks/h200/*.json"""
+"""The Markdown tables of benchmark records: python3 scripts/bench_table.py NEWEST.json [OLDER.json ...]"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,20 @@ NAMES = {
     "expansion": "expansion",
 }
 """Heads of columns by rival."""
+
+
+def bench_tables(records: Sequence[Mapping[str, Any]]) -> str:
+    """The tables of several records: of each only the rows that those before it have not."""
+    seen: set[tuple[str, str, str]] = set()
+    parts = []
+    for record in records:
+        rows = {
+            op: [row for row in rows if (op, row["case"], row["dtype"]) not in seen]
+            for op, rows in record["ops"].items()
+        }
+        seen |= {(op, row["case"], row["dtype"]) for op, new in rows.items() for row in new}
+        parts.append(bench_table({**record, "ops": {op: new for op, new in rows.items() if new}}))
+    return "\n".join(parts)
 
 
 def bench_table(record: Mapping[str, Any]) -> str:
@@ -64,5 +78,4 @@ def _time(microseconds: float) -> str:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        print(bench_table(json.loads(Path(name).read_text(encoding="utf-8"))))
+    print(bench_tables([json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]]))

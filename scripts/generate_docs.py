@@ -20,14 +20,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from bench_table import bench_table  # noqa: E402
+from bench_table import bench_tables  # noqa: E402
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
 from importers.registry import OPS  # noqa: E402
 
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 REWRITE_RECORD = ROOT / "benchmarks" / "rewrite.json"
-KERNEL_RECORD = ROOT / "benchmarks" / "h200" / "bench.json"
+KERNEL_RECORDS = [ROOT / "benchmarks" / "h200" / name for name in ("bench.json", "bench_earlier.json")]
+"""The newest first: of the others only what it has not."""
 
 
 class DocumentError(Exception):
@@ -159,7 +160,7 @@ def render_rewrite(record: Mapping[str, Any]) -> str:
 
 def kernel_figures() -> str:
     """What `trtsmith plugin bench` measured."""
-    return bench_table(json.loads(KERNEL_RECORD.read_text(encoding="utf-8"))).rstrip()
+    return bench_tables([json.loads(path.read_text(encoding="utf-8")) for path in KERNEL_RECORDS]).rstrip()
 
 
 def modules(*folders: str) -> Callable[[], str]:
