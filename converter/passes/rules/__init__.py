@@ -1,0 +1,7 @@
+"""The rules for standard operators, in the order in which a node is offered to them: an explicit tuple."""
+
+from converter.passes.node_rule import NodeRule
+from converter.passes.rules.axes import AXES
+from converter.passes.rules.functions import FUNCTIONS
+
+RULES: tuple[NodeRule, ...] = (AXES, FUNCTIONS)
