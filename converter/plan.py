@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import onnx
@@ -17,6 +14,7 @@ from onnx import helper
 
 from converter.build.request import PluginUse
 from converter.infer import value_dtypes, value_shapes
+from converter.native import native_operators
 from converter.passes.base import Rewrite
 from converter.rewrite import Rewritten
 from converter.shapes import input_problems
@@ -32,6 +30,8 @@ from importers.registry import (
     normalise_domain,
     spelled_names,
 )
+
+__all__ = ["Plan", "PlannedNode", "Route", "native_operators", "plan"]
 
 
 class Route(Enum):
@@ -130,13 +130,6 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
     problems.extend(input_problems(proto))
     return Plan(tuple(nodes), tuple(plugins), tuple(problems))
-
-
-@cache
-def native_operators() -> frozenset[str]:
-    """Operators that TensorRT's parser imports, whatever their domain: it looks at the op_type only."""
-    text = resources.files("converter").joinpath("native_operators.json").read_text(encoding="utf-8")
-    return frozenset(json.loads(text)["operators"])
 
 
 def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

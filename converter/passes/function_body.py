@@ -8,6 +8,7 @@ import onnx
 from onnx import helper, inliner
 
 from converter.passes.node_rule import NodeView
+from converter.passes.values import rename_values
 
 _DOMAIN = "trtsmith.body"
 
@@ -72,25 +73,5 @@ def _inlined(node: NodeView, function: onnx.FunctionProto) -> list[onnx.NodeProt
     own = {name for name in (*node.inputs, *node.outputs) if name}
     renamed = {name: node.fresh(name) for made in nodes for name in made.output if name and name not in own}
     for made in nodes:
-        _rename(made, renamed, node)
+        rename_values(made, renamed, node.fresh)
     return nodes
-
-
-def _rename(proto: onnx.NodeProto, renamed: dict[str, str], node: NodeView) -> None:
-    """Values of the body under fresh names, those inside its subgraphs too."""
-    for values in (proto.input, proto.output):
-        for index, name in enumerate(values):
-            values[index] = renamed.get(name, name)
-    for attribute in proto.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            if not graph.node and not graph.output:
-                continue
-            inner = dict(renamed)
-            made = [v.name for v in graph.input] + [t.name for t in graph.initializer]
-            made += [name for n in graph.node for name in n.output if name]
-            inner |= {name: node.fresh(name) for name in made}
-            for value in (*graph.input, *graph.output, *graph.initializer):
-                value.name = inner.get(value.name, value.name)
-            del graph.value_info[:]
-            for nested in graph.node:
-                _rename(nested, inner, node)

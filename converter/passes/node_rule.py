@@ -108,9 +108,11 @@ class NodeView:
 
     name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
     version: of the node's domain. inputs, outputs: value names, "" where one is left out.
+    made:    whether a rule made the node, so that it is not the user's.
     """
 
-    def __init__(self, proto: onnx.NodeProto, name: str, scope: Scope) -> None:
+    def __init__(self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False) -> None:
+        self.made = made
         self.proto = proto
         self.name = name
         self.op_type = proto.op_type

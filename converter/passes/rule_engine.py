@@ -77,14 +77,22 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
     current = model
     for _ in range(rounds):
-        step = _Round(fold_constants(current), table, ledger, origin)
+        folded = fold_constants(current)
+        step = _Round(folded, table, ledger, origin)
         step.run()
+        if not step.fired and ledger and _size(folded) < _size(current):
+            current = infer_shapes(folded)  # more may be known of it now
+            continue
         if not step.fired:
             named = step.model if step.declined else current
             return Ruled(named, _records(named.proto, ledger, origin), tuple(step.declined))
         current = infer_shapes(step.model)
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
     raise _internal(f"rules do not come to an end: after {rounds} rounds these still fire: {culprits}", model)
+
+
+def _size(model: Model) -> int:
+    return len(model.proto.graph.node)
 
 
 def _any_candidate(proto: onnx.ModelProto, table: Mapping[tuple[str, str], object]) -> bool:
@@ -171,7 +179,7 @@ class _Round:
         rules = self._table.get(kind)
         if not rules or kind in self._shared.functions:
             return None
-        view = NodeView(node, node.name, scope)
+        view = NodeView(node, node.name, scope, made=node.name in self._origin)
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             result = rule.rewrite(view)
