@@ -49,7 +49,7 @@ def load_cases() -> list[Case]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # onnx's cases overflow on purpose
-        found = [test for test in loader.load_model_tests(kind="node") if test.model is not None]
+        found: list[Any] = [t for t in loader.load_model_tests(kind="node") if t.model is not None]
     kinds = {test.name: _own_operator(test.model) for test in found}
     return sorted((_case(test, kinds) for test in found), key=lambda case: case.name)
 

@@ -23,8 +23,7 @@ from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import Case
 
 _FED = frozenset(
-    ("float32", "float64", "float16", "bool", "complex64", "complex128")
-    + tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+    "float16 float32 float64 bool complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()  # noqa: SIM905
 )
 """Types of numpy that onnxruntime's Python takes and gives."""
 

@@ -16,9 +16,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if not node.input(1):
         return None
     axes = node.constant(1)
+    if axes is None and node.producer(1) is not None:
+        return None  # TensorRT may fold what makes them
     if axes is None:
         return Refusal(
-            f"the axes ({node.input(1)!r}) are computed or fed at run time",
+            f"the axes ({node.input(1)!r}) are fed at run time",
             "constant axes",
             f"freeze them: --freeze {node.input(1)}=VALUES",
         )
