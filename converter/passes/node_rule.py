@@ -187,6 +187,10 @@ class NodeView:
         """Whether `constant` would give a value, without reading it."""
         return self._scope.is_constant(self.input(index))
 
+    def folded(self, index: int) -> bool:
+        """Whether an input is constant only since constants were folded: as it is, TensorRT sees it computed."""
+        return self.is_constant(index) and self._scope.shared.folded(self.input(index))
+
     def type_proto(self, index: int) -> onnx.TypeProto | None:
         """The inferred type of an input, for those who hand it to onnx; sequences and optionals too."""
         return self._scope.type_proto(self.input(index))

@@ -77,11 +77,11 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
     current = model
     for _ in range(rounds):
-        folded = fold_constants(current)
-        step = _Round(folded, table, ledger, origin)
+        folded = _folded(current)
+        step = _Round(folded, current, table, ledger, origin)
         step.run()
         if not step.fired and ledger and _size(folded) < _size(current):
-            current = infer_shapes(folded)  # more may be known of it now
+            current = folded  # more is known of it now
             continue
         if not step.fired:
             named = step.model if step.declined else current
@@ -89,6 +89,16 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
         current = infer_shapes(step.model)
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
     raise _internal(f"rules do not come to an end: after {rounds} rounds these still fire: {culprits}", model)
+
+
+def _folded(model: Model) -> Model:
+    """Constants folded, types inferred again, until that finds no more: a Range is known once its ends are."""
+    for _ in range(ROUNDS):
+        folded = fold_constants(model)
+        if _size(folded) >= _size(model):
+            break
+        model = infer_shapes(folded)
+    return model
 
 
 def _size(model: Model) -> int:
@@ -128,6 +138,7 @@ class _Round:
     def __init__(
         self,
         model: Model,
+        unfolded: Model,
         table: Mapping[tuple[str, str], Sequence[NodeRule]],
         ledger: dict[str, _Entry],
         origin: dict[str, str],
@@ -140,7 +151,7 @@ class _Round:
         self._table = table
         self._ledger = ledger
         self._origin = origin
-        self._shared = Shared(self.model)
+        self._shared = Shared(self.model, unfolded)
 
     def run(self) -> None:
         self._graph(self.model.proto.graph, None)

@@ -40,8 +40,10 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 class Shared:
     """What all graphs of one model share: opsets, names that are taken, how often values are read."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, unfolded: Model) -> None:
         self.model = model
+        self._unfolded = unfolded
+        self._given: set[str] | None = None
         self.functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
         self.used: Counter[str] = Counter()
         self.node_names: Counter[str] = Counter()
@@ -57,6 +59,19 @@ class Shared:
                 self.used.update(node.input)
                 self.node_names[node.name] += 1
         del self.used[""]
+
+    def folded(self, name: str) -> bool:
+        """Whether a constant is one only since folding: the graph that TensorRT would get computes it."""
+        if self._given is None:
+            graph = self._unfolded.proto.graph
+            self._given = {tensor.name for tensor in graph.initializer}
+            for node in graph.node:
+                if node.op_type == "Constant":
+                    self._given.update(node.output)
+            self._given |= {
+                name for node in graph.node for inner in subgraphs(node) for name in _constants_inside(inner)
+            }
+        return name not in self._given
 
     def opset(self, domain: str) -> int:
         """Version of the domain that the model imports; 1 for one that it does not."""
@@ -81,17 +96,21 @@ class Shared:
         return name
 
 
+def _constants_inside(graph: onnx.GraphProto) -> Iterator[str]:
+    for part in all_graphs(graph):
+        yield from (tensor.name for tensor in part.initializer)
+        yield from (name for node in part.node if node.op_type == "Constant" for name in node.output)
+
+
 class Scope:
     """The values of one graph; those of the graphs around it through `outer`."""
 
     def __init__(self, graph: onnx.GraphProto, shared: Shared, outer: Scope | None = None) -> None:
         self.shared = shared
         self._outer = outer
-        self._types: dict[str, onnx.TypeProto] = {}
         self._tensors: dict[str, onnx.TensorProto] = {}
         self._producers: dict[str, onnx.NodeProto] = {}
-        for value in (*graph.value_info, *graph.output, *graph.input):
-            self._types[value.name] = value.type
+        self._types = {v.name: v for v in (*graph.value_info, *graph.output, *graph.input)}
         fed = {value.name for value in graph.input}
         for tensor in graph.initializer:
             if tensor.name not in fed:  # else a default that the caller may replace
@@ -117,7 +136,8 @@ class Scope:
         tensor = scope._tensors.get(name)
         if tensor is not None:
             return helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-        return scope._types.get(name)
+        value = scope._types.get(name)
+        return None if value is None else value.type
 
     def dtype(self, name: str) -> str | None:
         type_ = self.type_proto(name)

@@ -86,12 +86,17 @@ def _case(test: Any, kinds: Mapping[str, str]) -> Case:
         operator=operator,
         group=_group(test.model),
         model=test.model,
-        inputs=dict(zip([value.name for value in graph.input], inputs, strict=False)),
-        outputs=dict(zip([value.name for value in graph.output], outputs, strict=False)),
+        inputs=dict(zip([v.name for v in graph.input], map(_array, inputs), strict=False)),
+        outputs=dict(zip([v.name for v in graph.output], map(_array, outputs), strict=False)),
         rtol=test.rtol,
         atol=test.atol,
         random=bool(types & RANDOM) or (training and base.startswith("test_training_dropout")),
     )
+
+
+def _array(value: Any) -> Any:
+    """Some cases give TensorProtos, for types that numpy lacks."""
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
 
 
 def _group(model: onnx.ModelProto) -> str:
@@ -104,6 +109,9 @@ def _group(model: onnx.ModelProto) -> str:
     if any(node.op_type == "ImageDecoder" for node in nodes):
         return "images"
     values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
+    ends = len(model.graph.input) + len(model.graph.output)
+    if any(value.type.WhichOneof("value") in ("sequence_type", "optional_type") for value in values[:ends]):
+        return "strings" if any(_has_strings(value.type) for value in values) else "sequences"
     casts = any(a.name == "to" and a.i == STRING for node in nodes for a in node.attribute)
     return "strings" if casts or any(_has_strings(value.type) for value in values) else "tensors"
 

@@ -13,7 +13,7 @@ from onnx import helper
 from converter.errors import ConversionError, TrtsmithError
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
-from converter.modelfile.ort import run
+from converter.modelfile.ort import open_session
 from converter.modelfile.save import save_model
 from converter.passes.freeze import inputs_to_freeze
 from converter.plan import plan
@@ -98,7 +98,7 @@ def _numbers(case: Case, result: Rewritten) -> dict[str, str]:
         try:
             outputs, by = _run_reference(reference, feeds), "onnx.reference"
         except Exception as second:  # its operators raise whatever numpy raises
-            what = f"{error.problems[0].what}; onnx.reference: {type(second).__name__}: {second}"
+            what = f"{error.problems[0].what[:200]}; onnx.reference: {type(second).__name__}: {second}"
             return {"numbers": what[:400], "by": ""}
     for name, expected in case.outputs.items():
         fault = _fault(outputs.get(name), expected, case)
@@ -151,8 +151,14 @@ def _run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
                 proto.graph.node.append(cast)
                 value.name = f"{value.name}/as_float32"
                 value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-    outputs = run(model.with_proto(proto), {n: a for n, a in feeds.items() if n not in odd})
-    return {back.get(name, name): array for name, array in outputs.items()}
+    session = open_session(model.with_proto(proto))
+    names = [value.name for value in proto.graph.output]
+    try:
+        values = session.run(names, {n: a for n, a in feeds.items() if n not in odd})
+    except Exception as error:  # onnxruntime's errors have no base of their own
+        what = f"onnxruntime cannot run the model: {error}"
+        raise ConversionError(Problem(" ".join(what.split())[:250], "", "", "")) from error
+    return {back.get(name, name): value for name, value in zip(names, values, strict=True)}
 
 
 def _run_reference(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:

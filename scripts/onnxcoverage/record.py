@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from onnxcoverage.builder import kind_of
@@ -32,10 +32,11 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Of a tensor case: built and right. Of another: refused, with a message."""
-        if self.group != "tensors":
+        """Built and right. A case that is not about tensors passes too if it is refused, with a whole message."""
+        good = not (self.rewritten or self.numbers)
+        if self.group != "tensors" and not good:
             return bool(self.refused) and not any(text.startswith("INCOMPLETE") for text in self.refused)
-        return not (self.rewritten or self.numbers)
+        return good
 
     @property
     def reason(self) -> str:
@@ -61,7 +62,7 @@ def to_json(outcomes: Sequence[Outcome], versions: Mapping[str, str], seconds: f
             "built_rewritten": sum(not o.rewritten for o in tensors),
             "passed": sum(o.passed for o in tensors),
             "others": len(outcomes) - len(tensors),
-            "others_refused": sum(o.passed for o in outcomes if o.group != "tensors"),
+            "others_passed": sum(o.passed for o in outcomes if o.group != "tensors"),
             "crashes_or_hangs": sum(
                 any(text.startswith(("crashes", "hangs")) for text in (o.rewritten, o.numbers))
                 for o in outcomes
@@ -69,6 +70,12 @@ def to_json(outcomes: Sequence[Outcome], versions: Mapping[str, str], seconds: f
         },
         "cases": [asdict(o) | {"passed": o.passed} for o in outcomes],
     }
+
+
+def outcomes_of(record: Mapping[str, Any]) -> list[Outcome]:
+    """The outcomes of a record that was read back."""
+    names = {field.name for field in fields(Outcome)}
+    return [Outcome(**{k: v for k, v in case.items() if k in names}) for case in record["cases"]]
 
 
 def operator_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, int, int, int, int]]:

@@ -10,9 +10,11 @@ _REDUCTIONS = tuple(
     for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 )
 
+_ATTRIBUTES = ("keepdims", "noop_with_empty_axes")
+
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    """Empty axes are a reduction over all, or none at all; TensorRT takes them for a mistake."""
+    """Empty axes are a reduction over all, or none at all; TensorRT takes them for a mistake, and computed ones too."""
     if not node.input(1):
         return None
     axes = node.constant(1)
@@ -25,7 +27,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             f"freeze them: --freeze {node.input(1)}=VALUES",
         )
     if axes.size:
-        return None
+        if not node.folded(1):
+            return None
+        rest = ", ".join(f"{name} = {node.attributes[name]}" for name in _ATTRIBUTES if node.given(name))
+        body = f"y0 = {node.op_type} {f'<{rest}>' if rest else ''} (x0, axes)"
+        return Replacement(
+            node.statements(body, axes=axes), "the axes that the graph computes, as a constant"
+        )
     if node.op_type not in _REDUCTIONS or node.attributes.get("noop_with_empty_axes"):
         return Replacement(node.statements("y0 = Identity (x0)"), "no axes: the values as they are")
     keep = bool(node.attributes["keepdims"])
@@ -34,6 +42,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 _EXAMPLES = (
+    Example(
+        "computed",
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[3, 4, 2] x) => (float[3, 1, 1] y)
+        <int64 one = {1}> {
+            shape = Shape (x)  rank = Size (shape)  axes = Range (one, rank, one)  y = ReduceMean (x, axes)
+        }""",
+    ),
     Example(
         "all",
         """<ir_version: 8, opset_import: ["" : 18]>

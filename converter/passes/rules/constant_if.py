@@ -1,7 +1,7 @@
 """An If whose condition is constant becomes the branch that runs, where TensorRT could not take the If.
 
-That is where a branch has an operator that TensorRT's parser does not import, or where another rule made the If: the
-bodies by which ONNX defines operators choose between ranks, which TensorRT does not do at run time.
+That is where a branch has an operator that TensorRT's parser does not import, or where the graph computes the condition
+(from shapes, say): TensorRT takes it for one of run time, and then refuses branches that differ in rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from converter.passes.values import rename_values
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     condition = node.constant(0)
-    if condition is None or not (node.made or _foreign(node.proto)):
+    if condition is None or not (node.made or node.folded(0) or _foreign(node.proto)):
         return None
     branch = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
     graph = onnx.GraphProto()

@@ -24,16 +24,25 @@ def _statistics_used(node: NodeView) -> bool:
     return node.used(1) or node.used(2)
 
 
+def _attention(node: NodeView) -> bool:
+    """TensorRT's layer gives one output, has no softcap, computes the softmax in the type of its inputs."""
+    if len(node.outputs) > 1 or node.attributes.get("softcap") or node.given("softmax_precision"):
+        return True
+    return bool(node.input(4) or node.input(5) or node.input(6))
+
+
 _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
     "AffineGrid": _always,
+    "Attention": _attention,
+    "CausalConvWithState": _always,
     "CenterCropPad": _always,
     "DynamicQuantizeLinear": _always,
     "LayerNormalization": _statistics_used,
+    "LinearAttention": _always,
     "NegativeLogLikelihoodLoss": _always,
     "SoftmaxCrossEntropyLoss": _always,
     "SwiGLU": _always,
     "ai.onnx.preview::FlexAttention": _always,
-    "ai.onnx.preview.training::Adagrad": _always,
 }
 """By operator, whether TensorRT does not take the node. Its parser takes what has a body and is not here."""
 
