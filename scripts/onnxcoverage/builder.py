@@ -43,6 +43,8 @@ def build_reason(path: Path, feeds: Mapping[str, Any], *, plugins: bool) -> str:
     profile = builder.create_optimization_profile()
     for index in range(network.num_inputs):
         tensor = network.get_input(index)
+        if tensor.name not in feeds:
+            return f"TensorRT makes an input of {tensor.name!r}, which is none"
         array = np.asarray(feeds[tensor.name])
         if tensor.is_shape_tensor:
             values = [int(value) for value in array.reshape(-1)]

@@ -113,6 +113,8 @@ def _group(model: onnx.ModelProto) -> str:
     if any(value.type.WhichOneof("value") in ("sequence_type", "optional_type") for value in values[:ends]):
         return "strings" if any(_has_strings(value.type) for value in values) else "sequences"
     casts = any(a.name == "to" and a.i == STRING for node in nodes for a in node.attribute)
+    if any(node.op_type == "TfIdfVectorizer" for node in nodes):
+        return "strings"  # it counts words, given as numbers or not
     return "strings" if casts or any(_has_strings(value.type) for value in values) else "tensors"
 
 

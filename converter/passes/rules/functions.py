@@ -24,11 +24,29 @@ def _statistics_used(node: NodeView) -> bool:
     return node.used(1) or node.used(2)
 
 
+_FUSED_HEADS = range(16, 257, 16)
+"""Sizes of a head for which TensorRT-RTX 1.7.1 has an attention kernel on sm86, in float16 and bfloat16: 16, 32, 64, 128
+and 256 build, 8 does not. In float32 none builds, and the parser does not let the layer be decomposed."""
+
+_UNSUPPORTED_BY_LAYER = ("softcap", "softmax_precision", "qk_matmul_output_mode")
+
+
 def _attention(node: NodeView) -> bool:
-    """TensorRT's layer gives one output, has no softcap, computes the softmax in the type of its inputs."""
-    if len(node.outputs) > 1 or node.attributes.get("softcap") or node.given("softmax_precision"):
+    """Whether TensorRT's attention layer does not take the node: it refuses what it has no fused kernel for."""
+    if len(node.outputs) > 1 or any(node.input(i) for i in (4, 5, 6)):
         return True
-    return bool(node.input(4) or node.input(5) or node.input(6))
+    given = {a.name for a in node.proto.attribute} - {"scale", "is_causal", "q_num_heads", "kv_num_heads"}
+    if any(node.attributes.get(name) for name in _UNSUPPORTED_BY_LAYER) or given - {*_UNSUPPORTED_BY_LAYER}:
+        return True
+    if node.attributes.get("is_causal") and node.input(3):
+        return True
+    query, key, value = node.shape(0), node.shape(1), node.shape(2)
+    if not query or not key or not value:
+        return node.dtype(0) not in ("float16", "bfloat16", None)
+    heads = node.attributes.get("q_num_heads") if len(query) == 3 else 1
+    size = query[-1] // heads if query[-1] and heads else None
+    fused = node.dtype(0) in ("float16", "bfloat16") and (size is None or size in _FUSED_HEADS)
+    return not fused or key[-1] != value[-1]
 
 
 _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
@@ -78,6 +96,13 @@ def _scalar_ranges(nodes: list[onnx.NodeProto], node: NodeView) -> list[onnx.Nod
 
 
 _EXAMPLES = (
+    Example(
+        "attention",
+        """<ir_version: 10, opset_import: ["" : 23]>
+        g (float[1, 2, 4, 8] q, float[1, 2, 6, 8] k, float[1, 2, 6, 8] v) => (float[1, 2, 4, 8] y) {
+            y = Attention <is_causal = 1> (q, k, v)
+        }""",
+    ),
     Example(
         "loss",
         """<ir_version: 8, opset_import: ["" : 17]>
