@@ -79,7 +79,7 @@ def _start(key: str, job: Job, timeout_s: float, folder: Path) -> _Child:
     except BaseException:
         import traceback
 
-        traceback.print_exc()
+        os.write(2, traceback.format_exc().encode())
     finally:
         os._exit(code)  # no tear-down of what the parent owns
 
