@@ -51,6 +51,7 @@ def fold_constants(model: Model) -> Model:
     known: dict[str, onnx.TensorProto] = {}
     folded: list[onnx.NodeProto] = []
     for node in proto.graph.node:
+        node = _typed(node, types)
         shape = _fixed_shape(node, types)
         if shape is not None:
             known[node.output[0]] = _shape_constant(node, shape)
@@ -67,6 +68,14 @@ def fold_constants(model: Model) -> Model:
             return model
         values |= computed
     return model.with_proto(_replace(proto, values))
+
+
+def _typed(node: onnx.NodeProto, types: dict[str, onnx.TypeProto.Tensor]) -> onnx.NodeProto:
+    """A CastLike as the Cast that it is: of its second input only the type counts, and that may be known."""
+    like = node.op_type == "CastLike" and not normalise_domain(node.domain) and types.get(node.input[1])
+    if not like or not like.elem_type:
+        return node
+    return helper.make_node("Cast", node.input[:1], node.output, node.name, to=like.elem_type)
 
 
 def _foldable(node: onnx.NodeProto, constants: set[str], types: dict[str, onnx.TypeProto.Tensor]) -> bool:

@@ -114,7 +114,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         if verify is not None:
             verdict = verify(rewritten)
             clock.done("verify")
-        warnings = (*built.warnings, *_coverage(planned, built))
+        warnings = (*rewritten.warnings(), *built.warnings, *_coverage(planned, built))
         facts = _facts(planned, built, verdict) | {"warnings": warnings}
         bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import onnx
@@ -17,6 +14,7 @@ from onnx import helper
 
 from converter.build.request import PluginUse
 from converter.infer import value_dtypes, value_shapes
+from converter.native import native_operators
 from converter.passes.base import Rewrite
 from converter.rewrite import Rewritten
 from converter.shapes import input_problems
@@ -33,6 +31,8 @@ from importers.registry import (
     spelled_names,
 )
 
+__all__ = ["Plan", "PlannedNode", "Route", "native_operators", "plan"]
+
 
 class Route(Enum):
     """How a node reaches TensorRT."""
@@ -46,7 +46,10 @@ class Route(Enum):
 
 @dataclass(frozen=True)
 class PlannedNode:
-    """One node of the original model (or a node that a pass added, under the original's name)."""
+    """One node of the original model (or a node that a pass added, under the original's name).
+
+    A node that rules replaced by standard nodes has one entry, whatever their number.
+    """
 
     name: str
     op_type: str
@@ -80,6 +83,8 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     proto = rewritten.model.proto
     functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
     replaced = {record.plugin_node: record for record in rewritten.rewrites if record.plugin_node}
+    standing = {name: record for record in rewritten.rewrites for name in record.made}
+    told: set[str] = set()  # rewritten nodes that have their entry
     declined = {
         record.node: record
         for record in rewritten.declined
@@ -91,6 +96,9 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     problems = [record.problem() for record in declined.values()]
     for node in _all_nodes(proto.graph):
         domain, kind = normalise_domain(node.domain), _spelled(node)
+        if node.name in standing and standing[node.name].node not in told:
+            told.add(standing[node.name].node)
+            nodes.append(_rewritten_route(standing[node.name]))
         if domain == PLUGIN_NAMESPACE and node.op_type in by_name():
             op = by_name()[node.op_type]
             record = replaced.get(node.name)
@@ -104,27 +112,24 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
                 )
         elif (domain, node.op_type) in functions:
             nodes.append(PlannedNode(node.name, kind, Route.FUNCTION, "function body in the model"))
+        elif node.name in declined:
+            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, declined[node.name].refusal.reason))
         elif node.op_type in native_operators():
+            if node.name in standing:
+                continue
             nodes.append(PlannedNode(node.name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
         elif node.op_type in foreign:
             nodes.append(
                 PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins")
             )
-        elif node.name in declined:
-            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, declined[node.name].refusal.reason))
         else:
             problem = _unknown(node, kind)
             problems.append(problem)
             nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, problem.what))
+    gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
+    nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
     problems.extend(input_problems(proto))
     return Plan(tuple(nodes), tuple(plugins), tuple(problems))
-
-
-@cache
-def native_operators() -> frozenset[str]:
-    """Operators that TensorRT's parser imports, whatever their domain: it looks at the op_type only."""
-    text = resources.files("converter").joinpath("native_operators.json").read_text(encoding="utf-8")
-    return frozenset(json.loads(text)["operators"])
 
 
 def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
@@ -151,6 +156,10 @@ def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> Pl
     if record is None:
         return PlannedNode(node.name, _spelled(node), Route.PLUGIN, plugin)
     return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
+
+
+def _rewritten_route(record: Rewrite) -> PlannedNode:
+    return PlannedNode(record.node, record.op_type, Route.REWRITTEN, f"{record.what} ({record.pass_name})")
 
 
 def _plugin_faults(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from converter.errors import ConversionError
@@ -14,10 +16,16 @@ from converter.modelfile.graph import from_gs, to_gs
 from converter.modelfile.model import Model
 from converter.passes import PASSES
 from converter.passes.base import Declined, Pass, Rewrite
+from converter.passes.freeze import Frozen, freeze_inputs
+from converter.passes.node_rule import NodeRule
+from converter.passes.rule_engine import apply_rules
+from converter.passes.rules import RULES
 from converter.passes.spellings import rewrite_spellings
 from importers.expansion import MIN_OPSET, expand_model
 from importers.problem import Problem
 from importers.registry import normalise_domain
+
+_NOTHING: Mapping[str, np.ndarray] = {}
 
 
 @dataclass(frozen=True)
@@ -27,18 +35,50 @@ class Rewritten:
     model:    plugin nodes in domain `trtsmith`, value types inferred.
     rewrites: nodes that were replaced.
     declined: nodes that a pass would have taken and did not.
+    frozen:   inputs that became constants; the engine does not have them.
+    io_types: inputs and outputs whose element type changed; whoever runs the engine casts.
     """
 
     model: Model
     rewrites: tuple[Rewrite, ...]
     declined: tuple[Declined, ...]
+    frozen: tuple[Frozen, ...] = ()
+    io_types: tuple[IoType, ...] = ()
+
+    def warnings(self) -> tuple[str, ...]:
+        """What changes the model's results or its interface, one sentence each; every command shows them."""
+        return (
+            *map(str, self.frozen),
+            *map(str, self.io_types),
+            *(f"{r.node} ({r.op_type}): {sentence}" for r in self.rewrites for sentence in r.numerics),
+        )
 
 
-def rewrite(model: Model, passes: tuple[Pass, ...] = PASSES) -> Rewritten:
-    """Fold constants, then run every pass, in order.
+@dataclass(frozen=True)
+class IoType:
+    """An input or output of the model whose element type is another one in the engine, as "float64" and "float32"."""
 
-    A model in which no pass finds anything comes back as it is, node for node: folding is for the passes.
+    name: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.name!r} is {self.after} in the engine, {self.before} in the model: cast it where it is used"
+
+
+def rewrite(
+    model: Model,
+    passes: tuple[Pass, ...] = PASSES,
+    rules: tuple[NodeRule, ...] = RULES,
+    freeze: Mapping[str, np.ndarray] = _NOTHING,
+) -> Rewritten:
+    """Freeze inputs, fold constants, run every pass, in order, then the rules for standard nodes until none fires.
+
+    freeze: values of inputs that become constants.
+    A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
+    ConversionError: an input to freeze is not there, or the value does not fit it.
     """
+    model, frozen = freeze_inputs(model, freeze)
     inferred = infer_shapes(model)
     folded = fold_constants(inferred)
     graph = to_gs(folded)
@@ -47,7 +87,8 @@ def rewrite(model: Model, passes: tuple[Pass, ...] = PASSES) -> Rewritten:
     declined = tuple(record for record in records if isinstance(record, Declined))
     changed = rewrites or any(record.fatal for record in declined)  # those were given names
     result = infer_shapes(from_gs(graph, folded)) if changed else inferred
-    return Rewritten(result, rewrites, declined)
+    ruled = apply_rules(result, rules)
+    return Rewritten(ruled.model, (*rewrites, *ruled.rewrites), (*declined, *ruled.declined), frozen)
 
 
 def expand(model: Model) -> Model:

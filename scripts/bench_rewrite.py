@@ -34,6 +34,7 @@ MODEL = "deformable_detr"
 STAGES = ("load", "rewrite", "plan")
 LENGTHS = (1_000, 10_000, 50_000)
 CUSTOM_EVERY = 100
+RULED_EVERY = 10
 LIMIT_SECONDS = 2.0
 LIMIT_MEMORY = 1.3
 """Of the detector: seconds for all stages, and peak growth as a multiple of the model file's size."""
@@ -61,12 +62,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             "limits": {"seconds": LIMIT_SECONDS, "memory_over_model": LIMIT_MEMORY},
             "detector": over_model({"model": MODEL, **summary(repeat(model, options.runs))}),
             "generated": [],
+            "ruled": [],
         }
         for length in options.lengths:
             path = Path(folder) / f"{length}.onnx"
-            path.write_bytes(chain(length).SerializeToString())
-            record["generated"].append(summary(repeat(path, options.runs)))
-            path.unlink()
+            for kind, ruled in (("generated", False), ("ruled", True)):
+                path.write_bytes(chain(length, ruled=ruled).SerializeToString())
+                record[kind].append(summary(repeat(path, options.runs)))
+                path.unlink()
     record["within_limits"] = within_limits(record["detector"])
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -160,8 +163,12 @@ def within_limits(detector: dict[str, Any]) -> bool:
     )
 
 
-def chain(length: int) -> Any:
-    """A model of `length` nodes in a row on 4x4 matrices: Add with a weight, Relu, and every 100th an Inverse."""
+def chain(length: int, *, ruled: bool = False) -> Any:
+    """A model of `length` nodes in a row on 4x4 matrices: Add with a weight, Relu, and every 100th an Inverse.
+
+    ruled: every 10th is a node that a rule takes: by turns one reduction over no axes and one LayerNormalization
+    whose mean is read, which becomes its function body.
+    """
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
@@ -170,11 +177,22 @@ def chain(length: int) -> Any:
         inputs, outputs, name = [f"x{i}"], [f"x{i + 1}"], f"node{i}"
         if i % CUSTOM_EVERY == CUSTOM_EVERY - 1:
             nodes.append(helper.make_node("Inverse", inputs, outputs, name, domain="com.microsoft"))
+        elif ruled and i % (2 * RULED_EVERY) == 0:
+            nodes.append(
+                helper.make_node("ReduceSum", [*inputs, "none"], outputs, name, noop_with_empty_axes=1)
+            )
+        elif ruled and i % (2 * RULED_EVERY) == RULED_EVERY:
+            made = [f"normalised{i}", f"mean{i}"]
+            nodes.append(helper.make_node("LayerNormalization", [*inputs, "scale"], made, name))
+            nodes.append(helper.make_node("Add", made, outputs, f"{name}_mean"))
         elif i % 2:
             nodes.append(helper.make_node("Relu", inputs, outputs, name))
         else:
             weights.append(numpy_helper.from_array(np.full((4, 4), i, np.float32), f"w{i}"))
             nodes.append(helper.make_node("Add", [*inputs, f"w{i}"], outputs, name))
+    if ruled:
+        weights.append(numpy_helper.from_array(np.zeros(0, np.int64), "none"))
+        weights.append(numpy_helper.from_array(np.ones(4, np.float32), "scale"))
     shape: list[str | int | None] = ["batch", 4, 4]
     graph = helper.make_graph(
         nodes,

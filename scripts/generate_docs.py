@@ -1,4 +1,4 @@
-"""Rewrite the generated parts of README.md and CONTRIBUTING.md: what follows from definitions, records and sources.
+"""Rewrite the generated parts of README.md, CONTRIBUTING.md and docs/: what follows from definitions, records and sources.
 
     python scripts/generate_docs.py            # rewrite
     python scripts/generate_docs.py --check    # exit code 1 if a part is out of date
@@ -13,6 +13,7 @@ import ast
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from bench_table import bench_tables  # noqa: E402
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
 from importers.registry import OPS  # noqa: E402
+from onnxcoverage.record import operator_rows, outcomes_of  # noqa: E402
 
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 REWRITE_RECORD = ROOT / "benchmarks" / "rewrite.json"
 KERNEL_RECORDS = [ROOT / "benchmarks" / "h200" / name for name in ("bench.json", "bench_earlier.json")]
 """The newest first: of the others only what it has not."""
+COVERAGE = ROOT / "docs" / "ONNX_COVERAGE.md"
+COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
 
 
 class DocumentError(Exception):
@@ -43,7 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     stale = [
         path
-        for path, parts in ((README, README_PARTS), (CONTRIBUTING, CONTRIBUTING_PARTS))
+        for path, parts in (
+            (README, README_PARTS),
+            (CONTRIBUTING, CONTRIBUTING_PARTS),
+            (COVERAGE, COVERAGE_PARTS),
+        )
         if refresh(path, parts, write=not options.check)
     ]
     if not options.check:
@@ -126,6 +134,7 @@ def render_rewrite(record: Mapping[str, Any]) -> str:
     detector, machine = record["detector"], record["machine"]
     graphs = [("the detector of `make demo`", detector)]
     graphs += [("a generated chain", entry) for entry in record["generated"]]
+    graphs += [("a chain with 10% for rules", entry) for entry in record.get("ruled", ())]
     rows = [
         (
             what,
@@ -196,6 +205,27 @@ def first_sentence(path: Path) -> str:
     return sentence[0] if sentence else ""
 
 
+def onnx_coverage() -> str:
+    """What scripts/onnx_coverage.py found, with a line for each operator."""
+    return render_coverage(json.loads(COVERAGE_RECORD.read_text(encoding="utf-8")))
+
+
+def render_coverage(record: Mapping[str, Any]) -> str:
+    summary, versions = record["summary"], record["versions"]
+    outcomes = outcomes_of(record)
+    rows = [(op, *(f"{count:,}" for count in counts)) for op, *counts in operator_rows(outcomes)]
+    said = ", ".join(f"{package} {version}" for package, version in versions.items())
+    others = Counter(o.group for o in outcomes if o.group != "tensors")
+    groups = ", ".join(f"{count} {group}" for group, count in sorted(others.items()))
+    return (
+        f"{said}. Of {summary['cases']:,} cases {summary['about_tensors']:,} are about tensors: "
+        f"{summary['built_as_is']:,} build as they are, {summary['built_rewritten']:,} after the rewrite, "
+        f"{summary['passed']:,} pass. The other {summary['others']:,} ({groups}) have to be refused with a reason "
+        f"or to pass; of these, {summary['others_passed']:,} do.\n\n"
+        + markdown_table(("operator", "cases", "as it is", "built", "passed"), rows)
+    )
+
+
 README_PARTS: Mapping[str, Callable[[], str]] = {
     "operators": operators,
     "torch operators": torch_operators,
@@ -205,15 +235,21 @@ README_PARTS: Mapping[str, Callable[[], str]] = {
 CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     "map of importers": modules("importers", "importers/ops"),
     "map of converter": modules(
-        "converter", "converter/modelfile", "converter/passes", "converter/build", "converter/plugin"
+        "converter",
+        "converter/modelfile",
+        "converter/passes",
+        "converter/passes/rules",
+        "converter/build",
+        "converter/plugin",
     ),
     "map of commands": modules("converter/commands"),
     "map of plugins_cpp": modules(
         *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "host")), "plugins_cpp"
     ),
     "map of models": modules("models"),
-    "map of scripts": modules("scripts", "scripts/envsetup", "scripts/gpucheck"),
+    "map of scripts": modules("scripts", "scripts/envsetup", "scripts/gpucheck", "scripts/onnxcoverage"),
 }
+COVERAGE_PARTS: Mapping[str, Callable[[], str]] = {"onnx coverage": onnx_coverage}
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
     notes = [
         f"note: {one_line(record.node)}: {note}" for record in rewritten.rewrites for note in record.notes
     ]
+    notes += [f"warning: {one_line(warning)}" for warning in rewritten.warnings()]
     left = [
         f"left as it is: {one_line(record.node)} ({one_line(record.op_type)}): {record.refusal.reason}"
         for record in rewritten.declined
@@ -89,5 +90,8 @@ def _document(model: Path, rewritten: Rewritten, planned: Plan) -> dict[str, Any
         "plugins": [asdict(plugin) for plugin in planned.plugins],
         "rewrites": [asdict(record) for record in rewritten.rewrites],
         "declined": [asdict(record) for record in rewritten.declined],
+        "frozen": [asdict(record) for record in rewritten.frozen],
+        "io_types": [asdict(record) for record in rewritten.io_types],
+        "warnings": list(rewritten.warnings()),
         "problems": [problem.to_json() for problem in planned.problems],
     }

@@ -192,6 +192,7 @@ def _report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
         "libraries": [str(path) for path in done.bundle.libraries],
         "manifest": str(done.bundle.manifest),
         "routes": done.plan.routes(),
+        "warnings": list(done.warnings),
         "seconds": done.seconds,
         "verdict": done.verdict.to_json() if done.verdict is not None else None,
     }

@@ -54,6 +54,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
             console.say(f"note: {one_line(record.node)}: {note}")
+    for warning in rewritten.warnings():
+        console.say(f"warning: {one_line(warning)}")
     for problem in plan(rewritten).problems:
         console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)

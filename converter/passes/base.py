@@ -17,6 +17,8 @@ class Rewrite:
 
     plugin_node: name of the plugin node that took its place, "" if none did.
     notes:       what the user should know of it, such as casts that were inserted.
+    numerics:    sentences, where results may differ from what the operator prescribes; always shown.
+    made:        names of the nodes of the rewritten graph that stand for it, if standard nodes do.
     """
 
     node: str
@@ -25,6 +27,8 @@ class Rewrite:
     what: str
     plugin_node: str = ""
     notes: tuple[str, ...] = ()
+    numerics: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

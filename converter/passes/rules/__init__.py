@@ -1,0 +1,8 @@
+"""The rules for standard operators, in the order in which a node is offered to them: an explicit tuple."""
+
+from converter.passes.node_rule import NodeRule
+from converter.passes.rules.axes import AXES
+from converter.passes.rules.constant_if import CONSTANT_IF
+from converter.passes.rules.functions import FUNCTIONS
+
+RULES: tuple[NodeRule, ...] = (CONSTANT_IF, AXES, FUNCTIONS)

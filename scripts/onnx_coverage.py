@@ -1,0 +1,132 @@
+"""ONNX's own backend node tests through TensorRT-RTX: which build as they are, which after rewriting, and are they right.
+
+    python scripts/onnx_coverage.py --json benchmarks/onnx_coverage.json      # all 1,884
+    python scripts/onnx_coverage.py --ops ReduceSum,Squeeze
+    python scripts/onnx_coverage.py --cases 'test_layer_norm.*' --sample 20
+
+Three questions for each case: does TensorRT's parser and builder take the model as it is; does it after trtsmith's
+rewrite; does the rewritten graph, its plugin nodes expanded, give ONNX's outputs in onnxruntime within the suite's
+tolerances. Inputs that TensorRT needs as constants are frozen to the test's values; shape tensors get them through the
+profile. Cases that are not about tensors have to be refused with a message. Engines are built for sm86; no GPU is used.
+The exit code is 1 if a case crashes or hangs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ops", default="", metavar="A,B", help="only cases of these operators")
+    parser.add_argument("--cases", default="", metavar="REGEX", help="only cases whose names match")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="of those, N at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at a time (default %(default)s)")
+    parser.add_argument(
+        "--timeout", type=float, default=60, help="seconds for one step (default %(default)s)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
+    parser.add_argument("--in-environment", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if not options.in_environment:
+        return _again(sys.argv[1:] if argv is None else argv)
+    return cover(options)
+
+
+def _again(arguments: Sequence[str]) -> int:
+    """This script in a process in which TensorRT-RTX finds its library."""
+    from converter.build.child_environment import child_environment
+
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(Path(__file__).resolve()), *arguments, "--in-environment"]
+        environment = child_environment("tensorrt_rtx", Path(folder))
+        return subprocess.run(command, env=environment).returncode
+
+
+def cover(options: argparse.Namespace) -> int:
+    import onnxruntime  # noqa: F401  imported here once, so that no child has to
+    import tensorrt_rtx  # noqa: F401
+
+    from onnxcoverage.cases import Case, choose, load_cases
+    from onnxcoverage.forks import Job, run_all
+    from onnxcoverage.judge import built_as_is, built_rewritten, rewritten
+    from onnxcoverage.record import Outcome, render, to_json
+
+    started = time.monotonic()
+    operators = tuple(op for op in options.ops.split(",") if op)
+    cases = choose(load_cases(), operators, options.cases, options.sample, options.seed)
+    outcomes = {case.name: Outcome(case.name, case.operator, case.group) for case in cases}
+    by_name = {case.name: case for case in cases}
+    steps: dict[str, Callable[[Case, Path], dict[str, Any]]] = {
+        "as is": built_as_is,
+        "rewrite": rewritten,
+        "build": built_rewritten,
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def job(step: str, case: Case) -> tuple[str, Job]:
+            return f"{step}:{case.name}", partial(steps[step], case, folder)
+
+        pending = deque(job(step, case) for case in cases for step in ("as is", "rewrite"))
+        findings = run_all(pending, options.jobs, options.timeout, folder)
+        for done, (key, finding) in enumerate(findings, 1):
+            step, _, case_name = key.partition(":")
+            outcome = outcomes[case_name]
+            _note(outcome, step, finding)
+            if step == "rewrite" and outcome.changed:
+                pending.append(job("build", by_name[case_name]))
+            if done % 200 == 0:
+                print(f"{done} steps, {time.monotonic() - started:.0f} s", file=sys.stderr)
+    results = list(outcomes.values())
+    for outcome in results:
+        if not outcome.changed and outcome.rewritten == "not run":
+            outcome.rewritten = outcome.refused[0] if outcome.as_is and outcome.refused else outcome.as_is
+    versions = {package: metadata.version(package) for package in PACKAGES}
+    record = to_json(results, versions, time.monotonic() - started)
+    if options.json is not None:
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(render(results, record["summary"]))
+    return 1 if record["summary"]["crashes_or_hangs"] else 0
+
+
+def _note(outcome: Any, step: str, finding: Any) -> None:
+    """Put what a step found into the outcome."""
+    found = finding.found
+    if step == "as is":
+        outcome.as_is = finding.died or found["reason"]
+    elif step == "build":
+        outcome.rewritten = finding.died or found["reason"]
+    elif finding.died:
+        outcome.rewritten = outcome.numbers = f"trtsmith {finding.died}"
+    else:
+        outcome.changed, outcome.frozen = found["changed"], found["frozen"]
+        outcome.numbers, outcome.by = found["numbers"], found.get("by", "")
+        outcome.refused, outcome.rules = found["problems"], found.get("rules", ())
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # TensorRT's tear-down could only crash

@@ -1,0 +1,127 @@
+"""ONNX's own backend node tests, as plain data: a model, its inputs, what it has to give, and what it is about."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+
+from converter.passes.scopes import all_graphs
+
+STRING = onnx.TensorProto.STRING
+CLASSICAL = "ai.onnx.ml"
+TRAINING = "ai.onnx.preview.training"
+
+RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators whose values ONNX does not prescribe: of their outputs only types and shapes are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One test. `group` is "tensors", or what else it is about: "strings", "images", "ai.onnx.ml", "training".
+
+    operator: the operator that is tested; for its expansions (`_expanded`) too.
+    inputs, outputs: arrays by name; lists and None for sequences and optionals.
+    random: whether only types and shapes of the outputs are prescribed.
+    """
+
+    name: str
+    operator: str
+    group: str
+    model: onnx.ModelProto
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    rtol: float
+    atol: float
+    random: bool
+
+
+def load_cases() -> list[Case]:
+    """All cases, by name. Takes some seconds: onnx computes the expected outputs."""
+    from onnx.backend.test import loader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # onnx's cases overflow on purpose
+        found: list[Any] = [t for t in loader.load_model_tests(kind="node") if t.model is not None]
+    kinds = {test.name: _own_operator(test.model) for test in found}
+    return sorted((_case(test, kinds) for test in found), key=lambda case: case.name)
+
+
+def choose(
+    cases: Sequence[Case], operators: Sequence[str] = (), pattern: str = "", sample: int = 0, seed: int = 0
+) -> list[Case]:
+    """The cases of these operators whose names match; of those a random sample, the same each time."""
+    chosen = [
+        case
+        for case in cases
+        if (not operators or case.operator in operators) and re.search(pattern, case.name)
+    ]
+    if 0 < sample < len(chosen):
+        chosen = sorted(random.Random(seed).sample(chosen, sample), key=lambda case: case.name)
+    return chosen
+
+
+def _own_operator(model: onnx.ModelProto) -> str:
+    return str(model.graph.node[-1].op_type) if model.graph.node else ""
+
+
+def _case(test: Any, kinds: Mapping[str, str]) -> Case:
+    base = re.sub(r"_expanded.*$", "", test.name)
+    operator = kinds.get(base, kinds[test.name])
+    graph = test.model.graph
+    inputs, outputs = test.data_sets[0]
+    types = {node.op_type for part in all_graphs(graph) for node in part.node}
+    training = any(
+        node.op_type == "Dropout" and len(node.input) > 2 for part in all_graphs(graph) for node in part.node
+    )
+    return Case(
+        name=test.name,
+        operator=operator,
+        group=_group(test.model),
+        model=test.model,
+        inputs=dict(zip([v.name for v in graph.input], map(_array, inputs), strict=False)),
+        outputs=dict(zip([v.name for v in graph.output], map(_array, outputs), strict=False)),
+        rtol=test.rtol,
+        atol=test.atol,
+        random=bool(types & RANDOM) or (training and base.startswith("test_training_dropout")),
+    )
+
+
+def _array(value: Any) -> Any:
+    """Some cases give TensorProtos, for types that numpy lacks."""
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def _group(model: onnx.ModelProto) -> str:
+    nodes = [node for graph in all_graphs(model.graph) for node in graph.node]
+    domains = {node.domain for node in nodes}
+    if CLASSICAL in domains:
+        return CLASSICAL
+    if TRAINING in domains:
+        return "training"
+    if any(node.op_type == "ImageDecoder" for node in nodes):
+        return "images"
+    values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
+    ends = len(model.graph.input) + len(model.graph.output)
+    if any(value.type.WhichOneof("value") in ("sequence_type", "optional_type") for value in values[:ends]):
+        return "strings" if any(_has_strings(value.type) for value in values) else "sequences"
+    casts = any(a.name == "to" and a.i == STRING for node in nodes for a in node.attribute)
+    if any(node.op_type == "TfIdfVectorizer" for node in nodes):
+        return "strings"  # it counts words, given as numbers or not
+    return "strings" if casts or any(_has_strings(value.type) for value in values) else "tensors"
+
+
+def _has_strings(type_: onnx.TypeProto) -> bool:
+    kind = type_.WhichOneof("value")
+    if kind == "tensor_type":
+        return bool(type_.tensor_type.elem_type == STRING)
+    if kind in ("sequence_type", "optional_type"):
+        return _has_strings(getattr(type_, kind).elem_type)
+    return False

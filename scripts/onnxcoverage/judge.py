@@ -1,0 +1,213 @@
+"""What is asked of one case, each question in a child of its own: built as it is, rewritten, right, built then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from converter.errors import ConversionError, TrtsmithError
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.ort import open_session
+from converter.modelfile.save import save_model
+from converter.passes.freeze import inputs_to_freeze
+from converter.plan import plan
+from converter.rewrite import Rewritten, expand, rewrite
+from importers.problem import Problem
+from onnxcoverage.builder import build_reason
+from onnxcoverage.cases import Case
+
+_FED = frozenset(
+    "float16 float32 float64 bool complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()  # noqa: SIM905
+)
+"""Types of numpy that onnxruntime's Python takes and gives."""
+
+
+def built_as_is(case: Case, folder: Path) -> dict[str, Any]:
+    path = folder / f"{case.name}.onnx"
+    onnx.save(case.model, path)
+    return {"reason": build_reason(path, case.inputs, plugins=False)}
+
+
+def rewritten(case: Case, folder: Path) -> dict[str, Any]:
+    """Rewrites the case, writes the graph for TensorRT, and compares its outputs with ONNX's.
+
+    problems: trtsmith's own refusals. changed: whether TensorRT gets another graph. numbers: "" if they agree.
+    """
+    path = folder / f"{case.name}.rewrite.onnx"
+    onnx.save(case.model, path)
+    try:
+        model = load_model(path)
+        names = inputs_to_freeze(model.proto)
+        freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
+        result = rewrite(model, freeze=freeze)
+        problems = plan(result).problems
+    except TrtsmithError as error:
+        problems = error.problems
+        return {"problems": _texts(problems), "changed": False, "numbers": "not rewritten", "frozen": []}
+    changed = bool(freeze) or any(record for record in result.rewrites)
+    if changed:
+        save_model(result.model, folder / f"{case.name}.trt.onnx")
+    found = {
+        "problems": _texts(problems),
+        "changed": changed,
+        "frozen": sorted(freeze),
+        "rules": sorted({name for r in result.rewrites for name in r.pass_name.split(", ")}),
+        "warnings": list(result.warnings()),
+    }
+    return found | _numbers(case, model, result)
+
+
+def built_rewritten(case: Case, folder: Path) -> dict[str, Any]:
+    path = folder / f"{case.name}.trt.onnx"
+    types = {v.name: v.type for v in onnx.load(path, load_external_data=False).graph.input}
+    feeds = {name: _as_type(case.inputs[name], type_) for name, type_ in types.items() if name in case.inputs}
+    return {"reason": build_reason(path, feeds, plugins=True)}
+
+
+def _texts(problems: tuple[Problem, ...]) -> list[str]:
+    """Each problem's first part; what lacks one of the four is a mistake of ours."""
+    return [
+        problem.what if all(problem.to_json().values()) else f"INCOMPLETE MESSAGE: {problem}"
+        for problem in problems
+    ]
+
+
+def _numbers(case: Case, model: Model, result: Rewritten) -> dict[str, str]:
+    """numbers: "" if the rewritten graph gives ONNX's outputs. by: what ran it."""
+    silent = _silent_changes(case, result)
+    if silent:
+        return {"numbers": silent, "by": ""}
+    try:
+        reference = expand(result.model)
+    except ConversionError as error:
+        return {"numbers": error.problems[0].what, "by": ""}
+    feeds = {
+        value.name: _as_type(case.inputs[value.name], value.type)
+        for value in reference.proto.graph.input
+        if value.name in case.inputs
+    }
+    try:
+        outputs = _run_onnxruntime(reference, feeds)
+    except ConversionError as error:
+        return _by_reference(case, reference, feeds, error.problems[0].what[:200])
+    fault = _faults(outputs, case)
+    if fault and _differs_from_onnx(case, model):
+        return _by_reference(case, reference, feeds, f"onnxruntime itself differs from ONNX ({fault})")
+    return {"numbers": fault, "by": "onnxruntime"}
+
+
+def _by_reference(case: Case, graph: Model, feeds: Mapping[str, Any], why: str) -> dict[str, str]:
+    """The same by onnx's reference implementation; `why` onnxruntime cannot be asked."""
+    try:
+        fault = _faults(_run_reference(graph, feeds), case)
+    except Exception as error:  # its operators raise whatever numpy raises
+        return {"numbers": f"{why}; onnx.reference: {type(error).__name__}: {error}"[:400], "by": ""}
+    return {"numbers": fault, "by": f"onnx.reference: {why}"}
+
+
+def _differs_from_onnx(case: Case, model: Model) -> bool:
+    """Whether onnxruntime gives other outputs than ONNX even for the case as it is."""
+    try:
+        return bool(_faults(_run_onnxruntime(model, case.inputs), case))
+    except ConversionError:
+        return True
+
+
+def _faults(outputs: Mapping[str, Any], case: Case) -> str:
+    """The first output that is wrong, and how; "" if none is."""
+    for name, expected in case.outputs.items():
+        fault = _fault(outputs.get(name), expected, case)
+        if fault:
+            return f"output {name!r}: {fault}"
+    return ""
+
+
+def _silent_changes(case: Case, result: Rewritten) -> str:
+    """An input or output that is gone or of another type, and was not reported."""
+    told = {io.name for io in result.io_types} | {record.input for record in result.frozen}
+    after = {v.name: v.type for v in (*result.model.proto.graph.input, *result.model.proto.graph.output)}
+    for value in (*case.model.graph.input, *case.model.graph.output):
+        now = after.get(value.name)
+        same = now is not None and now.tensor_type.elem_type == value.type.tensor_type.elem_type
+        if not same and value.name not in told:
+            return f"{value.name!r} changed, and nothing says so"
+    return ""
+
+
+def _as_type(value: Any, type_: onnx.TypeProto) -> Any:
+    """The array in the element type of the graph's input, as the engine's runner casts it."""
+    if not isinstance(value, np.ndarray) or not type_.HasField("tensor_type"):
+        return value
+    want = helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
+    return value if value.dtype == want or want == np.object_ else value.astype(want)
+
+
+def _run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Types that onnxruntime's Python lacks go in as initializers and come out through a Cast to float32."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    odd = {
+        name: array
+        for name, array in feeds.items()
+        if isinstance(array, np.ndarray) and str(array.dtype) not in _FED and array.dtype != np.object_
+    }
+    kept = [value for value in model.proto.graph.input if value.name not in odd]
+    del proto.graph.input[:]
+    proto.graph.input.extend(kept)
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(a, name) for name, a in odd.items())
+    back: dict[str, str] = {}
+    for value in proto.graph.output:
+        type_ = value.type.tensor_type.elem_type
+        if type_ and type_ != onnx.TensorProto.STRING:
+            dtype = str(helper.tensor_dtype_to_np_dtype(type_))
+            if dtype not in _FED:
+                back[f"{value.name}/as_float32"] = value.name
+                cast = helper.make_node("Cast", [value.name], [f"{value.name}/as_float32"], to=1)
+                proto.graph.node.append(cast)
+                value.name = f"{value.name}/as_float32"
+                value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    session = open_session(model.with_proto(proto))
+    names = [value.name for value in proto.graph.output]
+    try:
+        values = session.run(names, {n: a for n, a in feeds.items() if n not in odd})
+    except Exception as error:  # onnxruntime's errors have no base of their own
+        what = f"onnxruntime cannot run the model: {error}"
+        raise ConversionError(Problem(" ".join(what.split())[:250], "", "", "")) from error
+    return {back.get(name, name): value for name, value in zip(names, values, strict=True)}
+
+
+def _run_reference(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    from onnx.reference import ReferenceEvaluator
+
+    values = ReferenceEvaluator(model.proto).run(None, dict(feeds))
+    return dict(zip([v.name for v in model.proto.graph.output], values, strict=True))
+
+
+def _fault(got: Any, expected: Any, case: Case) -> str:
+    """What is wrong with one output, by the suite's own rule; "" if nothing is."""
+    if isinstance(expected, (list, tuple)):
+        if not isinstance(got, (list, tuple, np.ndarray)) or len(got) != len(expected):
+            return "another sequence"
+        return next((f for a, b in zip(got, expected, strict=True) if (f := _fault(a, b, case))), "")
+    if expected is None or got is None:
+        return "" if got is expected or (isinstance(got, np.ndarray) and got.dtype == object) else "no value"
+    a, b = np.asarray(got), np.asarray(expected)
+    if a.shape != b.shape:
+        return f"shape {list(a.shape)} instead of {list(b.shape)}"
+    if case.random:
+        return ""
+    if b.dtype == np.object_ or b.dtype.kind in "US":
+        return "" if np.array_equal(a.astype(object), b.astype(object)) else "other strings"
+    wide = np.complex128 if b.dtype.kind == "c" else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    if np.allclose(x, y, rtol=case.rtol, atol=case.atol, equal_nan=True):
+        return ""
+    with np.errstate(invalid="ignore"):
+        off = np.abs(x - y)
+    return f"differs by {np.nanmax(off):.3g}"

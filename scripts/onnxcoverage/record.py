@@ -1,0 +1,102 @@
+"""The record of a coverage run: what each case gave, sums by operator, and the text that is printed of it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from onnxcoverage.builder import kind_of
+
+
+@dataclass
+class Outcome:
+    """What one case gave. Empty strings are good news.
+
+    as_is, rewritten: why TensorRT does not build it. numbers: why its outputs are not ONNX's. by: what ran it.
+    refused: trtsmith's own problems.
+    """
+
+    name: str
+    operator: str
+    group: str
+    as_is: str = "not run"
+    rewritten: str = "not run"
+    numbers: str = "not run"
+    by: str = ""
+    changed: bool = False
+    frozen: Sequence[str] = ()
+    rules: Sequence[str] = ()
+    refused: Sequence[str] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Built and right. A case that is not about tensors passes too if it is refused, with a whole message."""
+        good = not (self.rewritten or self.numbers)
+        if self.group != "tensors" and not good:
+            return bool(self.refused) and not any(text.startswith("INCOMPLETE") for text in self.refused)
+        return good
+
+    @property
+    def reason(self) -> str:
+        """Why it does not pass."""
+        if self.passed:
+            return ""
+        if self.group != "tensors":
+            return "not refused" if not self.refused else self.refused[0]
+        if self.rewritten:
+            return self.rewritten
+        return f"wrong: {self.numbers}"
+
+
+def to_json(outcomes: Sequence[Outcome], versions: Mapping[str, str], seconds: float) -> dict[str, Any]:
+    tensors = [o for o in outcomes if o.group == "tensors"]
+    return {
+        "versions": dict(versions),
+        "seconds": round(seconds, 1),
+        "summary": {
+            "cases": len(outcomes),
+            "about_tensors": len(tensors),
+            "built_as_is": sum(not o.as_is for o in tensors),
+            "built_rewritten": sum(not o.rewritten for o in tensors),
+            "passed": sum(o.passed for o in tensors),
+            "others": len(outcomes) - len(tensors),
+            "others_passed": sum(o.passed for o in outcomes if o.group != "tensors"),
+            "crashes_or_hangs": sum(
+                any(text.startswith(("crashes", "hangs")) for text in (o.rewritten, o.numbers))
+                for o in outcomes
+            ),
+        },
+        "cases": [asdict(o) | {"passed": o.passed} for o in outcomes],
+    }
+
+
+def outcomes_of(record: Mapping[str, Any]) -> list[Outcome]:
+    """The outcomes of a record that was read back."""
+    names = {field.name for field in fields(Outcome)}
+    return [Outcome(**{k: v for k, v in case.items() if k in names}) for case in record["cases"]]
+
+
+def operator_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, int, int, int, int]]:
+    """(operator, cases, built as they are, built after rewriting, passed), of the cases about tensors."""
+    groups: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.group == "tensors":
+            groups[outcome.operator].append(outcome)
+    return [
+        (op, len(g), sum(not o.as_is for o in g), sum(not o.rewritten for o in g), sum(o.passed for o in g))
+        for op, g in sorted(groups.items())
+    ]
+
+
+def render(outcomes: Sequence[Outcome], summary: Mapping[str, Any]) -> str:
+    """For people: operators that do not pass whole, the reasons by frequency, the sums."""
+    lines = ["operator                        cases  as is  rewritten  passed"]
+    rows = [row for row in operator_rows(outcomes) if row[4] < row[1]]
+    lines += [f"{op:32}{n:5}{a:7}{r:11}{p:8}" for op, n, a, r, p in rows]
+    reasons = Counter((o.operator, kind_of(o.reason)) for o in outcomes if not o.passed)
+    lines += ["", "reasons"]
+    lines += [f"{n:5}  {op}: {text}" for (op, text), n in reasons.most_common()]
+    lines += ["", "  ".join(f"{name}: {value}" for name, value in summary.items())]
+    return "\n".join(lines)

@@ -1,0 +1,88 @@
+"""Every rule on its own examples: the same numbers as the original, and a graph that TensorRT builds."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, reference
+
+from converter.build.build import build
+from converter.build.request import BuildRequest
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.modelfile.save import save_model
+from converter.passes.node_rule import Example, NodeRule
+from converter.passes.rules import RULES
+from converter.plan import plan
+from converter.rewrite import expand, rewrite
+
+EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in rule.examples]
+
+
+def parsed(example: Example, folder: Path) -> Model:
+    path = folder / "model.onnx"
+    proto = onnx.parser.parse_model(example.text)
+    onnx.checker.check_model(proto)
+    onnx.save(proto, path)
+    return load_model(path)
+
+
+def feeds(model: Model, example: Example) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    given = dict(example.feeds or {})
+    for value in model.proto.graph.input:
+        if value.name not in given:
+            shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+            dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            array = rng.uniform(0.5, 4.0, shape) * rng.choice([-1, 1], shape)
+            integral = dtype.kind in "ui" or dtype.kind == "b"
+            given[value.name] = (np.abs(np.rint(array)) + 1 if integral else array).astype(dtype)
+    return given
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
+    assert rule.examples and rule.doc
+    assert all(example.builds or example.why for example in rule.examples)
+    assert sorted({r.name for r in RULES}) == sorted(r.name for r in RULES)
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Example, tmp_path: Path) -> None:
+    model = parsed(example, tmp_path)
+    inputs = feeds(model, example)
+    if example.reference:
+        session = reference.ReferenceEvaluator(model.proto)
+        expected = dict(
+            zip([o.name for o in model.proto.graph.output], session.run(None, inputs), strict=True)
+        )
+    else:
+        expected = run(model, inputs)
+    result = rewrite(model, passes=())
+    assert rule.name in {name for record in result.rewrites for name in record.pass_name.split(", ")}
+    assert not result.declined
+    assert plan(result).convertible
+    types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.input}
+    cast = {n: a.astype(helper.tensor_dtype_to_np_dtype(types[n])) for n, a in inputs.items() if n in types}
+    for name, array in run(expand(result.model), cast).items():
+        assert array.shape == expected[name].shape
+        changed = name in {io.name for io in result.io_types}
+        assert changed or array.dtype == expected[name].dtype
+        wanted = expected[name].astype(np.float64)
+        np.testing.assert_allclose(array.astype(np.float64), wanted, rtol=example.rtol, atol=example.atol)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
+@pytest.mark.parametrize(
+    ("rule", "example"),
+    [p for p in EXAMPLES if p.values[1].builds],  # type: ignore[union-attr]
+)
+def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, tmp_path: Path) -> None:
+    result = rewrite(parsed(example, tmp_path), passes=())
+    path = tmp_path / "rewritten.onnx"
+    save_model(result.model, path)
+    request = BuildRequest(path, tmp_path / "engine", targets=("sm86",), flavour="tensorrt_rtx")
+    assert build(request).size > 0

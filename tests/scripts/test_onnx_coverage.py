@@ -1,0 +1,84 @@
+"""The coverage script on a few of ONNX's tests, and the parts of it that decide."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnxcoverage.cases import Case
+from onnxcoverage.forks import run_all
+from onnxcoverage.judge import _fault
+from onnxcoverage.record import Outcome, outcomes_of, to_json
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "onnx_coverage.py"
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
+def test_a_sample_of_the_suite(tmp_path: Path) -> None:
+    """Cases that have to pass, by different ways, and one that is refused; the rest of the sample must not crash."""
+    must = "test_(abs|reduce_max_do_not_keepdims_random|sce_mean|affine_grid_2d|split_variable_parts_1d_opset18)$"
+    record = covered(tmp_path, "--cases", must + "|^test_equal_string$")
+    assert record["summary"]["others"] == 1
+    assert [case["name"] for case in record["cases"] if not case["passed"]] == []
+    sample = covered(tmp_path, "--sample", "30", "--seed", "1")
+    assert sample["summary"]["crashes_or_hangs"] == 0
+    assert sample["summary"]["passed"] >= sample["summary"]["built_as_is"] - 2
+
+
+def covered(folder: Path, *arguments: str) -> dict[str, Any]:
+    file = folder / "record.json"
+    command = [sys.executable, str(SCRIPT), "--json", str(file), *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
+    result: dict[str, Any] = json.loads(file.read_text())
+    return result
+
+
+def test_crashes_hangs_and_errors_of_children_are_findings(tmp_path: Path) -> None:
+    def crash() -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGABRT)
+        return {}
+
+    def hang() -> dict[str, Any]:
+        time.sleep(60)
+        return {}
+
+    def fail() -> dict[str, Any]:
+        raise ValueError("no")
+
+    jobs = {"good": lambda: {"a": 1}, "crash": crash, "hang": hang, "fail": fail}
+    found = dict(run_all(deque(jobs.items()), 2, 2, tmp_path))
+    assert found["good"].found == {"a": 1}
+    assert found["crash"].died == "crashes: SIGABRT"
+    assert found["hang"].died.startswith("hangs")
+    assert found["fail"].died == "fails: ValueError: no"
+
+
+def test_outputs_are_judged_by_the_suites_tolerances() -> None:
+    case = Case("c", "Op", "tensors", None, {}, {}, 1e-3, 1e-7, False)  # type: ignore[arg-type]
+    one = np.ones(3, np.float32)
+    assert _fault(one * 1.0005, one, case) == ""
+    assert _fault(one * 1.002, one, case).startswith("differs")
+    assert _fault(one[:2], one, case).startswith("shape")
+    assert _fault(np.array([1, np.nan, 1]), one, case).startswith("differs")
+    assert _fault(None, one, case) == "no value"
+    assert _fault([one, one], [one], case) == "another sequence"
+
+
+def test_a_case_passes_only_if_it_is_built_and_right() -> None:
+    good = Outcome("a", "Add", "tensors", as_is="", rewritten="", numbers="")
+    wrong = Outcome("b", "Add", "tensors", as_is="", rewritten="", numbers="differs by 1")
+    refused = Outcome("c", "Add", "strings", refused=["no importer"])
+    silent = Outcome("d", "Add", "strings")
+    assert [o.passed for o in (good, wrong, refused, silent)] == [True, False, True, False]
+    record = to_json([good, wrong, refused, silent], {}, 1)
+    assert record["summary"]["passed"] == 1 and record["summary"]["built_rewritten"] == 2
+    assert [o.name for o in outcomes_of(json.loads(json.dumps(record)))] == ["a", "b", "c", "d"]
