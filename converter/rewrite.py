@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
+from converter.collector import collector_paused
 from converter.errors import ConversionError
 from converter.fold import fold_constants
 from converter.infer import infer_shapes, value_dtypes
 from converter.modelfile.graph import from_gs, to_gs
 from converter.modelfile.model import Model
 from converter.passes import PASSES
-from converter.passes.base import Declined, Pass, Rewrite
+from converter.passes.base import Declined, Pass, Record, Rewrite
 from converter.passes.freeze import Frozen, freeze_inputs
 from converter.passes.node_rule import NodeRule
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
+from converter.passes.scopes import all_graphs
 from converter.passes.spellings import rewrite_spellings
 from importers.expansion import MIN_OPSET, expand_model
 from importers.problem import Problem
@@ -78,17 +80,31 @@ def rewrite(
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
     ConversionError: an input to freeze is not there, or the value does not fit it.
     """
-    model, frozen = freeze_inputs(model, freeze)
-    inferred = infer_shapes(model)
-    folded = fold_constants(inferred)
-    graph = to_gs(folded)
-    records = [record for rule in passes for record in rule.apply(graph)]
+    with collector_paused():
+        model, frozen = freeze_inputs(model, freeze)
+        passed, records = _apply_passes(infer_shapes(model), passes)
+        ruled = apply_rules(passed, rules)
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
     declined = tuple(record for record in records if isinstance(record, Declined))
-    changed = rewrites or any(record.fatal for record in declined)  # those were given names
-    result = infer_shapes(from_gs(graph, folded)) if changed else inferred
-    ruled = apply_rules(result, rules)
     return Rewritten(ruled.model, (*rewrites, *ruled.rewrites), (*declined, *ruled.declined), frozen)
+
+
+def _apply_passes(model: Model, passes: Sequence[Pass]) -> tuple[Model, list[Record]]:
+    """Every pass that has any business with the model, and what they did. The model itself if they changed nothing."""
+    kinds = {
+        (normalise_domain(node.domain), node.op_type)
+        for graph in all_graphs(model.proto.graph)
+        for node in graph.node
+    }
+    concerned = [rule for rule in passes if any(rule.concerns(*kind) for kind in kinds)]
+    if not concerned:
+        return model, []
+    folded = fold_constants(model)
+    graph = to_gs(folded)
+    records = [record for rule in concerned for record in rule.apply(graph)]
+    if any(isinstance(record, Rewrite) or record.fatal for record in records):  # fatal ones were given names
+        return infer_shapes(from_gs(graph, folded)), records
+    return model, records
 
 
 def expand(model: Model) -> Model:
