@@ -8,9 +8,10 @@ that made them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx
 
@@ -18,6 +19,7 @@ from converter.errors import ConversionError
 from converter.fold import fold_and_infer
 from converter.modelfile.model import Model
 from converter.passes.base import Declined, Rewrite
+from converter.passes.freeze import ready_made_flags
 from converter.passes.node_rule import NodeRule, NodeView, Replacement
 from converter.passes.scopes import Draft, Node, Scope, all_graphs, live_scopes, reads
 from importers.opdef import Refusal
@@ -88,6 +90,15 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
         draft.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
     raise _internal(f"rules do not come to an end: after {rounds} rounds these still fire: {culprits}", model)
+
+
+_FREEZE = re.compile(r"--freeze (\S+)=\S+")
+
+
+def _real_flags(scope: Scope, found: re.Match[str]) -> str:
+    """The flags for the model's inputs, where a rule names an operand of its node: ready to be pasted."""
+    flags = ready_made_flags(scope, found[1])
+    return f"{flags}   (with your own value)" if flags else found[0]
 
 
 def _any_candidate(proto: onnx.ModelProto, table: Mapping[tuple[str, str], object]) -> bool:
@@ -175,7 +186,8 @@ class _Round:
         source = self._ledger.get(self._origin.get(name, ""))
         if source is not None:
             shown += f", made of {source.op_type} {source.node!r}"
-        self.declined.append(Declined(name, shown, rule.name, refusal))
+        fix = _FREEZE.sub(lambda found: _real_flags(node.scope, found), refusal.fix)
+        self.declined.append(Declined(name, shown, rule.name, replace(refusal, fix=fix)))
 
     def _apply(self, scope: Scope, replacements: Mapping[Node, tuple[str, list[onnx.NodeProto]]]) -> None:
         entered: dict[Node, list[Node]] = {}

@@ -29,19 +29,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if axes is not None:
         return None
     maker = node.producer(1)
-    if maker is None:
-        return Refusal(
-            f"the axes ({node.input(1)!r}) are fed at run time",
-            "constant axes",
-            f"freeze them: --freeze {node.input(1)}=VALUES",
-        )
-    if node.op_type in _REDUCTIONS:
-        return Refusal(
-            f"the axes ({node.input(1)!r}) are computed at run time, by {maker.op_type}",
-            "constant axes",
-            "freeze the inputs that they are computed from: --freeze NAME=VALUE",
-        )
-    return None  # TensorRT may know more of shapes than ONNX's inference
+    if maker is not None and node.op_type not in _REDUCTIONS:
+        return None  # TensorRT may know more of shapes than ONNX's inference
+    how = "fed" if maker is None else f"computed by {maker.op_type}"
+    return Refusal(
+        f"the axes ({node.input(1)!r}) are {how} at run time",
+        "constant axes",
+        f"freeze what they come from: --freeze {node.input(1)}=VALUES",
+    )
 
 
 _EXAMPLES = (
