@@ -18,6 +18,7 @@ from converter.modelfile.model import Model
 from converter.passes import PASSES
 from converter.passes.base import Declined, Pass, Record, Rewrite
 from converter.passes.freeze import Frozen, freeze_inputs
+from converter.passes.local_functions import functions_holding, inline, not_native
 from converter.passes.node_rule import NodeRule
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
@@ -46,6 +47,10 @@ class Rewritten:
     declined: tuple[Declined, ...]
     frozen: tuple[Frozen, ...] = ()
     io_types: tuple[IoType, ...] = ()
+
+    def found(self) -> int:
+        """Number of nodes that a pass or rule took, or refused."""
+        return len(self.rewrites) + len(self.declined)
 
     def warnings(self) -> tuple[str, ...]:
         """What changes the model's results or its interface, one sentence each; every command shows them."""
@@ -82,8 +87,22 @@ def rewrite(
     """
     with collector_paused():
         model, frozen = freeze_inputs(model, freeze)
-        passed, records = _apply_passes(infer_shapes(model), passes)
-        ruled = apply_rules(passed, rules)
+        whole = inline(model, functions_holding(model, not_native))
+        result = _rewrite(whole, passes, rules, frozen)
+        table = {tuple(kind.rpartition("::")[::2]) for rule in rules for kind in rule.op_types}
+        doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in table)
+        if doubtful:  # rules may leave all of their nodes alone: then the functions stay
+            inlined = _rewrite(inline(whole, doubtful), passes, rules, frozen)
+            if inlined.found() > result.found():
+                return inlined
+    return result
+
+
+def _rewrite(
+    model: Model, passes: Sequence[Pass], rules: Sequence[NodeRule], frozen: tuple[Frozen, ...]
+) -> Rewritten:
+    passed, records = _apply_passes(infer_shapes(model), passes)
+    ruled = apply_rules(passed, rules)
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
     declined = tuple(record for record in records if isinstance(record, Declined))
     return Rewritten(ruled.model, (*rewrites, *ruled.rewrites), (*declined, *ruled.declined), frozen)
