@@ -9,6 +9,15 @@ import onnx
 from converter.modelfile.model import Model
 from importers.schema import registered_schemas
 
+_FAILURES = (
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+)
+
 
 def infer_shapes(model: Model) -> Model:
     """The model with value_info for every value whose type can be known; our plugin nodes included.
@@ -18,17 +27,20 @@ def infer_shapes(model: Model) -> Model:
     """
     with registered_schemas():
         try:
-            inferred = onnx.shape_inference.infer_shapes(model.proto, data_prop=True)
-        except (
-            onnx.shape_inference.InferenceError,
-            RuntimeError,
-            ValueError,
-            TypeError,
-            ArithmeticError,
-            LookupError,
-        ):
+            return model.with_proto(onnx.shape_inference.infer_shapes(model.proto, data_prop=True))
+        except _FAILURES:
             return model
-    return model.with_proto(inferred)
+
+
+def infers_with_types(model: Model) -> Model | None:
+    """The same; None if onnx finds that inputs of nodes are not of the types or the number that the operators take."""
+    with registered_schemas():
+        try:
+            return model.with_proto(
+                onnx.shape_inference.infer_shapes(model.proto, check_type=True, data_prop=True)
+            )
+        except _FAILURES:
+            return None
 
 
 def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:

@@ -24,6 +24,7 @@ from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
 from converter.passes.scopes import all_graphs
 from converter.passes.spellings import rewrite_spellings
+from converter.type_check import infer_checked
 from importers.expansion import MIN_OPSET, expand_model
 from importers.problem import Problem
 from importers.registry import normalise_domain
@@ -83,10 +84,10 @@ def rewrite(
 
     freeze: values of inputs that become constants.
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
-    ConversionError: an input to freeze is not there, or the value does not fit it.
+    UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
     with collector_paused():
-        model, frozen = freeze_inputs(model, freeze)
+        model, frozen = freeze_inputs(infer_checked(model), freeze)
         whole = inline(model, functions_holding(model, not_native))
         result = _rewrite(whole, passes, rules, frozen)
         table = {tuple(kind.rpartition("::")[::2]) for rule in rules for kind in rule.op_types}
