@@ -277,7 +277,7 @@ def _run(
     graph.node.extend(nodes)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
     try:
-        arrays = run(draft.source.with_proto(proto), {})
+        arrays = run(draft.source.with_proto(proto), {}, optimise=False)
     except ConversionError:
         return None
     return {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}

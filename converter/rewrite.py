@@ -87,13 +87,14 @@ def rewrite(
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
     with collector_paused():
-        model, frozen = freeze_inputs(infer_checked(model), freeze)
+        inferred = infer_checked(model)
+        model, frozen = freeze_inputs(inferred, freeze)
         whole = inline(model, functions_holding(model, not_native))
-        result = _rewrite(whole, passes, rules, frozen)
+        result = _rewrite(whole if whole is inferred else infer_shapes(whole), passes, rules, frozen)
         table = {tuple(kind.rpartition("::")[::2]) for rule in rules for kind in rule.op_types}
         doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in table)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
-            inlined = _rewrite(inline(whole, doubtful), passes, rules, frozen)
+            inlined = _rewrite(infer_shapes(inline(whole, doubtful)), passes, rules, frozen)
             if inlined.found() > result.found():
                 return inlined
     return result
@@ -102,7 +103,7 @@ def rewrite(
 def _rewrite(
     model: Model, passes: Sequence[Pass], rules: Sequence[NodeRule], frozen: tuple[Frozen, ...]
 ) -> Rewritten:
-    passed, records = _apply_passes(infer_shapes(model), passes)
+    passed, records = _apply_passes(model, passes)
     ruled = apply_rules(passed, rules)
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
     declined = tuple(record for record in records if isinstance(record, Declined))

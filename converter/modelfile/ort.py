@@ -52,7 +52,11 @@ _UNKNOWN_OP = re.compile(
 
 
 def open_session(
-    model: Model, *, providers: Sequence[str] = ("CPUExecutionProvider",), repack: bool = True
+    model: Model,
+    *,
+    providers: Sequence[str] = ("CPUExecutionProvider",),
+    repack: bool = True,
+    optimise: bool = True,
 ) -> ort.InferenceSession:
     """A session over the model, ready to run. Raises ConversionError when onnxruntime does not take the
     model.
@@ -60,12 +64,15 @@ def open_session(
     repack: whether onnxruntime may copy weights into the layout that its kernels like: a detector of 185 MB ran in
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
         where repacking took 185 MB (and so did handing onnxruntime arrays or buffers).
+    optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once.
     """
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
+    if not optimise:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", str(int(not repack)))
     if _is_in_place(model):
         folder = str(model.path.parent.resolve())
@@ -110,9 +117,11 @@ def _newest_opsets() -> Iterator[None]:
             os.environ[_RELEASED_ONLY] = before
 
 
-def run(model: Model, feeds: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+def run(
+    model: Model, feeds: Mapping[str, npt.NDArray[Any]], *, optimise: bool = True
+) -> dict[str, npt.NDArray[Any]]:
     """Opens the model and runs it once on the CPU; the outputs by name. Raises ConversionError."""
-    return run_session(open_session(model), model, feeds)
+    return run_session(open_session(model, optimise=optimise), model, feeds)
 
 
 def run_session(
