@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
+from pathlib import Path
 
 
 def positive_int(text: str) -> int:
@@ -34,3 +35,16 @@ def targets(text: str) -> tuple[str, ...]:
     if not all(name.startswith("sm") and name[2:].isascii() and name[2:].isdigit() for name in names):
         raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
     return tuple(dict.fromkeys(names))
+
+
+def add_freezing(parser: ArgumentParser, use: str) -> None:
+    """--freeze and --inputs. use: what else example inputs are for."""
+    group = parser.add_argument_group("inputs that become constants")
+    group.add_argument(
+        "--freeze",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="make an input a constant: axes=[0,1], k=3, ratio=0.5, training=true, or grid=@FILE.npy; may be repeated",
+    )
+    group.add_argument("--inputs", type=Path, metavar="NPZ", help=f"example inputs, {use}")

@@ -18,7 +18,8 @@ from converter.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
 from importers.problem import Problem
 
 _EXIT_CODES = (
-    "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage or environment; 3 outputs disagree"
+    "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage, environment, or not a sound model; "
+    "3 outputs disagree"
 )
 _COMMANDS = ("convert", "check", "rewrite", "ops", "plugin", "doctor")
 

@@ -8,7 +8,7 @@ from importers.problem import Problem
 
 EXIT_OK = 0
 EXIT_FAILED = 1  # not convertible, or the build failed
-EXIT_USAGE = 2  # wrong usage, or something is missing in the environment
+EXIT_USAGE = 2  # wrong usage, something is missing in the environment, or the model is not sound
 EXIT_DISAGREE = 3  # built, but the outputs disagree
 
 
@@ -26,6 +26,12 @@ class ConversionError(TrtsmithError):
     """The model cannot be converted as it is."""
 
     exit_code = EXIT_FAILED
+
+
+class InvalidModelError(ConversionError):
+    """The file is no sound ONNX model: no engine could come of it, whatever the toolkit knew."""
+
+    exit_code = EXIT_USAGE
 
 
 class UsageError(TrtsmithError):

@@ -1,24 +1,29 @@
-"""Stage: small constant subgraphs become constants, so that passes and guards can read what a graph computes.
+"""Stage: small constant subgraphs become constants, so that passes, rules and guards can read what a graph computes.
 
 Only arithmetic on shapes, axes and the like is folded: inputs and results are small, so weights are never read. What is
-folded is computed by onnxruntime.
+folded is computed by onnxruntime. Subgraphs are folded too, with the constants of the graphs around them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from converter.errors import ConversionError
-from converter.infer import value_types
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
-from importers.registry import normalise_domain
+from converter.passes.scopes import Dim, Draft, Node, Scope, is_constant_node
 
 LIMIT = 4096
 """Elements of the largest constant that is read or made."""
+
+ROUNDS = 12
+"""Of folding and inferring: more than a chain of shapes needs, each of which is known once the one before it is."""
 
 _NOT_FOLDED = frozenset(
     {
@@ -37,67 +42,159 @@ _NOT_FOLDED = frozenset(
 
 
 def fold_constants(model: Model) -> Model:
-    """The model with small constant nodes of its main graph computed, dead ones removed. Itself if there are none.
+    """The model with small constant nodes computed, and removed. Itself if there are none.
 
-    Shape and Size of a value whose shape is fixed count as constant. A node that onnxruntime refuses keeps all as it is.
+    Shape and Size of a value whose shape is fixed count as constant. What onnxruntime refuses stays as it is.
     """
-    proto = model.proto
-    types = value_types(proto)
-    inputs = {value.name for value in proto.graph.input}
-    constants = {
-        t.name for t in proto.graph.initializer if t.name not in inputs and _elements(t.dims) <= LIMIT
-    }
-    constants |= {n.output[0] for n in proto.graph.node if n.op_type == "Constant" and _small_constant(n)}
-    known: dict[str, onnx.TensorProto] = {}
-    folded: list[onnx.NodeProto] = []
-    for node in proto.graph.node:
-        node = _typed(node, types)
-        shape = _fixed_shape(node, types)
-        if shape is not None:
-            known[node.output[0]] = _shape_constant(node, shape)
-            constants.add(node.output[0])
-        elif _foldable(node, constants, types):
-            folded.append(node)
-            constants.update(node.output)
-    if not folded and not known:
-        return model
-    values = dict(known)
-    if folded:
-        computed = _compute(model, folded, known)
-        if computed is None:
-            return model
-        values |= computed
-    return model.with_proto(_replace(proto, values))
+    draft = Draft(model)
+    return draft.model() if fold(draft) else model
 
 
-def _typed(node: onnx.NodeProto, types: dict[str, onnx.TypeProto.Tensor]) -> onnx.NodeProto:
-    """A CastLike as the Cast that it is: of its second input only the type counts, and that may be known."""
-    like = node.op_type == "CastLike" and not normalise_domain(node.domain) and types.get(node.input[1])
-    if not like or not like.elem_type:
-        return node
-    return helper.make_node("Cast", node.input[:1], node.output, node.name, to=like.elem_type)
+def fold_and_infer(draft: Draft) -> None:
+    """Folds and infers until that finds no more: a Range is known once its ends are."""
+    for _ in range(ROUNDS):
+        if not fold(draft):
+            return
+        draft.infer()
 
 
-def _foldable(node: onnx.NodeProto, constants: set[str], types: dict[str, onnx.TypeProto.Tensor]) -> bool:
-    if normalise_domain(node.domain) or node.op_type in _NOT_FOLDED or not any(node.input):
+def fold(draft: Draft) -> bool:
+    """One pass over what came to the draft since the last one, and over what waits for its type. Whether it found any."""
+    plan = _Plan(draft)
+    plan.find()
+    for scope in sorted(plan.nodes, key=lambda scope: scope.depth):  # inner graphs read what outer ones fold
+        plan.fold(scope)
+    return plan.folded
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A node that can be computed, in the form in which it is. `shape`: the value, if that is all there is to it."""
+
+    node: Node
+    proto: onnx.NodeProto
+    shape: onnx.TensorProto | None
+
+
+class _Plan:
+    """Nodes of a draft that can be computed, by graph, each after those whose results it reads."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.nodes: defaultdict[Scope, list[_Work]] = defaultdict(list)
+        self.folded = False
+        self._found: set[Node] = set()
+        self._names: set[tuple[Scope, str]] = set()  # values of nodes that were found
+
+    def find(self) -> None:
+        draft = self.draft
+        queue, draft.unfolded = deque(draft.unfolded), []
+        while queue:
+            node = queue.popleft()
+            if node.gone or node in self._found:
+                continue
+            work = self._work(node)
+            if work is None:
+                continue
+            self._found.add(node)
+            self.nodes[node.scope].append(work)
+            for name in node.outputs:
+                if name:
+                    self._names.add((node.scope, name))
+                    queue.extend(draft.readers[name])
+
+    def _work(self, node: Node) -> _Work | None:
+        if node.domain or node.scopes or not node.inputs or node.op_type in _NOT_FOLDED:
+            return None
+        scope, proto = node.scope, node.proto
+        if node.op_type in ("Shape", "Size"):
+            dims = scope.dims(node.inputs[0])
+            value = None if dims is None else _shape_constant(proto, dims)
+            if value is not None:
+                return _Work(node, proto, value)
+            self.draft.unfolded.append(node)  # inference may know more next time
+        if node.op_type == "CastLike":
+            like = scope.elem_type(node.inputs[1])
+            if not like:
+                self.draft.unfolded.append(node)
+                return None
+            if not self._small(node.inputs[0], scope):
+                return None
+            proto = helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=like)
+        elif not all(self._small(name, scope) for name in node.inputs if name) or not any(node.inputs):
+            return None
+        if not all(_small_type(scope, name) for name in node.outputs if name):
+            if not all(_known_type(scope, name) for name in node.outputs if name):
+                self.draft.unfolded.append(node)
+            return None
+        return _Work(node, proto, None)
+
+    def _small(self, name: str, scope: Scope) -> bool:
+        """Whether the value is a constant that is small enough, or will be one."""
+        holder = scope.holder(name)
+        if holder is None:
+            return False
+        tensor = holder.tensors.get(name)
+        if tensor is not None:
+            return _small_tensor(tensor)
+        maker = holder.producers.get(name)
+        if maker is None:
+            return False
+        if (holder, name) in self._names:
+            return True
+        return is_constant_node(maker.proto) and all(
+            _small_tensor(a.t) for a in maker.proto.attribute if a.name == "value"
+        )
+
+    def _operators(self, node: Node, others: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        """The operators by which a folded value is computed."""
+        before = (others.get(name) or self.draft.folded.get(name, frozenset()) for name in node.inputs)
+        return frozenset({node.op_type}).union(*before)
+
+    def fold(self, scope: Scope) -> None:
+        """Put constants in the place of this graph's nodes."""
+        works = self.nodes[scope]
+        values = _compute(self.draft, scope, works)
+        done = [work.node for work in works if all(name in values for name in work.node.outputs if name)]
+        done = [node for node in done if not scope.outputs.intersection(node.outputs)]
+        if not done:  # an output keeps its node: no engine returns a constant
+            return
+        self.folded = True
+        constants: dict[Node, list[Node]] = {}
+        made_by: dict[str, frozenset[str]] = {}
+        for work in works:
+            for name in work.node.outputs:
+                made_by[name] = self._operators(work.node, made_by)
+        for node in done:
+            scope.leave(node)
+            constants[node] = []
+            for name in node.outputs:
+                if not name or self.draft.used[name] <= 0:
+                    continue
+                self.draft.folded[name] = made_by[name]
+                if scope.outer is None:
+                    scope.add_tensor(values[name])
+                else:  # TensorRT's parser and onnxruntime know Constant nodes in any graph
+                    proto = helper.make_node("Constant", [], [name], value=values[name])
+                    constants[node].append(scope.enter(proto))
+        scope.replace(constants)
+        self.draft.remove_dead([name for node in done for name in node.inputs], scope)
+
+
+def _known_type(scope: Scope, name: str) -> bool:
+    dims = scope.dims(name)
+    return dims is not None and all(isinstance(dim, int) for dim in dims) and bool(scope.elem_type(name))
+
+
+def _small_type(scope: Scope, name: str) -> bool:
+    if not _known_type(scope, name) or scope.elem_type(name) == TensorProto.STRING:
         return False
-    if any(a.HasField("g") or a.graphs for a in node.attribute):
-        return False
-    if not all(name in constants for name in node.input if name):
-        return False
-    return all(_small_type(types.get(name)) for name in node.output if name)
+    sizes = [dim for dim in scope.dims(name) or () if isinstance(dim, int)]
+    return min(sizes, default=0) >= 0 and _elements(sizes) <= LIMIT
 
 
-def _small_type(type_: onnx.TypeProto.Tensor | None) -> bool:
-    if (
-        type_ is None
-        or not type_.HasField("shape")
-        or not type_.elem_type
-        or type_.elem_type == TensorProto.STRING
-    ):
-        return False
-    dims = [d.dim_value if d.HasField("dim_value") else -1 for d in type_.shape.dim]
-    return min(dims, default=0) >= 0 and _elements(dims) <= LIMIT
+def _small_tensor(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_type != TensorProto.STRING and _elements(tensor.dims) <= LIMIT
 
 
 def _elements(dims: Iterable[int]) -> int:
@@ -107,72 +204,91 @@ def _elements(dims: Iterable[int]) -> int:
     return count
 
 
-def _small_constant(node: onnx.NodeProto) -> bool:
-    return all(a.t.data_type != TensorProto.STRING and _elements(a.t.dims) <= LIMIT for a in node.attribute)
-
-
-def _fixed_shape(node: onnx.NodeProto, types: dict[str, onnx.TypeProto.Tensor]) -> list[int] | None:
-    """The shape that a Shape or Size node reports, where it is fixed."""
-    if normalise_domain(node.domain) or node.op_type not in ("Shape", "Size") or node.input[0] not in types:
-        return None
-    type_ = types[node.input[0]]
-    if not type_.HasField("shape") or not all(d.HasField("dim_value") for d in type_.shape.dim):
-        return None
-    return [d.dim_value for d in type_.shape.dim]
-
-
-def _shape_constant(node: onnx.NodeProto, shape: list[int]) -> onnx.TensorProto:
-    if node.op_type == "Size":
-        return helper.make_tensor(node.output[0], TensorProto.INT64, [], [_elements(shape)])
+def _shape_constant(node: onnx.NodeProto, shape: Sequence[Dim]) -> onnx.TensorProto | None:
+    """What a Shape or Size node reports, where that is fixed."""
     ends = {a.name: a.i for a in node.attribute}
     part = shape[ends.get("start", 0) : ends.get("end", len(shape))]
-    return helper.make_tensor(node.output[0], TensorProto.INT64, [len(part)], part)
+    sizes = [dim for dim in part if isinstance(dim, int)]
+    if len(sizes) < len(part):
+        return None
+    if node.op_type == "Size":
+        return helper.make_tensor(node.output[0], TensorProto.INT64, [], [_elements(sizes)])
+    return helper.make_tensor(node.output[0], TensorProto.INT64, [len(sizes)], sizes)
 
 
-def _compute(
-    model: Model, nodes: list[onnx.NodeProto], known: dict[str, onnx.TensorProto]
+def _compute(draft: Draft, scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto]:
+    """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them."""
+    values = {work.node.outputs[0]: work.shape for work in works if work.shape is not None}
+    refused: set[tuple[str, tuple[int, ...]]] = set()
+    # Halves of a group that was refused, in order: each is run with what was computed before it.
+    queue = [(0, [work for work in works if work.shape is None])]
+    while queue:
+        start, group = heapq.heappop(queue)
+        inside: set[str] = set()
+        ready = []
+        for work in group:
+            known = all(
+                name in values or name in inside or scope.is_constant(name)
+                for name in work.proto.input
+                if name
+            )
+            if known and _signature(work, scope) not in refused:
+                ready.append(work)
+                inside.update(work.node.outputs)
+        if not ready:
+            continue
+        computed = _run(draft.source, scope, [work.proto for work in ready], values, draft)
+        if computed is not None:
+            values |= computed
+        elif len(ready) == 1:
+            refused.add(_signature(ready[0], scope))  # its like would be refused too: ask once
+        else:
+            middle = len(ready) // 2
+            heapq.heappush(queue, (start, ready[:middle]))
+            heapq.heappush(queue, (start + middle, ready[middle:]))
+    return values
+
+
+def _signature(work: _Work, scope: Scope) -> tuple[str, tuple[int, ...]]:
+    """Nodes of one operator on values of the same types: what onnxruntime lacks, it lacks for all of them."""
+    return work.node.op_type, tuple(scope.elem_type(n) for n in (*work.node.inputs, *work.node.outputs))
+
+
+def _run(
+    model: Model,
+    scope: Scope,
+    nodes: Sequence[onnx.NodeProto],
+    known: dict[str, onnx.TensorProto],
+    draft: Draft,
 ) -> dict[str, onnx.TensorProto] | None:
     """The outputs of the nodes; None if onnxruntime does not run them."""
-    needed = {name for node in nodes for name in node.input if name}
     outputs = [name for node in nodes for name in node.output if name]
+    needed = dict.fromkeys(name for node in nodes for name in node.input if name)
     proto = onnx.ModelProto(ir_version=model.proto.ir_version)
     proto.opset_import.extend(model.proto.opset_import)
-    proto.graph.name = "constants"
-    proto.graph.initializer.extend(t for t in model.proto.graph.initializer if t.name in needed)
-    proto.graph.initializer.extend(t for name, t in known.items() if name in needed)
-    proto.graph.node.extend(
-        n for n in model.proto.graph.node if n.op_type == "Constant" and n.output[0] in needed
-    )
-    proto.graph.node.extend(nodes)
-    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    graph = proto.graph
+    graph.name = "constants"
+    made = set(outputs)
+    for name in needed:
+        if name in known:
+            graph.initializer.append(known[name])
+        elif name not in made:
+            _give(scope, name, graph)
+    graph.node.extend(nodes)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
     try:
-        arrays = run(model.with_proto(proto), {})
+        arrays = run(draft.source.with_proto(proto), {}, optimise=False)
     except ConversionError:
         return None
     return {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
 
 
-def _replace(proto: onnx.ModelProto, values: dict[str, onnx.TensorProto]) -> onnx.ModelProto:
-    """The model with the values as initializers instead of the nodes that make them; unused ones are left out."""
-    result = onnx.ModelProto()
-    result.CopyFrom(proto)
-    outputs = {
-        output.name for output in proto.graph.output
-    }  # these keep their nodes: no engine returns a constant
-    kept = [n for n in proto.graph.node if outputs.intersection(n.output) or not values.keys() & n.output]
-    used = {name for node in kept for name in _names_used(node)}
-    values = {name: tensor for name, tensor in values.items() if name not in outputs}
-    del result.graph.node[:]
-    result.graph.node.extend(kept)
-    result.graph.initializer.extend(tensor for name, tensor in values.items() if name in used)
-    return result
-
-
-def _names_used(node: onnx.NodeProto) -> Iterable[str]:
-    """Inputs of the node and of the nodes of its subgraphs, which may read outer values."""
-    yield from node.input
-    for attribute in node.attribute:
-        for subgraph in (attribute.g, *attribute.graphs):
-            yield from (output.name for output in subgraph.output)
-            for inner in subgraph.node:
-                yield from _names_used(inner)
+def _give(scope: Scope, name: str, graph: onnx.GraphProto) -> None:
+    """A constant of the draft, for another graph."""
+    holder = scope.holder(name)
+    if holder is None:
+        return
+    if name in holder.tensors:
+        graph.initializer.append(holder.tensors[name])
+    else:
+        graph.node.append(holder.producers[name].proto)

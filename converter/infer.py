@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import onnx
 
 from converter.modelfile.model import Model
 from importers.schema import registered_schemas
+
+_FAILURES = (
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+)
 
 
 def infer_shapes(model: Model) -> Model:
@@ -16,17 +27,20 @@ def infer_shapes(model: Model) -> Model:
     """
     with registered_schemas():
         try:
-            inferred = onnx.shape_inference.infer_shapes(model.proto, data_prop=True)
-        except (
-            onnx.shape_inference.InferenceError,
-            RuntimeError,
-            ValueError,
-            TypeError,
-            ArithmeticError,
-            LookupError,
-        ):
+            return model.with_proto(onnx.shape_inference.infer_shapes(model.proto, data_prop=True))
+        except _FAILURES:
             return model
-    return model.with_proto(inferred)
+
+
+def infers_with_types(model: Model) -> Model | None:
+    """The same; None if onnx finds that inputs of nodes are not of the types or the number that the operators take."""
+    with registered_schemas():
+        try:
+            return model.with_proto(
+                onnx.shape_inference.infer_shapes(model.proto, check_type=True, data_prop=True)
+            )
+        except _FAILURES:
+            return None
 
 
 def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
@@ -38,25 +52,30 @@ def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
 
 def _collect(graph: onnx.GraphProto, types: dict[str, onnx.TypeProto.Tensor]) -> None:
     for tensor in graph.initializer:
-        entry = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-        types[tensor.name] = entry.tensor_type
+        entry = onnx.TypeProto.Tensor(elem_type=tensor.data_type)
+        entry.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims)
+        types[tensor.name] = entry
     for value in (*graph.input, *graph.value_info, *graph.output):
         if value.type.HasField("tensor_type"):
             types[value.name] = value.type.tensor_type
     for node in graph.node:
         for attribute in node.attribute:
-            for subgraph in (attribute.g, *attribute.graphs):
-                if subgraph.node:
+            if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+                for subgraph in (attribute.g, *attribute.graphs):
                     _collect(subgraph, types)
 
 
 def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
     """Element type by value name, as "float32", "bfloat16", "int64"."""
-    names = {}
-    for name, type_ in value_types(proto).items():
-        if type_.elem_type:
-            names[name] = str(onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type))
-    return names
+    return {
+        name: dtype_name(type_.elem_type) for name, type_ in value_types(proto).items() if type_.elem_type
+    }
+
+
+@cache
+def dtype_name(elem_type: int) -> str:
+    """An onnx.TensorProto.DataType as numpy and ml_dtypes spell it; "object" for strings."""
+    return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
 
 
 def value_shapes(proto: onnx.ModelProto) -> dict[str, tuple[int | None, ...]]:

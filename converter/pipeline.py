@@ -11,16 +11,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from converter import libraries
 from converter.build.build import build
 from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError, TrtsmithError
+from converter.freezing import rewrite_frozen
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
+from converter.passes.freeze import shape_inputs
 from converter.plan import Plan, plan
-from converter.rewrite import Rewritten, rewrite
+from converter.rewrite import Rewritten
+from converter.shape_tensors import value_profile, values_as_input
 from converter.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from converter.verify import Tolerances, Verdict, generate_inputs, load_expected, load_inputs, verify_graphs
 from importers.problem import Problem
@@ -35,6 +40,8 @@ class ConvertOptions:
     model: Path
     output: Path
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
+    values: dict[str, ShapeRange] = field(default_factory=dict)
+    freeze: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     flavour: str = "auto"
     plugins: tuple[Path, ...] = ()
@@ -62,9 +69,11 @@ class Conversion:
     warnings: tuple[str, ...]
 
 
-def analyse(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Rewritten, Plan]:
+def analyse(
+    path: Path, plugins: tuple[Path, ...] = (), freeze: Sequence[str] = (), inputs: Path | None = None
+) -> tuple[Rewritten, Plan]:
     """Load, rewrite and plan: what `check` shows and `convert` does first."""
-    rewritten = rewrite(load_model(path))
+    rewritten, _ = rewrite_frozen(load_model(path), freeze, inputs)
     return rewritten, plan(rewritten, libraries.foreign_creators(plugins))
 
 
@@ -74,13 +83,14 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     check_output(options.output, options.model, options.plugins)
     original = load_model(options.model)
     clock.done("load")
-    rewritten = rewrite(original)
+    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs)
     planned = plan(rewritten, libraries.foreign_creators(options.plugins))
     if not planned.convertible:
         raise ConversionError(planned.problems)
-    specs = graph_inputs(original.proto)
+    specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
     profile = profile_for(specs, options.shapes)
-    verify = _prepare(options, original, specs, profile) if options.verify else None
+    values = _value_profile(options, rewritten, specs)
+    verify = _prepare(options, original, specs, profile, values, frozen) if options.verify else None
     loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
     check_output(options.output, options.model, loaded)
     clock.done("rewrite and plan")
@@ -95,9 +105,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                     engine_path=Path(folder) / "engine",
                     plugin_libraries=loaded,
                     plugins=planned.plugins,
-                    profiles=({n: Profile(r.min, r.opt, r.max) for n, r in profile.items()},)
-                    if profile
-                    else (),
+                    profiles=_profiles(profile, values),
                     targets=options.targets,
                     flavour=options.flavour,
                     workspace_mib=options.workspace_mib,
@@ -114,11 +122,43 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         if verify is not None:
             verdict = verify(rewritten)
             clock.done("verify")
-        warnings = (*rewritten.warnings(), *built.warnings, *_coverage(planned, built))
+        warnings = (
+            *rewritten.warnings(),
+            *_pinned(options, values),
+            *built.warnings,
+            *_coverage(planned, built),
+        )
         facts = _facts(planned, built, verdict) | {"warnings": warnings}
         bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
     return Conversion(planned, built, verdict, bundle, clock.seconds, warnings)
+
+
+def _value_profile(
+    options: ConvertOptions, rewritten: Rewritten, specs: Sequence[InputSpec]
+) -> dict[str, ShapeRange]:
+    """Values of the shape tensors that one sees without TensorRT, and of those that the user names."""
+    tensors = shape_inputs(rewritten.model.proto)
+    examples = load_inputs(options.inputs, specs) if options.inputs is not None else {}
+    return value_profile(specs, tensors, options.values, examples)
+
+
+def _pinned(options: ConvertOptions, values: Mapping[str, ShapeRange]) -> tuple[str, ...]:
+    """What follows from taking the values of shape tensors from an example."""
+    return tuple(
+        f"input {name!r} has the values {list(r.opt)} of --inputs in the profile: the engine takes no others; "
+        f"give a range with --values {name}=MIN:OPT:MAX"
+        for name, r in values.items()
+        if name not in options.values
+    )
+
+
+def _profiles(
+    sizes: Mapping[str, ShapeRange], values: Mapping[str, ShapeRange]
+) -> tuple[dict[str, Profile], ...]:
+    profile = {name: Profile(r.min, r.opt, r.max) for name, r in sizes.items()}
+    profile |= {name: Profile(r.min, r.opt, r.max, values=True) for name, r in values.items()}
+    return (profile,) if profile else ()
 
 
 def _coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
@@ -140,12 +180,24 @@ def _prepare(
     original: Model,
     specs: Sequence[InputSpec],
     profile: Mapping[str, ShapeRange],
+    values: Mapping[str, ShapeRange],
+    frozen: Mapping[str, np.ndarray],
 ) -> Callable[[Rewritten], Verdict]:
-    """The comparison, with everything that the user gave for it read and checked before the build."""
+    """The comparison, with everything that the user gave for it read and checked before the build.
+
+    The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
+    """
     outputs = [value.name for value in original.proto.graph.output]
     if options.tolerances is not None:
         options.tolerances.check_outputs(outputs)
-    feeds = load_inputs(options.inputs, specs) if options.inputs else generate_inputs(specs, profile)
+    if options.inputs:
+        feeds = load_inputs(options.inputs, specs)
+    else:
+        feeds = generate_inputs(specs, profile)
+        feeds |= {
+            spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
+        }
+    feeds |= frozen
     expected = load_expected(options.expected, outputs) if options.expected else None
     what = str(options.inputs) if options.inputs else "generated"
     what += f", outputs expected: {options.expected}" if options.expected else ""

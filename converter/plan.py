@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,8 +14,10 @@ from onnx import helper
 
 from converter.build.request import PluginUse
 from converter.infer import value_dtypes, value_shapes
+from converter.modelfile.model import Model
 from converter.native import native_operators
 from converter.passes.base import Rewrite
+from converter.passes.scopes import all_graphs, branch_of
 from converter.rewrite import Rewritten
 from converter.shapes import input_problems
 from importers.dims import describe
@@ -42,6 +44,11 @@ class Route(Enum):
     REWRITTEN = "rewritten"
     PLUGIN = "plugin"
     UNSUPPORTED = "unsupported"
+
+
+Constants = Mapping[str, onnx.TensorProto]
+_NONE: Constants = {}
+A = onnx.AttributeProto
 
 
 @dataclass(frozen=True)
@@ -90,11 +97,14 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
         for record in rewritten.declined
         if record.fatal and record.op_type.rpartition("::")[2] not in foreign
     }
-    shapes, dtypes = value_shapes(proto), value_dtypes(proto)
+    plugged = any(
+        normalise_domain(n.domain) == PLUGIN_NAMESPACE for g in all_graphs(proto.graph) for n in g.node
+    )
+    shapes, dtypes = (value_shapes(proto), value_dtypes(proto)) if plugged else ({}, {})
     nodes: list[PlannedNode] = []
     plugins: list[PluginUse] = []
     problems = [record.problem() for record in declined.values()]
-    for node in _all_nodes(proto.graph):
+    for node in _all_nodes(rewritten.model, proto.graph):
         domain, kind = normalise_domain(node.domain), _spelled(node)
         if node.name in standing and standing[node.name].node not in told:
             told.add(standing[node.name].node)
@@ -132,13 +142,28 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     return Plan(tuple(nodes), tuple(plugins), tuple(problems))
 
 
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+def _all_nodes(model: Model, graph: onnx.GraphProto, outer: Constants = _NONE) -> Iterator[onnx.NodeProto]:
+    """Every node that TensorRT reads: of an If with a constant condition those of the branch that runs."""
+    known: Constants | None = None
     for node in graph.node:
         yield node
-        for attribute in node.attribute:
-            for subgraph in (attribute.g, *attribute.graphs):
-                if subgraph.node:
-                    yield from _all_nodes(subgraph)
+        branches = [a for a in node.attribute if a.type in (A.GRAPH, A.GRAPHS)]
+        if branches and known is None:
+            known = {**outer, **dict(_constants(graph))}
+        if node.op_type == "If" and not normalise_domain(node.domain) and known and node.input[0] in known:
+            live = branch_of(model.array(known[node.input[0]]))
+            branches = [a for a in branches if a.name == live]
+        for attribute in branches:
+            for subgraph in (attribute.g,) if attribute.type == A.GRAPH else attribute.graphs:
+                yield from _all_nodes(model, subgraph, known or outer)
+
+
+def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]:
+    fed = {value.name for value in graph.input}
+    yield from ((tensor.name, tensor) for tensor in graph.initializer if tensor.name not in fed)
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            yield node.output[0], node.attribute[0].t
 
 
 def _spelled(node: onnx.NodeProto) -> str:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
+from converter.collector import collector_paused
 from converter.errors import ConversionError
 from converter.fold import fold_constants
 from converter.infer import infer_shapes, value_dtypes
 from converter.modelfile.graph import from_gs, to_gs
 from converter.modelfile.model import Model
 from converter.passes import PASSES
-from converter.passes.base import Declined, Pass, Rewrite
+from converter.passes.base import Declined, Pass, Record, Rewrite
 from converter.passes.freeze import Frozen, freeze_inputs
+from converter.passes.local_functions import functions_holding, inline, not_native
 from converter.passes.node_rule import NodeRule
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
+from converter.passes.scopes import all_graphs
 from converter.passes.spellings import rewrite_spellings
+from converter.type_check import infer_checked
 from importers.expansion import MIN_OPSET, expand_model
 from importers.problem import Problem
 from importers.registry import normalise_domain
@@ -44,6 +48,10 @@ class Rewritten:
     declined: tuple[Declined, ...]
     frozen: tuple[Frozen, ...] = ()
     io_types: tuple[IoType, ...] = ()
+
+    def found(self) -> int:
+        """Number of nodes that a pass or rule took, or refused."""
+        return len(self.rewrites) + len(self.declined)
 
     def warnings(self) -> tuple[str, ...]:
         """What changes the model's results or its interface, one sentence each; every command shows them."""
@@ -76,19 +84,48 @@ def rewrite(
 
     freeze: values of inputs that become constants.
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
-    ConversionError: an input to freeze is not there, or the value does not fit it.
+    UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
-    model, frozen = freeze_inputs(model, freeze)
-    inferred = infer_shapes(model)
-    folded = fold_constants(inferred)
-    graph = to_gs(folded)
-    records = [record for rule in passes for record in rule.apply(graph)]
+    with collector_paused():
+        inferred = infer_checked(model)
+        model, frozen = freeze_inputs(inferred, freeze)
+        whole = inline(model, functions_holding(model, not_native))
+        result = _rewrite(whole if whole is inferred else infer_shapes(whole), passes, rules, frozen)
+        table = {tuple(kind.rpartition("::")[::2]) for rule in rules for kind in rule.op_types}
+        doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in table)
+        if doubtful:  # rules may leave all of their nodes alone: then the functions stay
+            inlined = _rewrite(infer_shapes(inline(whole, doubtful)), passes, rules, frozen)
+            if inlined.found() > result.found():
+                return inlined
+    return result
+
+
+def _rewrite(
+    model: Model, passes: Sequence[Pass], rules: Sequence[NodeRule], frozen: tuple[Frozen, ...]
+) -> Rewritten:
+    passed, records = _apply_passes(model, passes)
+    ruled = apply_rules(passed, rules)
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
     declined = tuple(record for record in records if isinstance(record, Declined))
-    changed = rewrites or any(record.fatal for record in declined)  # those were given names
-    result = infer_shapes(from_gs(graph, folded)) if changed else inferred
-    ruled = apply_rules(result, rules)
     return Rewritten(ruled.model, (*rewrites, *ruled.rewrites), (*declined, *ruled.declined), frozen)
+
+
+def _apply_passes(model: Model, passes: Sequence[Pass]) -> tuple[Model, list[Record]]:
+    """Every pass that has any business with the model, and what they did. The model itself if they changed nothing."""
+    kinds = {
+        (normalise_domain(node.domain), node.op_type)
+        for graph in all_graphs(model.proto.graph)
+        for node in graph.node
+    }
+    concerned = [rule for rule in passes if any(rule.concerns(*kind) for kind in kinds)]
+    if not concerned:
+        return model, []
+    folded = fold_constants(model)
+    graph = to_gs(folded)
+    records = [record for rule in concerned for record in rule.apply(graph)]
+    if any(isinstance(record, Rewrite) or record.fatal for record in records):  # fatal ones were given names
+        return infer_shapes(from_gs(graph, folded)), records
+    return model, records
 
 
 def expand(model: Model) -> Model:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from converter.arrays import load_arrays
 from converter.errors import ConversionError, UsageError
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
@@ -230,6 +229,7 @@ def verify_graphs(
 ) -> Verdict:
     """The original against the TensorRT graph, both in onnxruntime on the CPU. The engine is not run.
 
+    feeds: of all inputs of the original; those that were frozen are none of the rewritten graph's.
     expected: outputs to compare with instead of the original's, from the framework that the model comes from.
 
     Custom nodes that onnxruntime has not are expanded in the original, plugin nodes in the rewritten graph, from the
@@ -241,7 +241,8 @@ def verify_graphs(
         except ConversionError as error:
             return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
     try:
-        actual = run(expand(rewritten), feeds)
+        inputs_left = {value.name for value in rewritten.proto.graph.input}
+        actual = run(expand(rewritten), {n: v for n, v in feeds.items() if n in inputs_left})
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
     return judge(compare(expected, actual, tolerances), inputs, engine_run=False)
@@ -276,40 +277,6 @@ def _generate(rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, 
     if dtype.kind in "iu":
         return rng.integers(0, 10, shape).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)
-
-
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    KeyError,
-    TypeError,
-    RuntimeError,
-    NotImplementedError,
-    MemoryError,
-)
-
-
-def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
-    """Arrays by name from an .npz file. UsageError if it cannot be read. Pickles are never loaded."""
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise _unreadable(path, flag, "it is a single array")
-        with archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
-        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)
-        raise _unreadable(path, flag, reason) from error
-    for name, value in arrays.items():
-        if not isinstance(value, np.ndarray):  # numpy gives other members of a zip file as bytes
-            raise _unreadable(path, flag, f"its member {name!r} is not an array")
-    return arrays
-
-
-def _unreadable(path: Path, flag: str, reason: str) -> UsageError:
-    what = f"the file cannot be read: {reason}"
-    return UsageError(Problem(what, f"{flag} {path}", "an .npz file of arrays", "write it with numpy.savez"))
 
 
 def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:

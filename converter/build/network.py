@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -108,6 +109,10 @@ def _dtype(tensor: Any) -> str:
 
 def _check_sizes(tensor: Any, given: Profile) -> list[Problem]:
     shape = tuple(tensor.shape)
+    if given.values and not tensor.is_shape_tensor:
+        what = f"The values of the input {tensor.name!r} decide no shape."
+        where = f"input {tensor.name!r}, --values {tensor.name}=..."
+        return [Problem(what, where, "values of inputs that decide shapes only", "remove the flag")]
     flag = f"--shapes {tensor.name}={_joined(given.min)}:{_joined(given.opt)}:{_joined(given.max)}"
     where = f"input {tensor.name!r}, {flag}"
     is_values = tensor.is_shape_tensor
@@ -157,6 +162,10 @@ def _missing(tensor: Any) -> Problem:
 
 def _fix(tensor: Any) -> str:
     low, usual, high = suggest(tuple(tensor.shape), bool(tensor.is_shape_tensor))
+    if tensor.is_shape_tensor:
+        parts = (str(list(part) if tuple(tensor.shape) else part[0]) for part in (low, usual, high))
+        flag = shlex.quote(f"{tensor.name}={':'.join(parts).replace(' ', '')}")
+        return f"--values {flag}   (with your own values)"
     return f"--shapes {tensor.name}={_joined(low)}:{_joined(usual)}:{_joined(high)}   (with your own sizes)"
 
 

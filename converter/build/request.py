@@ -24,11 +24,15 @@ class PluginUse:
 
 @dataclass(frozen=True)
 class Profile:
-    """The sizes that one input may have: its dimensions, or the values of a shape-tensor input."""
+    """The sizes that one input may have: its dimensions, or the values of a shape-tensor input.
+
+    values: whether they were meant as values, so that another input than a shape tensor is an error.
+    """
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
     max: tuple[int, ...]
+    values: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class BuildRequest:
         data["plugins"] = tuple(_plugin_use(use) for use in data["plugins"])
         data["profiles"] = tuple(
             {
-                name: Profile(**{key: tuple(dims) for key, dims in sizes.items()})
+                name: Profile(tuple(sizes["min"]), tuple(sizes["opt"]), tuple(sizes["max"]), sizes["values"])
                 for name, sizes in profile.items()
             }
             for profile in data["profiles"]

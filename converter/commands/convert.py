@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import positive_int, positive_seconds, targets
+from converter.arguments import add_freezing, positive_int, positive_seconds, targets
 from converter.bundle import manifest_path, toolkit_version
 from converter.console import Console, check_report, table, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from converter.pipeline import Conversion, ConvertOptions, convert
+from converter.shape_tensors import parse_values
 from converter.shapes import parse_shapes
 from converter.verify import Verdict, parse_tolerances
 
@@ -50,6 +51,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         shapes.add_argument(
             f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
         )
+    shapes.add_argument(
+        "--values",
+        action="append",
+        default=[],
+        metavar="NAME=MIN:OPT:MAX",
+        help="values of an integer input that decides shapes, as sizes=[1,1]:[2,3]:[8,8]; once for each such input",
+    )
+    add_freezing(
+        parser,
+        "to compare with (default: generated), and to which axes and other inputs that TensorRT wants constant are frozen",
+    )
     build = parser.add_argument_group("the engine")
     build.add_argument(
         "--target",
@@ -95,9 +107,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     verify = parser.add_argument_group("the verdict")
     verify.add_argument(
-        "--inputs", type=Path, metavar="NPZ", help="inputs to compare with; default: generated"
-    )
-    verify.add_argument(
         "--expected",
         type=Path,
         metavar="NPZ",
@@ -115,13 +124,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.dry_run:
         from converter.commands import check  # the other command is only needed for this flag
 
-        return check.show(
-            options.model, tuple(options.plugins), console, as_json=False, report=options.report
-        )
+        return check.show(options, console, as_json=False)
     asked = ConvertOptions(
         model=options.model,
         output=options.output,
         shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
+        values=parse_values(options.values),
+        freeze=tuple(options.freeze),
         targets=options.target,
         flavour=options.flavour,
         plugins=tuple(options.plugins),

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
+from converter.arguments import add_freezing
 from converter.console import Console, one_line
 from converter.errors import EXIT_OK, ConversionError
+from converter.freezing import rewrite_frozen
 from converter.modelfile.load import load_model
 from converter.modelfile.save import save_model
 from converter.plan import plan
@@ -27,6 +29,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
     )
+    add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--expand",
@@ -40,7 +43,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    rewritten = stage.rewrite(load_model(options.model))
+    rewritten, _ = rewrite_frozen(load_model(options.model), options.freeze, options.inputs)
     fatal = [record.problem() for record in rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)

@@ -7,6 +7,7 @@ and put back.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -51,7 +52,7 @@ class ModelValues(LazyValues):  # type: ignore[misc]  # graphsurgeon has no type
         self.model = model
         self.shape = list(tensor.dims)
         self.dtype = numpy_dtype(tensor.data_type)
-        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
 
     def load(self) -> npt.NDArray[Any]:
         return self.model.array(self.tensor)
@@ -209,6 +210,8 @@ def _drop_repeated_initializers(graph: onnx.GraphProto) -> None:
     nested graphs.
     """
     subgraphs = list(iter_graphs(graph))[1:]
+    if not subgraphs:
+        return
     outer = {_key(tensor) for tensor in graph.initializer}
     counts = Counter(_key(tensor) for subgraph in subgraphs for tensor in subgraph.initializer)
     variants = Counter(name for name, _ in counts)

@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
-from converter.errors import ConversionError
+from converter.errors import ConversionError, InvalidModelError
 from converter.modelfile.check import check_model, iter_tensors
 from converter.modelfile.model import INLINE_LIMIT, Model
 from converter.modelfile.save import save_model
@@ -28,7 +28,7 @@ __all__ = ["Model", "load_model", "save_model"]
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Maps the model file and its external data, and checks both before anything uses them.
 
-    Raises UsageError when there is no file to read, and ConversionError, with all the problems, when it is
+    Raises UsageError when there is no file to read, and InvalidModelError, with all the problems, when it is
     not a sound ONNX model. Reads no weights.
     """
     path = Path(path)
@@ -37,11 +37,11 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     proto = _parse(file, location, str(path))
     problems = check_model(proto, str(path))
     if problems:
-        raise ConversionError(problems)
+        raise InvalidModelError(problems)
     files = {location: file}
     problems = _map_external_files(proto, path, files)
     if problems:
-        raise ConversionError(problems)
+        raise InvalidModelError(problems)
     return Model(proto, path, files)
 
 
@@ -59,7 +59,7 @@ def _location_for(path: Path) -> str:
 def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
     expected = "a serialised onnx.ModelProto"
     if file.size == 0:
-        raise ConversionError(Problem("The file is empty.", where, expected, "export the model again"))
+        raise InvalidModelError(Problem("The file is empty.", where, expected, "export the model again"))
     try:
         proto: onnx.ModelProto = onnx.ModelProto.FromString(cut_weights(file.view(), location, INLINE_LIMIT))
         return proto
@@ -68,18 +68,18 @@ def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
         was_model = file.size > 2 and file.bytes[0] == 8 and 0 < file.bytes[1] < 0x80
         if error.truncated and was_model:
             fix = "copy or download the file again"
-            raise ConversionError(
+            raise InvalidModelError(
                 Problem(f"The model is truncated: {error}.", where, expected, fix)
             ) from None
         fix = "name the .onnx file itself"
-        raise ConversionError(
+        raise InvalidModelError(
             Problem(f"The file is not an ONNX model: {error}.", where, expected, fix)
         ) from None
     except (DecodeError, MemoryError):
         problem = Problem(
             "The file is not an ONNX model: protobuf cannot parse it.", where, expected, "export it again"
         )
-        raise ConversionError(problem) from None
+        raise InvalidModelError(problem) from None
 
 
 def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, MappedFile]) -> list[Problem]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from importers.problem import Problem
 # The newest IR version that onnxruntime 1.31 takes. Later ones only add fields and types that a reader may
 # ignore; a model that really uses what onnxruntime lacks is refused by it all the same, with the node's name.
 _NEWEST_IR_VERSION = 13
+_RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
+_WARNINGS = 2  # onnxruntime's own default
 _FATAL_ONLY = 4  # its errors are raised, so that to log them as well would say everything twice
 
 # onnxruntime's errors have no common base below Exception.
@@ -49,7 +52,11 @@ _UNKNOWN_OP = re.compile(
 
 
 def open_session(
-    model: Model, *, providers: Sequence[str] = ("CPUExecutionProvider",), repack: bool = True
+    model: Model,
+    *,
+    providers: Sequence[str] = ("CPUExecutionProvider",),
+    repack: bool = True,
+    optimise: bool = True,
 ) -> ort.InferenceSession:
     """A session over the model, ready to run. Raises ConversionError when onnxruntime does not take the
     model.
@@ -57,12 +64,15 @@ def open_session(
     repack: whether onnxruntime may copy weights into the layout that its kernels like: a detector of 185 MB ran in
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
         where repacking took 185 MB (and so did handing onnxruntime arrays or buffers).
+    optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once.
     """
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
+    if not optimise:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", str(int(not repack)))
     if _is_in_place(model):
         folder = str(model.path.parent.resolve())
@@ -81,14 +91,37 @@ def open_session(
             list(files), buffers, [len(b) for b in buffers]
         )
     try:
-        return ort.InferenceSession(proto.SerializeToString(), options, providers=list(providers))
+        with _newest_opsets():
+            return ort.InferenceSession(proto.SerializeToString(), options, providers=list(providers))
     except _ORT_ERRORS as error:
         raise _refused(str(error), model, running=False) from None
 
 
-def run(model: Model, feeds: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+@contextmanager
+def _newest_opsets() -> Iterator[None]:
+    """onnxruntime opens models of the opset that its release does not promise to support yet, too.
+
+    It refuses them altogether otherwise; what it really lacks, it still refuses, with the node's name. onnx 1.23 writes
+    opset 27, onnxruntime 1.31 promises 26. It warns of them through its process-wide logger.
+    """
+    before = os.environ.get(_RELEASED_ONLY)
+    os.environ[_RELEASED_ONLY] = "0"
+    ort.set_default_logger_severity(_FATAL_ONLY)
+    try:
+        yield
+    finally:
+        ort.set_default_logger_severity(_WARNINGS)
+        if before is None:
+            del os.environ[_RELEASED_ONLY]
+        else:
+            os.environ[_RELEASED_ONLY] = before
+
+
+def run(
+    model: Model, feeds: Mapping[str, npt.NDArray[Any]], *, optimise: bool = True
+) -> dict[str, npt.NDArray[Any]]:
     """Opens the model and runs it once on the CPU; the outputs by name. Raises ConversionError."""
-    return run_session(open_session(model), model, feeds)
+    return run_session(open_session(model, optimise=optimise), model, feeds)
 
 
 def run_session(

@@ -58,8 +58,13 @@ Record = Rewrite | Declined
 
 @dataclass(frozen=True)
 class Pass:
-    """One rewrite rule over a whole graph, subgraphs included. `apply` changes the graph and tells what it did."""
+    """One rewrite rule over a whole graph, subgraphs included. `apply` changes the graph and tells what it did.
+
+    concerns: whether the pass may have business with a node, by (domain, op_type). A model in which it says no of every
+        node is not even brought into graph-surgeon.
+    """
 
     name: str
     doc: str
     apply: Callable[[gs.Graph], Iterable[Record]]
+    concerns: Callable[[str, str], bool] = lambda domain, op_type: True

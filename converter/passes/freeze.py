@@ -6,7 +6,9 @@ profile gives (the target of a Reshape, the repeats of a Tile).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,53 +17,70 @@ from onnx import helper
 
 from converter.errors import UsageError
 from converter.modelfile.model import Model
-from converter.passes.scopes import all_graphs
+from converter.passes.scopes import Scope, all_graphs
 from importers.problem import Problem
 from importers.registry import normalise_domain
 
+_WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
+_REDUCTIONS = tuple(
+    f"Reduce{kind}"
+    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
+
 SHAPE_OPERANDS: Mapping[str, frozenset[int]] = {
     "ConstantOfShape": frozenset({0}),
+    "CumSum": frozenset({1}),  # one axis only: smallest, usual and largest value have to be equal
     "Expand": frozenset({1}),
-    "Pad": frozenset({1}),
+    "Pad": frozenset({1, 3}),
     "Range": frozenset({0, 1, 2}),
     "Reshape": frozenset({1}),
     "Resize": frozenset({3}),
-    "Slice": frozenset({1, 2, 4}),
+    "Slice": frozenset({1, 2, 3, 4}),
+    "Split": frozenset({1}),
     "Tile": frozenset({1}),
     "TopK": frozenset({1}),
+    **{window: frozenset({0}) for window in _WINDOWS},
 }
-"""By operator, the inputs that TensorRT reads as shape tensors, with values from a profile."""
+"""By operator, the inputs that TensorRT reads as shape tensors: integers, with values from a profile. TensorRT-RTX 1.7.1
+builds each of them with values that range."""
 
 CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "AffineGrid": frozenset({1}),
-    "BlackmanWindow": frozenset({0}),
     "CenterCropPad": frozenset({1}),
     "Col2Im": frozenset({1, 2}),
     "CumProd": frozenset({1}),
-    "CumSum": frozenset({1}),
     "DFT": frozenset({1, 2}),
-    "Dropout": frozenset({1, 2}),
-    "HammingWindow": frozenset({0}),
-    "HannWindow": frozenset({0}),
+    "Dropout": frozenset({2}),
     "MaxUnpool": frozenset({2}),
     "MelWeightMatrix": frozenset({0, 1, 2, 3, 4}),
     "NonMaxSuppression": frozenset({2, 3, 4}),
     "OneHot": frozenset({1}),
-    "Pad": frozenset({3}),
     "Resize": frozenset({1, 2}),
     "STFT": frozenset({1, 3}),
-    "Slice": frozenset({3}),
-    "Split": frozenset({1}),
     "SplitToSequence": frozenset({1}),
     "Squeeze": frozenset({1}),
-    "Trilu": frozenset({1}),
     "Unsqueeze": frozenset({1}),
-    **{
-        f"Reduce{kind}": frozenset({1})
-        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-    },
+    **{reduction: frozenset({1}) for reduction in _REDUCTIONS},
 }
 """By operator, the inputs that have to be constants: they decide what is computed, not how large it is."""
+
+DECIDING_OPERANDS: Mapping[str, frozenset[int]] = {
+    "CumSum": frozenset({1}),
+    "Dropout": frozenset({1}),
+    "Pad": frozenset({3}),
+    "Slice": frozenset({3, 4}),
+    "Split": frozenset({1}),
+    "Trilu": frozenset({1}),
+    **{window: frozenset({0}) for window in _WINDOWS},
+}
+"""By operator, further inputs that TensorRT takes at run time in the forms that it imports. The rules that write other
+forms with these want constants."""
+
+_CARRIERS = frozenset(
+    """Abs Add Cast Concat Div Flatten Floor Gather Identity Max Min Mul Neg Reshape Slice Squeeze Sub Unsqueeze
+    Where""".split()  # noqa: SIM905
+)
+"""Operators with which graphs put axes, shapes and sizes together."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +101,7 @@ def freeze_inputs(model: Model, values: Mapping[str, np.ndarray]) -> tuple[Model
     if not values:
         return model, ()
     inputs = {value.name: value for value in model.proto.graph.input}
-    problems = [p for name, value in values.items() for p in _faults(inputs, name, value)]
+    problems = [p for name, value in values.items() for p in value_problems(inputs, name, value)]
     if problems:
         raise UsageError(problems)
     proto = onnx.ModelProto()
@@ -102,37 +121,101 @@ def _frozen(name: str, value: np.ndarray) -> Frozen:
     return Frozen(name, str(value.dtype), value.shape, text)
 
 
-def _faults(inputs: Mapping[str, onnx.ValueInfoProto], name: str, value: np.ndarray) -> list[Problem]:
-    where = f"--freeze {name}"
+def value_problems(
+    inputs: Mapping[str, onnx.ValueInfoProto], name: str, value: np.ndarray, flag: str = "--freeze"
+) -> list[Problem]:
+    """What is wrong with a value for an input."""
+    where = f"{flag} {name}"
     if name not in inputs:
-        known = ", ".join(inputs) or "(none)"
+        known = ", ".join(map(repr, inputs)) or "(none)"
         return [Problem(f"the model has no input {name!r}", where, f"one of {known}", "correct the name")]
+    fix = f"--freeze {example_flag(inputs[name])}   (with your own value)"
     type_ = inputs[name].type.tensor_type
     want = helper.tensor_dtype_to_np_dtype(type_.elem_type)
     if value.dtype != want:
-        return [
-            Problem(f"the value is {value.dtype}", where, str(want), "give the value in the input's type")
-        ]
+        return [Problem(f"the value of {name!r} is {value.dtype}", where, str(want), fix)]
     dims = [d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim]
     fits = len(dims) == value.ndim and all(a in (None, b) for a, b in zip(dims, value.shape, strict=True))
     if type_.HasField("shape") and not fits:
-        shown = "x".join("?" if d is None else str(d) for d in dims) or "a scalar"
-        what = f"the value has shape {list(value.shape)}"
-        return [Problem(what, where, shown, "give a value of the input's shape")]
+        shown = f"shape [{', '.join('?' if d is None else str(d) for d in dims)}]" if dims else "a scalar"
+        what = (
+            f"the value of {name!r} has shape {list(value.shape)}"
+            if value.ndim
+            else f"the value of {name!r} is a scalar"
+        )
+        return [Problem(what, where, shown, fix)]
     return []
 
 
-def inputs_to_freeze(proto: onnx.ModelProto) -> frozenset[str]:
-    """Names of the graph inputs that some node needs as a constant; through Identity and Cast too."""
-    source = {value.name: value.name for value in proto.graph.input}
-    needed = set()
+def example_flag(value: onnx.ValueInfoProto) -> str:
+    """NAME=VALUE as --freeze takes it, with zeros for the value, quoted for a shell."""
+    type_ = value.type.tensor_type
+    dtype = (
+        np.dtype(helper.tensor_dtype_to_np_dtype(type_.elem_type)) if type_.elem_type else np.dtype(np.int64)
+    )
+    shape = [d.dim_value if d.HasField("dim_value") else 1 for d in type_.shape.dim]
+    zeros: object = np.zeros(shape, dtype if dtype.kind in "iub" else np.float32).tolist()
+    if np.prod(shape) > 16:
+        return shlex.quote(f"{value.name}=@FILE.npy")
+    return shlex.quote(f"{value.name}={json.dumps(zeros, separators=(',', ':'))}")
+
+
+def inputs_to_freeze(proto: onnx.ModelProto, deciding: bool = True) -> frozenset[str]:
+    """Names of the graph inputs that some node needs as a constant, or (`deciding`) that a rule may want as one."""
+    tables = (CONSTANT_OPERANDS, DECIDING_OPERANDS) if deciding else (CONSTANT_OPERANDS,)
+    return _inputs_of(proto, tables)
+
+
+def shape_inputs(proto: onnx.ModelProto) -> frozenset[str]:
+    """Names of the integer graph inputs that TensorRT reads as shape tensors, as far as one sees without TensorRT."""
+    whole = {
+        value.name
+        for value in proto.graph.input
+        if value.type.tensor_type.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+        and len(value.type.tensor_type.shape.dim) <= 1
+    }
+    return _inputs_of(proto, (SHAPE_OPERANDS,)) & whole
+
+
+def _inputs_of(proto: onnx.ModelProto, tables: Sequence[Mapping[str, frozenset[int]]]) -> frozenset[str]:
+    """Graph inputs that reach one of these operands, through the operators that put such values together."""
+    small = (v for v in proto.graph.input if len(v.type.tensor_type.shape.dim) <= 1)
+    sources = {value.name: frozenset({value.name}) for value in small}
+    found: set[str] = set()
     for graph in all_graphs(proto.graph):
         for node in graph.node:
             if normalise_domain(node.domain):
                 continue
-            if node.op_type in ("Identity", "Cast") and node.input[0] in source:
-                source[node.output[0]] = source[node.input[0]]
-            for position in CONSTANT_OPERANDS.get(node.op_type, ()):
-                if position < len(node.input) and node.input[position] in source:
-                    needed.add(source[node.input[position]])
-    return frozenset(needed)
+            if node.op_type in _CARRIERS:
+                reached = [sources[name] for name in node.input if name in sources]
+                if reached:
+                    sources[node.output[0]] = frozenset().union(*reached)
+            for table in tables:
+                for position in table.get(node.op_type, ()):
+                    if position < len(node.input):
+                        found |= sources.get(node.input[position], frozenset())
+    return frozenset(found)
+
+
+def ready_made_flags(scope: Scope, name: str) -> str:
+    """--freeze with the names of the graph inputs that a value is computed from; "" if it is computed from others too."""
+    flags: list[str] = []
+    queue, seen = [(scope, name)], set[str]()
+    while queue:
+        reader, value = queue.pop()
+        holder = reader.holder(value)
+        if holder is None:
+            return ""
+        if value in seen or reader.is_constant(value):
+            continue
+        seen.add(value)
+        maker = holder.producers.get(value)
+        if maker is not None:
+            if maker.domain or maker.op_type not in _CARRIERS:
+                return ""
+            queue.extend((holder, read) for read in reversed(maker.inputs) if read)
+        elif holder.outer is None and len(holder.types[value].type.tensor_type.shape.dim) <= 1:
+            flags.append(f"--freeze {example_flag(holder.types[value])}")
+        else:
+            return ""
+    return " ".join(flags)

@@ -38,7 +38,7 @@ against the rewritten graph in onnxruntime, and TensorRT builds the rewritten on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -124,11 +124,11 @@ class NodeView:
 
     @property
     def opset(self) -> int:
-        return self._scope.shared.opset("")
+        return self._scope.draft.opset("")
 
     @property
     def version(self) -> int:
-        return self._scope.shared.opset(self.domain)
+        return self._scope.draft.opset(self.domain)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -151,7 +151,7 @@ class NodeView:
 
     def used(self, index: int) -> bool:
         """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
-        return self.output(index) in self._scope.shared.used
+        return self._scope.draft.used[self.output(index)] > 0
 
     def dtype(self, index: int) -> str | None:
         """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
@@ -187,9 +187,13 @@ class NodeView:
         """Whether `constant` would give a value, without reading it."""
         return self._scope.is_constant(self.input(index))
 
-    def folded(self, index: int) -> bool:
-        """Whether an input is constant only since constants were folded: as it is, TensorRT sees it computed."""
-        return self.is_constant(index) and self._scope.shared.folded(self.input(index))
+    def folded(self, index: int, beyond: Container[str] = ()) -> bool:
+        """Whether an input is constant only since constants were folded: as it is, TensorRT sees it computed.
+
+        beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
+        """
+        operators = self._scope.draft.folded.get(self.input(index), ())
+        return any(op_type not in beyond for op_type in operators)
 
     def type_proto(self, index: int) -> onnx.TypeProto | None:
         """The inferred type of an input, for those who hand it to onnx; sequences and optionals too."""
@@ -202,7 +206,7 @@ class NodeView:
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
-        return self._scope.shared.fresh(f"{base}/{hint}")
+        return self._scope.draft.fresh(f"{base}/{hint}")
 
     def statements(self, text: str, /, **values: np.ndarray | str) -> list[onnx.NodeProto]:
         """ONNX statements, one a line, as nodes of this graph. Raises onnx.parser.ParseError, or LookupError.

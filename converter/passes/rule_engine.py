@@ -1,25 +1,27 @@
 """Applies rules (converter/passes/node_rule.py) to every node of a model, in rounds, until none of them fires.
 
-A round infers shapes, folds constants, offers each node of every graph to the rules of its op_type, and puts what they
-give in the nodes' places. It costs a pass over the graph, whatever fires. A rule sees the graph as it was at the
-beginning of the round. Values that only replaced nodes read are removed with the nodes that made them.
+A round offers each node of every graph to the rules of its op_type, puts what they give in the nodes' places, infers
+shapes and folds constants. The draft of the model lasts through all rounds; only inference reads all of it again. A rule
+sees the graph as it was at the beginning of the round. Values that only replaced nodes read are removed with the nodes
+that made them.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx
 
 from converter.errors import ConversionError
-from converter.fold import fold_constants
-from converter.infer import infer_shapes
+from converter.fold import fold_and_infer
 from converter.modelfile.model import Model
 from converter.passes.base import Declined, Rewrite
+from converter.passes.freeze import ready_made_flags
 from converter.passes.node_rule import NodeRule, NodeView, Replacement
-from converter.passes.scopes import Scope, Shared, all_graphs, subgraphs
+from converter.passes.scopes import Draft, Node, Scope, all_graphs, live_scopes, reads
 from importers.opdef import Refusal
 from importers.problem import Problem
 from importers.registry import normalise_domain
@@ -75,34 +77,28 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
         return Ruled(model, (), ())
     ledger: dict[str, _Entry] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
-    current = model
+    draft = Draft(model)
     for _ in range(rounds):
-        folded = _folded(current)
-        step = _Round(folded, current, table, ledger, origin)
+        fold_and_infer(draft)
+        if ledger:
+            draft.folded.clear()  # the graph that TensorRT gets has them as constants now
+        step = _Round(draft, table, ledger, origin)
         step.run()
-        if not step.fired and ledger and _size(folded) < _size(current):
-            current = folded  # more is known of it now
-            continue
         if not step.fired:
-            named = step.model if step.declined else current
+            named = draft.model() if ledger or step.declined else model
             return Ruled(named, _records(named.proto, ledger, origin), tuple(step.declined))
-        current = infer_shapes(step.model)
+        draft.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
     raise _internal(f"rules do not come to an end: after {rounds} rounds these still fire: {culprits}", model)
 
 
-def _folded(model: Model) -> Model:
-    """Constants folded, types inferred again, until that finds no more: a Range is known once its ends are."""
-    for _ in range(ROUNDS):
-        folded = fold_constants(model)
-        if _size(folded) >= _size(model):
-            break
-        model = infer_shapes(folded)
-    return model
+_FREEZE = re.compile(r"--freeze (\S+)=\S+")
 
 
-def _size(model: Model) -> int:
-    return len(model.proto.graph.node)
+def _real_flags(scope: Scope, found: re.Match[str]) -> str:
+    """The flags for the model's inputs, where a rule names an operand of its node: ready to be pasted."""
+    flags = ready_made_flags(scope, found[1])
+    return f"{flags}   (with your own value)" if flags else found[0]
 
 
 def _any_candidate(proto: onnx.ModelProto, table: Mapping[tuple[str, str], object]) -> bool:
@@ -133,89 +129,89 @@ def _internal(what: str, model: Model) -> ConversionError:
 
 
 class _Round:
-    """One round over one model. `model` is what came out; `fired` counts rules by name."""
+    """One round over one draft. `fired` counts rules by name."""
 
     def __init__(
         self,
-        model: Model,
-        unfolded: Model,
+        draft: Draft,
         table: Mapping[tuple[str, str], Sequence[NodeRule]],
         ledger: dict[str, _Entry],
         origin: dict[str, str],
     ) -> None:
-        proto = onnx.ModelProto()
-        proto.CopyFrom(model.proto)
-        self.model = model.with_proto(proto)
         self.fired: Counter[str] = Counter()
         self.declined: list[Declined] = []
+        self._draft = draft
         self._table = table
         self._ledger = ledger
         self._origin = origin
-        self._shared = Shared(self.model, unfolded)
+        self._replacements: defaultdict[Scope, dict[Node, tuple[str, list[onnx.NodeProto]]]] = defaultdict(
+            dict
+        )
 
     def run(self) -> None:
-        self._graph(self.model.proto.graph, None)
+        self._offer(self._draft.root)
+        for scope, replacements in self._replacements.items():
+            self._apply(scope, replacements)
 
-    def _graph(self, graph: onnx.GraphProto, outer: Scope | None) -> None:
-        scope = Scope(graph, self._shared, outer)
-        nodes: list[onnx.NodeProto] = []
-        freed: list[str] = []
-        for node in graph.node:
-            made = self._node(node, scope)
-            if made is None:
-                for inner in subgraphs(node):
-                    self._graph(inner, scope)
-                nodes.append(node)
-            else:
-                nodes.extend(made)
-                freed.extend(name for name in node.input if name)
-                self._shared.used.subtract(node.input)
-                for new in made:
-                    self._count(new)
-        if freed:
-            nodes = self._without_dead(nodes, freed, graph)
-            kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-            del graph.node[:]
-            graph.node.extend(kept)
+    def _offer(self, scope: Scope) -> None:
+        for node in scope.nodes:
+            rules = self._table.get((node.domain, node.op_type))
+            if rules and (node.domain, node.op_type) not in self._draft.functions and self._take(node, rules):
+                continue
+            for inner in live_scopes(node):
+                self._offer(inner)
 
-    def _count(self, node: onnx.NodeProto) -> None:
-        self._shared.used.update(name for name in node.input if name)
-        for graph in subgraphs(node):
-            self._shared.used.update(value.name for value in graph.output)
-            for inner in graph.node:
-                self._count(inner)
-
-    def _node(self, node: onnx.NodeProto, scope: Scope) -> list[onnx.NodeProto] | None:
-        kind = normalise_domain(node.domain), node.op_type
-        rules = self._table.get(kind)
-        if not rules or kind in self._shared.functions:
-            return None
-        view = NodeView(node, node.name, scope, made=node.name in self._origin)
+    def _take(self, node: Node, rules: Sequence[NodeRule]) -> bool:
+        """Offer the node to the rules. Whether one took it."""
+        view = NodeView(node.proto, node.proto.name, node.scope, made=node.proto.name in self._origin)
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             result = rule.rewrite(view)
             if isinstance(result, Replacement):
-                name = self._unique(node)
+                name = self._unique(node.proto)
                 self.fired[rule.name] += 1
-                return self._accept(view, name, rule, result)
+                self._replacements[node.scope][node] = rule.name, self._accept(view, name, rule, result)
+                return True
             if result is not None and refusal is None:
                 refusal = rule, result
         if refusal is not None:
-            name = self._unique(node)
-            node.name = name  # so that the plan finds the node by the name in the record
-            source = self._ledger.get(self._origin.get(name, ""))
-            shown = "::".join(part for part in kind if part)
-            if source is not None:
-                shown += f", made of {source.op_type} {source.node!r}"
-            self.declined.append(Declined(name, shown, refusal[0].name, refusal[1]))
-        return None
+            self._decline(node, *refusal)
+        return False
+
+    def _decline(self, node: Node, rule: NodeRule, refusal: Refusal) -> None:
+        name = self._unique(node.proto)
+        node.proto.name = name  # so that the plan finds the node by the name in the record
+        self._draft.changed()
+        shown = "::".join(part for part in (node.domain, node.op_type) if part)
+        source = self._ledger.get(self._origin.get(name, ""))
+        if source is not None:
+            shown += f", made of {source.op_type} {source.node!r}"
+        fix = _FREEZE.sub(lambda found: _real_flags(node.scope, found), refusal.fix)
+        self.declined.append(Declined(name, shown, rule.name, replace(refusal, fix=fix)))
+
+    def _apply(self, scope: Scope, replacements: Mapping[Node, tuple[str, list[onnx.NodeProto]]]) -> None:
+        entered: dict[Node, list[Node]] = {}
+        for node in replacements:
+            scope.leave(node)
+        for node, (_, protos) in replacements.items():
+            entered[node] = [scope.enter(proto) for proto in protos]
+        scope.replace(entered)
+        for node, (rule, _) in replacements.items():
+            for made in entered[node]:
+                lost = next((name for name in made.inputs if name and scope.holder(name) is None), None)
+                if lost is not None:
+                    raise _internal(
+                        f"rule {rule!r} on {node.op_type} reads {lost!r}, which nothing makes",
+                        self._draft.source,
+                    )
+        self._draft.remove_dead([name for node in replacements for name in reads(node)], scope)
 
     def _unique(self, node: onnx.NodeProto) -> str:
         """The node's name; another one if it has none or shares it."""
-        if node.name and self._shared.node_names[node.name] == 1:
+        if node.name and self._draft.node_names[node.name] == 1:
             return str(node.name)
         wanted = node.name or next((name for name in node.output if name), node.op_type)
-        return self._shared.fresh_node(wanted)
+        return self._draft.fresh_node(wanted)
 
     def _accept(self, view: NodeView, name: str, rule: NodeRule, result: Replacement) -> list[onnx.NodeProto]:
         """The nodes of a replacement, named, and the ledger brought up to date."""
@@ -228,7 +224,7 @@ class _Round:
         if result.numerics:
             entry.numerics.append(result.numerics)
         for node in result.nodes:
-            node.name = self._shared.fresh_node(f"{key}/{node.op_type}")
+            node.name = self._draft.fresh_node(f"{key}/{node.op_type}")
             self._origin[node.name] = key
         return list(result.nodes)
 
@@ -240,46 +236,16 @@ class _Round:
         for node in result.nodes:
             for name in node.output:
                 if name and name in made:
-                    raise _internal(f"{where} makes {name!r} twice", self.model)
+                    raise _internal(f"{where} makes {name!r} twice", self._draft.source)
                 made.add(name)
         missing = [name for i, name in enumerate(view.outputs) if view.used(i) and name not in made]
         if missing:
-            raise _internal(f"{where} does not make the output {missing[0]!r}", self.model)
+            raise _internal(f"{where} does not make the output {missing[0]!r}", self._draft.source)
         defined: set[str] = set()
         for node in result.nodes:
             late = next(
                 (n for n in node.input if (n in made and n not in defined) or n in old - defined), None
             )
             if late is not None:
-                raise _internal(f"{where} reads {late!r} before it is made", self.model)
+                raise _internal(f"{where} reads {late!r} before it is made", self._draft.source)
             defined.update(node.output)
-
-    def _without_dead(
-        self, nodes: list[onnx.NodeProto], freed: Iterable[str], graph: onnx.GraphProto
-    ) -> list[onnx.NodeProto]:
-        """The nodes without those that nobody needs any more; initializers that nobody reads go too."""
-        used = self._shared.used
-        makers = {name: node for node in nodes for name in node.output if name}
-        dead: set[int] = set()
-        gone: set[str] = set()
-        queue = list(freed)
-        while queue:
-            name = queue.pop()
-            if used[name] > 0:
-                continue
-            gone.add(name)
-            node = makers.get(name)
-            if node is None or id(node) in dead or any(used[output] > 0 for output in node.output if output):
-                continue
-            if any(True for _ in subgraphs(node)):
-                continue
-            dead.add(id(node))
-            used.subtract(name for name in node.input if name)
-            queue.extend(name for name in node.input if name)
-        gone -= {value.name for value in graph.input}  # an input with a default stays one
-        kept = [tensor for tensor in graph.initializer if tensor.name not in gone]
-        if len(kept) < len(graph.initializer):
-            kept = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in kept]
-            del graph.initializer[:]
-            graph.initializer.extend(kept)
-        return [node for node in nodes if id(node) not in dead]

@@ -72,4 +72,9 @@ def rewrite_spellings(
             ensure_domain(graph, PLUGIN_NAMESPACE)
 
 
-SPELLINGS = Pass("spellings", "custom nodes, however spelled, become plugin nodes", rewrite_spellings)
+SPELLINGS = Pass(
+    "spellings",
+    "custom nodes, however spelled, become plugin nodes",
+    rewrite_spellings,
+    lambda domain, op_type: bool(find_spellings(domain, op_type)),
+)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx
 
 from converter.passes.scopes import all_graphs
@@ -95,8 +96,10 @@ def _case(test: Any, kinds: Mapping[str, str]) -> Case:
 
 
 def _array(value: Any) -> Any:
-    """Some cases give TensorProtos, for types that numpy lacks."""
-    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+    """Some cases give TensorProtos, for types that numpy lacks, and numbers of numpy, which onnxruntime does not take."""
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _group(model: onnx.ModelProto) -> str:

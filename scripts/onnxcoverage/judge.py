@@ -16,6 +16,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import open_session
 from converter.modelfile.save import save_model
 from converter.passes.freeze import inputs_to_freeze
+from converter.passes.scopes import all_graphs
 from converter.plan import plan
 from converter.rewrite import Rewritten, expand, rewrite
 from importers.problem import Problem
@@ -28,22 +29,37 @@ _FED = frozenset(
 """Types of numpy that onnxruntime's Python takes and gives."""
 
 
+IGNORED = {"Attention": 6}
+"""By operator, the input that TensorRT-RTX 1.7.1 ignores: nonpad_kv_seqlen of Attention is read by no layer."""
+
+
 def built_as_is(case: Case, folder: Path) -> dict[str, Any]:
     path = folder / f"{case.name}.onnx"
     onnx.save(case.model, path)
-    return {"reason": build_reason(path, case.inputs, plugins=False)}
+    return {"reason": build_reason(path, case.inputs, plugins=False) or _ignored(case.model)}
 
 
-def rewritten(case: Case, folder: Path) -> dict[str, Any]:
+def _ignored(model: onnx.ModelProto) -> str:
+    """What TensorRT drops without a word: an engine is built, and gives other numbers."""
+    for graph in all_graphs(model.graph):
+        for node in graph.node:
+            position = IGNORED.get(node.op_type)
+            if position is not None and position < len(node.input) and node.input[position]:
+                return f"TensorRT ignores input {position} of {node.op_type}"
+    return ""
+
+
+def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str, Any]:
     """Rewrites the case, writes the graph for TensorRT, and compares its outputs with ONNX's.
 
+    freeze_inputs: whether inputs that decide what is computed become constants; not where TensorRT takes the case.
     problems: trtsmith's own refusals. changed: whether TensorRT gets another graph. numbers: "" if they agree.
     """
     path = folder / f"{case.name}.rewrite.onnx"
     onnx.save(case.model, path)
     try:
         model = load_model(path)
-        names = inputs_to_freeze(model.proto)
+        names = inputs_to_freeze(model.proto) if freeze_inputs else frozenset()
         freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
         result = rewrite(model, freeze=freeze)
         problems = plan(result).problems

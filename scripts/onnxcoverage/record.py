@@ -39,6 +39,11 @@ class Outcome:
         return good
 
     @property
+    def needless(self) -> bool:
+        """Rewritten although TensorRT takes the case as it is."""
+        return self.changed and not self.as_is
+
+    @property
     def reason(self) -> str:
         """Why it does not pass."""
         if self.passed:
@@ -61,6 +66,7 @@ def to_json(outcomes: Sequence[Outcome], versions: Mapping[str, str], seconds: f
             "built_as_is": sum(not o.as_is for o in tensors),
             "built_rewritten": sum(not o.rewritten for o in tensors),
             "passed": sum(o.passed for o in tensors),
+            "rewritten_needlessly": sum(o.needless for o in outcomes),
             "others": len(outcomes) - len(tensors),
             "others_passed": sum(o.passed for o in outcomes if o.group != "tensors"),
             "crashes_or_hangs": sum(
@@ -98,5 +104,6 @@ def render(outcomes: Sequence[Outcome], summary: Mapping[str, Any]) -> str:
     reasons = Counter((o.operator, kind_of(o.reason)) for o in outcomes if not o.passed)
     lines += ["", "reasons"]
     lines += [f"{n:5}  {op}: {text}" for (op, text), n in reasons.most_common()]
+    lines += [f"rewritten although it builds as it is: {o.name}" for o in outcomes if o.needless]
     lines += ["", "  ".join(f"{name}: {value}" for name, value in summary.items())]
     return "\n".join(lines)

@@ -91,6 +91,49 @@ def test_reference_keeps_functions_of_the_model(tmp_path: Path) -> None:
     assert reference(model) is model
 
 
+FUNCTIONS = """<ir_version: 9, opset_import: ["" : 20, "mine" : 1]> g (float[3, 4] x) => (float[3, 4] z)
+    { a = mine.outer (x)  b = mine.native (a)  z = mine.twice (b) }
+    <domain: "mine", opset_import: ["" : 20, "mine" : 1]> outer (p) => (q) { n = Neg (p)  q = mine.inner (n) }
+    <domain: "mine", opset_import: ["" : 20]> inner (p) => (q)
+    { size = Constant <value_ints = [3, 4]> ()  q = CenterCropPad (p, size) }
+    <domain: "mine", opset_import: ["" : 20]> native (p) => (q) { n = Exp (p)  q = Neg (n) }
+    <domain: "mine", opset_import: ["" : 20]> twice (p) => (q)
+    { axes = Constant <value_ints = [1]> ()  m = ReduceMean (p, axes)  q = Add (p, m) }"""
+
+
+def test_functions_are_inlined_where_tensorrt_does_not_take_their_nodes(tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(FUNCTIONS), tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    result = rewrite(model)
+    left = [node.op_type for node in result.model.proto.graph.node if node.domain == "mine"]
+    assert left == ["native", "twice"] and plan(result).convertible
+    assert [(r.op_type, r.pass_name.split(",")[0]) for r in result.rewrites] == [
+        ("CenterCropPad", "functions")
+    ]
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(result.model, {"x": x})["z"], run(model, {"x": x})["z"], rtol=1e-6)
+
+
+def test_a_function_is_inlined_if_a_rule_takes_one_of_its_nodes(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 20, "mine" : 1]> g (float[3, 4] x, float[4] w) => (float[3, 4] z)
+        { a = mine.normal (x, w)  z = mine.mean (a, w) }
+        <domain: "mine", opset_import: ["" : 20]> normal (p, w) => (q) { q = LayerNormalization (p, w) }
+        <domain: "mine", opset_import: ["" : 20]> mean (p, w) => (r) { q, m = LayerNormalization (p, w)  r = Add (q, m) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    result = rewrite(model)
+    assert [r.op_type for r in result.rewrites] == ["LayerNormalization"] and plan(result).convertible
+    x, w = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32), np.ones(4, np.float32)
+    feeds = {"x": x, "w": w}
+    np.testing.assert_allclose(run(result.model, feeds)["z"], run(model, feeds)["z"], rtol=1e-5)
+    onnx.save(
+        onnx.parser.parse_model(text.replace("z = mine.mean (a, w)", "z = Neg (a)")), tmp_path / "n.onnx"
+    )
+    untouched = rewrite(load_model(tmp_path / "n.onnx"))
+    assert untouched.found() == 0
+    assert [node.op_type for node in untouched.model.proto.graph.node] == ["normal", "Neg"]
+
+
 def test_old_opsets_are_not_expanded(tmp_path: Path) -> None:
     node = oh.make_node("InverseTRT", ["x"], ["y"], name="i")
     model = load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", (2, 2))], opset=9)

@@ -1,7 +1,8 @@
-"""An If whose condition is constant becomes the branch that runs, where TensorRT could not take the If.
+"""An If whose condition is constant only since folding becomes the branch that runs, where TensorRT may refuse the If.
 
-That is where a branch has an operator that TensorRT's parser does not import, or where the graph computes the condition
-(from shapes, say): TensorRT takes it for one of run time, and then refuses branches that differ in rank.
+TensorRT-RTX 1.7.1 imports only the live branch where the condition is a constant of the graph. Where the graph computes
+it (from fixed shapes, say), both branches are imported, and both have to be right: their operators known, their types
+equal, their shapes possible. A Squeeze of an axis that is not 1 in the branch that never runs fails the build.
 """
 
 from __future__ import annotations
@@ -9,30 +10,33 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from converter.native import native_operators
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from converter.passes.scopes import all_graphs
+from converter.passes.scopes import branch_of
 from converter.passes.values import rename_values
+
+_NEVER_FAIL = frozenset(
+    """Abs Acos Asin Atan Cast Ceil Constant Cos Elu Erf Exp Floor HardSigmoid Identity IsNaN LeakyRelu Log Neg Not
+    Reciprocal Relu Round Selu Shape Sigmoid Sign Sin Size Softplus Softsign Sqrt Tan Tanh""".split()  # noqa: SIM905
+)
+"""Operators that TensorRT imports and that no shape of their input makes impossible."""
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     condition = node.constant(0)
-    if condition is None or not (node.made or node.folded(0) or _foreign(node.proto)):
+    if condition is None or not (node.made or (node.folded(0) and not _both_are_right(node.proto))):
         return None
-    branch = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
+    branch = branch_of(condition)
     graph = onnx.GraphProto()
     graph.CopyFrom(next(a.g for a in node.proto.attribute if a.name == branch))
     return Replacement(_inlined(graph, node), f"the {branch.replace('_', ' ')}, as the condition is constant")
 
 
-def _foreign(proto: onnx.NodeProto) -> bool:
-    """Whether a branch has an operator that TensorRT does not import."""
-    return any(
-        inner.op_type not in native_operators()
-        for attribute in proto.attribute
-        for graph in all_graphs(attribute.g)
-        for inner in graph.node
-    )
+def _both_are_right(proto: onnx.NodeProto) -> bool:
+    """Whether TensorRT takes both branches for certain."""
+    graphs = [a.g for a in proto.attribute if a.type == onnx.AttributeProto.GRAPH]
+    types = [[value.type.tensor_type.elem_type for value in graph.output] for graph in graphs]
+    known = all(inner.op_type in _NEVER_FAIL and not inner.domain for graph in graphs for inner in graph.node)
+    return known and types[0] == types[-1] and all(types[0])
 
 
 def _inlined(graph: onnx.GraphProto, node: NodeView) -> list[onnx.NodeProto]:
@@ -49,10 +53,25 @@ def _inlined(graph: onnx.GraphProto, node: NodeView) -> list[onnx.NodeProto]:
 
 _EXAMPLES = (
     Example(
+        "a dead branch that no shape allows",
+        """<ir_version: 9, opset_import: ["" : 20]>
+        g (float[3, 5, 4] x) => (float[3, 5, 4] z)
+        <int64[1] axis = {1}, int64[1] one = {1}> {
+            shape = Shape (x)  size = Gather (shape, axis)  yes = Equal (size, one)
+            y = If (yes) <
+                then_branch = a () => (float[3, 4] p) { p = Squeeze (x, axis) },
+                else_branch = b () => (float[3, 5, 4] q) { q = Identity (x) }
+            >
+            z = Neg (y)
+        }""",
+        reference=True,  # onnxruntime checks the dead branch too
+    ),
+    Example(
         "a branch with an operator that TensorRT lacks",
         """<ir_version: 9, opset_import: ["" : 20]>
-        g (float[3, 4] x) => (float[3, 4] y) {
-            yes = Constant <value = bool {1}> ()
+        g (float[3, 4] x) => (float[3, 4] y)
+        <int64 two = {2}> {
+            shape = Shape (x)  rank = Size (shape)  yes = Less (rank, two)
             y = If (yes) <
                 then_branch = a () => (float[3, 4] p) { q = Neg (x)  p = Identity (q) },
                 else_branch = b () => (float[3, 4] r) {
@@ -66,7 +85,7 @@ _EXAMPLES = (
 
 CONSTANT_IF = NodeRule(
     "constant-if",
-    "an If with a constant condition becomes the branch that runs",
+    "an If whose condition the graph computes as a constant becomes the branch that runs",
     ("If",),
     _rewrite,
     _EXAMPLES,

@@ -26,13 +26,21 @@ def _statistics_used(node: NodeView) -> bool:
 
 _FUSED_HEADS = range(16, 257, 16)
 """Sizes of a head for which TensorRT-RTX 1.7.1 has an attention kernel on sm86, in float16 and bfloat16: 16, 32, 64, 128
-and 256 build, 8 does not. In float32 none builds, and the parser does not let the layer be decomposed."""
+and 256 build, 8 does not. The parser does not let the layer be decomposed where there is no kernel."""
+
+_DECODING_HEADS = range(8, 257, 8)
+_DECODING_ROWS = 6
+"""One query at a time builds in every type: sizes of a head that do (of 1, 2, 4, 6, 8, 12, 16, 24, ..., 256, 264, 512), and
+the fewest batches times heads (of 1, 2, 3, 6, 12, 512) that do, the batch being fixed."""
 
 _UNSUPPORTED_BY_LAYER = ("softcap", "softmax_precision", "qk_matmul_output_mode")
 
 
 def _attention(node: NodeView) -> bool:
-    """Whether TensorRT's attention layer does not take the node: it refuses what it has no fused kernel for."""
+    """Whether TensorRT's attention layer does not take the node: it refuses what it has no kernel for.
+
+    It ignores input 6 (nonpad_kv_seqlen) without a word, where it builds at all.
+    """
     if len(node.outputs) > 1 or any(node.input(i) for i in (4, 5, 6)):
         return True
     given = {a.name for a in node.proto.attribute} - {"scale", "is_causal", "q_num_heads", "kv_num_heads"}
@@ -40,13 +48,25 @@ def _attention(node: NodeView) -> bool:
         return True
     if node.attributes.get("is_causal") and node.input(3):
         return True
-    query, key, value = node.shape(0), node.shape(1), node.shape(2)
+    shapes = [node.shape(i) for i in range(3)]
+    query, key, value = shapes
     if not query or not key or not value:
         return node.dtype(0) not in ("float16", "bfloat16", None)
-    heads = node.attributes.get("q_num_heads") if len(query) == 3 else 1
-    size = query[-1] // heads if query[-1] and heads else None
-    fused = node.dtype(0) in ("float16", "bfloat16") and (size is None or size in _FUSED_HEADS)
-    return not fused or key[-1] != value[-1]
+    if len(query) == 3:
+        heads, others = node.attributes.get("q_num_heads"), node.attributes.get("kv_num_heads")
+        size = query[-1] // heads if query[-1] and heads else None
+    else:
+        heads, others, size = query[1], key[1], query[-1]
+    if key[-1] != value[-1]:
+        return True
+    if node.dtype(0) in ("float16", "bfloat16") and (size is None or size in _FUSED_HEADS):
+        return False
+    if query[-2] == 1:
+        return not (size in _DECODING_HEADS and query[0] and heads and query[0] * heads >= _DECODING_ROWS)
+    # Three dimensions are reshaped to four by the parser, and that is decomposed: if nothing else is asked for.
+    plain = heads == others and not node.input(3) and not node.attributes.get("is_causal")
+    fixed = all(dim is not None for shape in shapes for dim in shape or ())
+    return not (len(query) == 3 and plain and fixed)
 
 
 _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {

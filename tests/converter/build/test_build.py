@@ -144,7 +144,7 @@ def test_sizes_that_do_not_fit(dynamic: Path, profile: dict[str, Profile], words
 
 
 def test_shape_tensor_input(shape_input: Path) -> None:
-    with pytest.raises(UsageError, match=r"--shapes s=1x1:1x1:8x8"):
+    with pytest.raises(UsageError, match=r"--values 's=\[1,1\]:\[1,1\]:\[8,8\]'"):
         run(shape_input)
     result = run(shape_input, profiles=({"s": Profile((1, 1), (3, 4), (12, 12))},))
     assert {tensor.name: tensor.is_shape_tensor for tensor in result.inputs} == {"x": False, "s": True}

@@ -137,7 +137,7 @@ def test_frozen_inputs_are_constants_and_are_told(tmp_path: Path) -> None:
         { y = ReduceMax (x, axes) }"""
     model = loaded(text, tmp_path)
     (declined,) = rewrite(model).declined
-    assert "--freeze axes" in declined.refusal.fix
+    assert "--freeze 'axes=[0]'" in declined.refusal.fix
     result = rewrite(model, freeze={"axes": np.array([1])})
     assert [v.name for v in result.model.proto.graph.input] == ["x"]
     assert plan(result).convertible and len(result.warnings()) == 1

@@ -1,0 +1,21 @@
+"""Python's cyclic garbage collector, out of the way while a graph is worked on."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No collection of cycles inside. A graph is some hundred thousand objects that all live until the end, and each
+    collection looks at all of them: a third of the time of rewriting 10,000 nodes (4.8 s with them, 3.2 s without).
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
