@@ -1,0 +1,191 @@
+"""DequantizeLinear that TensorRT refuses: constants computed, uint8 around 128 as int8, else float32 arithmetic.
+
+https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html: (x - x_zero_point) * x_scale, here in float32 and rounded
+once to the type of the output. A uint8 value u of zero point 128 is the int8 value u - 128 of zero point 0, and both
+saturate at the same x: so such a pair stays in TensorRT's int8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import helper
+
+from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement, constant_node
+from converter.passes.rules.quantised.granularity import Granularity, granularity, spread
+from converter.passes.rules.quantised.lines import FLOAT, Lines
+from converter.passes.rules.quantised.native import is_native
+from converter.passes.rules.quantised.types import NUMBERS, RANGES, SIGNED, all_equal, quantised_type
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    given = node.dtype(0) or node.dtype(2)
+    grain = granularity(node)
+    if isinstance(grain, Refusal):
+        return grain
+    if is_native(node, given, grain):
+        return None
+    signed = _signed_pair(node) or _signed_constant(node, grain)
+    if signed is not None:
+        return signed
+    array = node.constant(0)
+    if array is not None and node.is_constant(1) and (not node.input(2) or node.is_constant(2)):
+        nodes = [constant_node(node.output(0), _computed(node, array, grain))]
+        return Replacement(nodes, f"{given} constants, dequantised")
+    return Replacement(_arithmetic(node, grain).nodes(), f"dequantised from {given} by arithmetic in float32")
+
+
+def _middle(node: NodeView, dtype: str | None) -> bool:
+    """Whether the zero point is a constant, and in the middle of an unsigned type that TensorRT has as a signed one."""
+    return dtype in SIGNED and all_equal(node.constant(2), -RANGES[SIGNED[dtype]][0])
+
+
+def _signed_pair(node: NodeView) -> Replacement | None:
+    """A QuantizeLinear to uint8 around 128 and this node after it, as the same pair in int8."""
+    maker = node.maker(0)
+    if (
+        maker is None
+        or maker.op_type != "QuantizeLinear"
+        or maker.dtype(0) not in ("float32", "float16", "bfloat16")
+    ):
+        return None
+    dtype = quantised_type(maker)
+    if dtype != "uint8" or not (_middle(node, dtype) and _middle(maker, dtype)):
+        return None
+    zeros, more = node.constant(2), maker.constant(2)
+    if zeros is None or more is None:
+        return None
+    names = ("axis", "block_size", "precision", "output_dtype")
+    attributes = [
+        {a.name: helper.get_attribute_value(a) for a in view.proto.attribute if a.name in names}
+        for view in (maker, node)
+    ]
+    attributes[0].pop("output_dtype", None)
+    values = [node.fresh(hint) for hint in ("zeros_in", "zeros_out", "int8")]
+    return Replacement(
+        [
+            constant_node(values[0], np.zeros(more.shape, np.int8)),
+            constant_node(values[1], np.zeros(zeros.shape, np.int8)),
+            helper.make_node("QuantizeLinear", [*maker.inputs[:2], values[0]], [values[2]], **attributes[0]),
+            helper.make_node(
+                "DequantizeLinear", [values[2], node.input(1), values[1]], [node.output(0)], **attributes[1]
+            ),
+        ],
+        "uint8 around 128 as int8 around 0, which TensorRT fuses",
+    )
+
+
+def _signed_constant(node: NodeView, grain: Granularity) -> Replacement | None:
+    """Unsigned constants around the middle as signed ones around zero: a quarter of float32's size, and fused."""
+    array, zeros = node.constant(0), node.constant(2)
+    dtype = node.dtype(0)
+    if array is None or dtype is None or not _middle(node, dtype) or zeros is None or node.domain:
+        return None
+    if not grain.divides or (dtype == "uint4" and array.size % 2) or not _positive(node):
+        return None
+    kind = helper.tensor_dtype_to_np_dtype(NUMBERS[SIGNED[dtype]])
+    shifted = array.astype(np.int16) + RANGES[SIGNED[dtype]][0]
+    names = [node.fresh(hint) for hint in ("signed", "zeros")]
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
+    return Replacement(
+        [
+            constant_node(names[0], shifted.astype(np.int8).astype(kind)),
+            constant_node(names[1], np.zeros(zeros.shape, np.int8).astype(kind)),
+            helper.make_node(
+                "DequantizeLinear", [names[0], node.input(1), names[1]], [node.output(0)], **attributes
+            ),
+        ],
+        f"{dtype} constants around the middle as {SIGNED[dtype]} around 0",
+    )
+
+
+def _positive(node: NodeView) -> bool:
+    scale = node.constant(1)
+    return scale is None or bool((scale.astype(np.float32) > 0).all())
+
+
+def _output(node: NodeView) -> int:
+    """Element type of the result."""
+    number = int(node.attributes.get("output_dtype") or 0)
+    return number or NUMBERS.get(node.dtype(1) or "", FLOAT)
+
+
+def _computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
+    steps = array.astype(np.float32)
+    zeros, scale = node.constant(2), node.constant(1)
+    assert scale is not None
+    if grain.kind == "block" and grain.size is None:
+        raise ValueError("a constant has sizes")
+    if zeros is not None and not all_equal(zeros, 0):
+        steps = steps - grain.shaped(zeros.astype(np.float32))
+    result = steps * grain.shaped(scale.astype(np.float32))
+    return np.asarray(result.astype(helper.tensor_dtype_to_np_dtype(_output(node))))
+
+
+def _arithmetic(node: NodeView, grain: Granularity) -> Lines:
+    lines = Lines(node)
+    steps = lines.cast("steps", "x0", FLOAT)
+    if node.input(2) and not all_equal(node.constant(2), 0):
+        steps = lines.op("shifted", "Sub", steps, spread(lines, grain, 2, "zero_point"))
+    scale = spread(lines, grain, 1, "scale")
+    to = _output(node)
+    if to == FLOAT:
+        lines.op("y0", "Mul", steps, scale)
+    else:
+        lines.cast("y0", lines.op("product", "Mul", steps, scale), to)
+    return lines
+
+
+_EXAMPLES = (
+    Example(
+        "uint8 around 128 is int8",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2, 5] x) => (float[2, 5] y) <float scale = {0.5}, uint8 zero = {128}> {
+            q = QuantizeLinear (x, scale, zero)  y = DequantizeLinear (q, scale, zero)
+        }""",
+        feeds={
+            "x": np.array([[0.25, -0.75, 63.75, -64.25, 1e9], [-1e9, -0.0, 1.25, 63.2, -63.9]], np.float32)
+        },
+    ),
+    Example(
+        "weights of all kinds, and a bias",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2, 3] x) => (float[2, 4] y)
+        <uint8[3, 4] w = {0, 255, 128, 7, 130, 1, 2, 3, 4, 5, 6, 200}, float[4] sw = {0.5, 0.25, 0.125, 2.0},
+         uint8[4] zw = {128, 128, 128, 128}, uint8[3, 4] v = {0, 255, 128, 7, 130, 1, 2, 3, 4, 5, 6, 200},
+         uint8[4] zv = {0, 255, 7, 128}, int32[4] b = {100000, -5, 7, 0}, int32[4] zb = {0, 0, 0, 0}> {
+            weight = DequantizeLinear <axis = -1> (w, sw, zw)
+            other = DequantizeLinear <axis = 1> (v, sw, zv)
+            both = Sub (weight, other)
+            bias = DequantizeLinear <axis = 0> (b, sw, zb)
+            product = MatMul (x, both)
+            y = Add (product, bias)
+        }""",
+    ),
+    Example(
+        "integers of run time",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (int32[2, 3] x, float scale) => (float[2, 3] y) { y = DequantizeLinear (x, scale) }""",
+        feeds={
+            "x": np.array([[1, -5, 2**30], [-(2**31), 0, 7]], np.int32),
+            "scale": np.array(0.3, np.float32),
+        },
+    ),
+    Example(
+        "two bits, three weights",
+        """<ir_version: 13, opset_import: ["" : 25]>
+        g (float16[3] x) => (float16[3] y) <int2[3] w = {9}, int2 zero = {1}> {
+            scale = Constant <value = float16 {15360}> ()
+            weight = DequantizeLinear (w, scale, zero)
+            y = Mul (x, weight)
+        }""",
+        reference=True,
+    ),
+)
+
+DEQUANTIZE_LINEAR = NodeRule(
+    "dequantize",
+    "DequantizeLinear with types or zero points that TensorRT lacks becomes a constant, int8 or float32 arithmetic",
+    ("DequantizeLinear", "com.microsoft::DequantizeLinear"),
+    _rewrite,
+    _EXAMPLES,
+)
