@@ -2,6 +2,7 @@
 
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.quantised.dequantize_linear import DEQUANTIZE_LINEAR
+from converter.passes.rules.quantised.matmul_integer import MATMUL_INTEGER
 from converter.passes.rules.quantised.narrow_casts import NARROW_CASTS
 from converter.passes.rules.quantised.quantize_linear import QUANTIZE_LINEAR
 
@@ -9,4 +10,5 @@ QUANTISED: tuple[NodeRule, ...] = (
     QUANTIZE_LINEAR,
     DEQUANTIZE_LINEAR,
     NARROW_CASTS,
+    MATMUL_INTEGER,
 )
