@@ -2,13 +2,21 @@
 
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.quantised.dequantize_linear import DEQUANTIZE_LINEAR
+from converter.passes.rules.quantised.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
 from converter.passes.rules.quantised.matmul_integer import MATMUL_INTEGER
+from converter.passes.rules.quantised.matmul_to_float import DYNAMIC_QUANTIZE_MATMUL, MATMUL_TO_FLOAT
 from converter.passes.rules.quantised.narrow_casts import NARROW_CASTS
+from converter.passes.rules.quantised.qlinear_matmul import QGEMM, QLINEAR_MATMUL
 from converter.passes.rules.quantised.quantize_linear import QUANTIZE_LINEAR
 
 QUANTISED: tuple[NodeRule, ...] = (
     QUANTIZE_LINEAR,
     DEQUANTIZE_LINEAR,
     NARROW_CASTS,
+    DYNAMIC_QUANTIZE_LINEAR,
     MATMUL_INTEGER,
+    MATMUL_TO_FLOAT,
+    DYNAMIC_QUANTIZE_MATMUL,
+    QLINEAR_MATMUL,
+    QGEMM,
 )

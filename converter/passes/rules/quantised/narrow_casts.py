@@ -19,6 +19,8 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if narrow is None or narrow not in RANGES or to not in _WIDE:
         return None
     inner = node.maker(0)
+    while inner is not None and inner.op_type == "Identity":
+        inner = inner.maker(0)
     if inner is None or inner.op_type != "Cast" or inner.domain:
         return None
     if narrow == "int8" and not node.made:
