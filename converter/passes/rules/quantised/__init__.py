@@ -1,12 +1,14 @@
 """Quantised operators: TensorRT's own int8 where it is exact, else exact arithmetic."""
 
 from converter.passes.node_rule import NodeRule
+from converter.passes.rules.quantised.conv_rules import CONV_INTEGER, QLINEAR_CONV
 from converter.passes.rules.quantised.dequantize_linear import DEQUANTIZE_LINEAR
 from converter.passes.rules.quantised.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
 from converter.passes.rules.quantised.matmul_integer import MATMUL_INTEGER
 from converter.passes.rules.quantised.matmul_to_float import DYNAMIC_QUANTIZE_MATMUL, MATMUL_TO_FLOAT
 from converter.passes.rules.quantised.narrow_casts import NARROW_CASTS
 from converter.passes.rules.quantised.qlinear_matmul import QGEMM, QLINEAR_MATMUL
+from converter.passes.rules.quantised.qlinear_rules import QLINEAR_POINTWISE
 from converter.passes.rules.quantised.quantize_linear import QUANTIZE_LINEAR
 
 QUANTISED: tuple[NodeRule, ...] = (
@@ -19,4 +21,7 @@ QUANTISED: tuple[NodeRule, ...] = (
     DYNAMIC_QUANTIZE_MATMUL,
     QLINEAR_MATMUL,
     QGEMM,
+    CONV_INTEGER,
+    QLINEAR_CONV,
+    *QLINEAR_POINTWISE,
 )
