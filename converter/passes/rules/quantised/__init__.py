@@ -5,6 +5,7 @@ from converter.passes.rules.quantised.conv_rules import CONV_INTEGER, QLINEAR_CO
 from converter.passes.rules.quantised.dequantize_linear import DEQUANTIZE_LINEAR
 from converter.passes.rules.quantised.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
 from converter.passes.rules.quantised.matmul_integer import MATMUL_INTEGER
+from converter.passes.rules.quantised.matmul_nbits import MATMUL_NBITS
 from converter.passes.rules.quantised.matmul_to_float import DYNAMIC_QUANTIZE_MATMUL, MATMUL_TO_FLOAT
 from converter.passes.rules.quantised.narrow_casts import NARROW_CASTS
 from converter.passes.rules.quantised.qlinear_matmul import QGEMM, QLINEAR_MATMUL
@@ -21,6 +22,7 @@ QUANTISED: tuple[NodeRule, ...] = (
     DYNAMIC_QUANTIZE_MATMUL,
     QLINEAR_MATMUL,
     QGEMM,
+    MATMUL_NBITS,
     CONV_INTEGER,
     QLINEAR_CONV,
     *QLINEAR_POINTWISE,

@@ -1,4 +1,5 @@
-"""DequantizeLinear that TensorRT refuses: constants computed, uint8 around 128 as int8, else float32 arithmetic.
+"""DequantizeLinear that TensorRT refuses: uint8 around 128 as int8, weights without their zero points, constants
+computed, else float32 arithmetic.
 
 https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html: (x - x_zero_point) * x_scale, here in float32 and rounded
 once to the type of the output. A uint8 value u of zero point 128 is the int8 value u - 128 of zero point 0, and both
@@ -14,7 +15,8 @@ from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Rep
 from converter.passes.rules.quantised.granularity import Granularity, granularity, spread
 from converter.passes.rules.quantised.lines import FLOAT, Lines
 from converter.passes.rules.quantised.native import is_native
-from converter.passes.rules.quantised.types import NUMBERS, RANGES, SIGNED, all_equal, quantised_type
+from converter.passes.rules.quantised.types import NUMBERS, RANGES, all_equal, quantised_type
+from converter.passes.rules.quantised.weights import kept_quantised
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -24,7 +26,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return grain
     if is_native(node, given, grain):
         return None
-    signed = _signed_pair(node) or _signed_constant(node, grain)
+    signed = _signed_pair(node) or _kept_quantised(node, grain)
     if signed is not None:
         return signed
     array = node.constant(0)
@@ -32,11 +34,6 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         nodes = [constant_node(node.output(0), _computed(node, array, grain))]
         return Replacement(nodes, f"{given} constants, dequantised")
     return Replacement(_arithmetic(node, grain).nodes(), f"dequantised from {given} by arithmetic in float32")
-
-
-def _middle(node: NodeView, dtype: str | None) -> bool:
-    """Whether the zero point is a constant, and in the middle of an unsigned type that TensorRT has as a signed one."""
-    return dtype in SIGNED and all_equal(node.constant(2), -RANGES[SIGNED[dtype]][0])
 
 
 def _signed_pair(node: NodeView) -> Replacement | None:
@@ -49,10 +46,13 @@ def _signed_pair(node: NodeView) -> Replacement | None:
     ):
         return None
     dtype = quantised_type(maker)
-    if dtype != "uint8" or not (_middle(node, dtype) and _middle(maker, dtype)):
-        return None
     zeros, more = node.constant(2), maker.constant(2)
-    if zeros is None or more is None:
+    if (
+        dtype != "uint8"
+        or zeros is None
+        or more is None
+        or not (all_equal(zeros, 128) and all_equal(more, 128))
+    ):
         return None
     names = ("axis", "block_size", "precision", "output_dtype")
     attributes = [
@@ -74,33 +74,42 @@ def _signed_pair(node: NodeView) -> Replacement | None:
     )
 
 
-def _signed_constant(node: NodeView, grain: Granularity) -> Replacement | None:
-    """Unsigned constants around the middle as signed ones around zero: a quarter of float32's size, and fused."""
-    array, zeros = node.constant(0), node.constant(2)
-    dtype = node.dtype(0)
-    if array is None or dtype is None or not _middle(node, dtype) or zeros is None or node.domain:
+def _kept_quantised(node: NodeView, grain: Granularity) -> Replacement | None:
+    """Weights that become int4 or int8 once their zero points are taken away: smaller than float32, and fused."""
+    array, scale, dtype = node.constant(0), node.constant(1), node.dtype(0) or ""
+    if node.dtype(1) not in ("float32", "float16", "bfloat16"):
         return None
-    if not grain.divides or (dtype == "uint4" and array.size % 2) or not _positive(node):
+    if (
+        array is None
+        or scale is None
+        or array.ndim < 2
+        or dtype not in RANGES
+        or "16" in dtype
+        or node.domain
+    ):
         return None
-    kind = helper.tensor_dtype_to_np_dtype(NUMBERS[SIGNED[dtype]])
-    shifted = array.astype(np.int16) + RANGES[SIGNED[dtype]][0]
-    names = [node.fresh(hint) for hint in ("signed", "zeros")]
+    if node.input(2) and not node.is_constant(2):
+        return None
+    kept = kept_quantised(_steps(node, array, grain), scale, grain, int(dtype.lstrip("uint")))
+    if kept is None:
+        return None
+    names = [node.fresh(hint) for hint in ("signed", "scale")]
     attributes = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
     return Replacement(
         [
-            constant_node(names[0], shifted.astype(np.int8).astype(kind)),
-            constant_node(names[1], np.zeros(zeros.shape, np.int8).astype(kind)),
-            helper.make_node(
-                "DequantizeLinear", [names[0], node.input(1), names[1]], [node.output(0)], **attributes
-            ),
+            constant_node(names[0], kept[0]),
+            constant_node(names[1], kept[1]),
+            helper.make_node("DequantizeLinear", names, [node.output(0)], **attributes),
         ],
-        f"{dtype} constants around the middle as {SIGNED[dtype]} around 0",
+        f"{dtype} constants as {kept[0].dtype} around zero",
     )
 
 
-def _positive(node: NodeView) -> bool:
-    scale = node.constant(1)
-    return scale is None or bool((scale.astype(np.float32) > 0).all())
+def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
+    """Constants less their zero points."""
+    zeros = node.constant(2)
+    steps = array.astype(np.int32)
+    return steps if zeros is None else steps - grain.shaped(zeros.astype(np.int32))
 
 
 def _output(node: NodeView) -> int:
@@ -159,6 +168,19 @@ _EXAMPLES = (
             bias = DequantizeLinear <axis = 0> (b, sw, zb)
             product = MatMul (x, both)
             y = Add (product, bias)
+        }""",
+    ),
+    Example(
+        "blocks, scales of both signs and none",
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[2, 4] x) => (float[2, 2] y)
+        <int8[4, 2] w = {1, -128, 127, 5, -6, 7, 90, -100}, int8[2, 2] zero = {0, -1, -5, 0},
+         float[2, 2] scale = {-0.5, 0.25, -0.0, -2.0}, uint4[4, 2] v = {18, 137, 241, 112},
+         uint4[2, 2] middle = {136, 136}> {
+            weight = DequantizeLinear <axis = 0, block_size = 2> (w, scale, zero)
+            other = DequantizeLinear <axis = 0, block_size = 2> (v, scale, middle)
+            both = Sub (weight, other)
+            y = MatMul (x, both)
         }""",
     ),
     Example(

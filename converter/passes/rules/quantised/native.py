@@ -1,8 +1,9 @@
 """Which QuantizeLinear and DequantizeLinear nodes TensorRT computes as ONNX says, so that they stay as they are.
 
-TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales, whole blocks, an even number of 4-bit
-values. It takes uint8 with a zero point of zero too, and computes it in int8, with no more than a warning: all that is
-above 127 is lost. So uint8 is never left to it, nor a QuantizeLinear without a type, which is one to uint8.
+TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales (but for what is dequantised from int4), whole
+blocks, an even number of 4-bit values. It takes uint8 with a zero point of zero too, and computes it in int8, with no
+more than a warning: all that is above 127 is lost. So uint8 is never left to it, nor a QuantizeLinear without a type,
+which is one to uint8.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def is_native(node: NodeView, quantised: str | None, grain: Granularity) -> bool
     if node.input(2) and (node.folded(2) or not all_equal(node.constant(2), 0)):
         return False
     scale = node.constant(1)
-    if scale is not None and not bool((scale.astype("float32") > 0).all()):
+    signed = quantised == "int4" and node.op_type == "DequantizeLinear"
+    if scale is not None and not signed and not bool((scale.astype("float32") > 0).all()):
         return False
     if quantised == "float4_e2m1fn" and grain.block != 16:
         return False

@@ -1,0 +1,36 @@
+"""Constant weights in the forms that TensorRT keeps quantised: int4 or int8 around zero, whole blocks.
+
+TensorRT-RTX 1.7.1 wants positive scales for int8, and takes any for constants of int4. A negative scale is a positive one of
+the negated numbers; what a scale of zero stands for is zero.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from converter.passes.rules.quantised.granularity import Granularity
+
+
+def kept_quantised(
+    steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """`steps` (int32, their zero points taken away) and `scale` as TensorRT takes them, with the same products.
+
+    bits: of the numbers as they came; those of 8 bits are not packed into 4. None if they do not fit.
+    """
+    if not grain.divides:
+        return None
+    low, high = int(steps.min(initial=0)), int(steps.max(initial=0))
+    if bits <= 4 and low >= -8 and high <= 7 and steps.size % 2 == 0:
+        return steps.astype(np.int8).astype(ml_dtypes.int4), scale
+    wide = scale.astype(np.float32)
+    if not np.isfinite(wide).all():
+        return None
+    positive = np.where(wide == 0, np.float32(1), np.abs(wide)).astype(scale.dtype)
+    if (wide <= 0).any():
+        steps = steps * grain.shaped(np.sign(wide).astype(np.int32))
+        low, high = int(steps.min(initial=0)), int(steps.max(initial=0))
+    if low < -128 or high > 127:
+        return None
+    return steps.astype(np.int8), positive
