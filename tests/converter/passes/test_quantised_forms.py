@@ -15,6 +15,8 @@ from converter.passes.rule_engine import apply_rules
 from converter.passes.rules.quantised import QUANTISED
 from converter.passes.rules.quantised.types import NUMBERS, RANGES
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # infinities are meant
+
 TYPES = {"int8": 10, "uint8": 10, "int16": 21, "uint16": 21, "int4": 21, "uint4": 21, "int2": 25, "uint2": 25}
 """By type, the first opset that quantises to it."""
 

@@ -2,6 +2,8 @@
 
 https://onnx.ai/onnx/operators/onnx__QLinearConv.html: padding is the zero point, which is zero once the zero point is
 taken away; the bias is int32 in steps of x_scale * w_scale. A reduction that is too long is cut by input channels.
+The convolution's results are rounded to whole numbers: those of a sum are that anyway, but for tactics that do not sum
+products of the operands themselves, such as Winograd's.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from converter.passes.node_rule import NodeView, Refusal, Replacement
-from converter.passes.opset_forms import slice_, unsqueeze
+from converter.passes.opset_forms import round_, slice_, unsqueeze
 from converter.passes.rules.quantised.exact_products import Reduction, Slice, Sum, exact_sum
 from converter.passes.rules.quantised.lines import FLOAT, Lines, attributes_text
 from converter.passes.rules.quantised.operands import operand, untyped
@@ -140,6 +142,8 @@ def _reduction(node: NodeView, w: int, rank: int) -> Reduction | Refusal:
         magnitudes,
         sliced,
         sliced,
-        lambda result, x, y: f"{result} = Conv {attributes} ({x}, {y})",
+        lambda result, x, y: (
+            f"{result}_raw = Conv {attributes} ({x}, {y})\n{round_(result, f'{result}_raw', node.opset)}"
+        ),
         lambda array, part: array[:, part[0] : part[1]],
     )

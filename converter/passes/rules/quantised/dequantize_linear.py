@@ -14,7 +14,7 @@ from onnx import helper
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement, constant_node
 from converter.passes.rules.quantised.granularity import Granularity, granularity, spread
 from converter.passes.rules.quantised.lines import FLOAT, Lines
-from converter.passes.rules.quantised.native import is_native
+from converter.passes.rules.quantised.native import is_native, may_be_native
 from converter.passes.rules.quantised.types import NUMBERS, RANGES, all_equal, quantised_type
 from converter.passes.rules.quantised.weights import kept_quantised
 
@@ -23,7 +23,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     given = node.dtype(0) or node.dtype(2)
     grain = granularity(node)
     if isinstance(grain, Refusal):
-        return grain
+        return None if may_be_native(node, given) else grain
     if is_native(node, given, grain):
         return None
     signed = _signed_pair(node) or _kept_quantised(node, grain)

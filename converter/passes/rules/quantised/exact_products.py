@@ -28,10 +28,14 @@ Slice = tuple[int, int]
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum of products among the lines: float32 with |sum| <= bound <= 2^24, or int32, for which bound is None."""
+    """A sum of products among the lines: float32 with |sum| <= bound <= 2^24, or int32, for which bound is None.
+
+    numerics: a sentence for Replacement, if it is exact under a condition only.
+    """
 
     name: str
     bound: int | None
+    numerics: str = ""
 
     def as_int32(self, lines: Lines, result: str) -> str:
         return (
@@ -103,6 +107,13 @@ def _parts(a: Operand, b: Operand, reduction: Reduction) -> list[Slice] | None:
     return [*parts, (start, reduction.length)]
 
 
+def _bound(a: Operand, b: Operand, reduction: Reduction) -> int:
+    """What the magnitudes of all products add up to at most."""
+    if b.array is None:
+        return a.bound * b.bound * reduction.terms * (reduction.length or 2**16)
+    return int(reduction.magnitudes(np.abs(b.array)).sum(1).max(initial=0)) * a.bound
+
+
 def _halves(lines: Lines, x: Operand, name: str) -> tuple[Operand, Operand]:
     """low and high of x = 16 * high + low, 0 <= low < 16."""
     high_bound = x.bound // 16 + 1
@@ -124,7 +135,7 @@ def _added(
     whole = [(0, reduction.length or 0)]
     if len(products) == 1 and len(products[0][3]) == 1:
         lines.add(reduction.product("sum", a.named(lines), b.named(lines)))
-        return Sum("sum", EXACT)
+        return Sum("sum", _bound(a, b, reduction))
     total = ""
     for number, (weight, x, y, parts) in enumerate(products):
         for place, part in enumerate(parts):
@@ -144,4 +155,5 @@ def _added(
                 factor = lines.bind(f"{name}_weight", np.array(weight, np.int32))
                 term = lines.op(f"{name}_weighted", "Mul", term, factor)
             total = lines.op(f"{name}_total", "Add", total, term) if total else term
-    return Sum(total, None)
+    limit = "the sums are exact for up to 65,536 terms; their number is that of run time"
+    return Sum(total, None, "" if reduction.length is not None else limit)

@@ -15,7 +15,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(result, Refusal):
         return result
     result.as_int32(lines, "y0")
-    return Replacement(lines.nodes(), "integer products, exact in float32")
+    return Replacement(lines.nodes(), "integer products, exact in float32", numerics=result.numerics)
 
 
 # onnxruntime saturates sums of two products on processors without VNNI, so that ONNX's reference is the oracle.

@@ -28,7 +28,7 @@ def _to_float(node: NodeView) -> Replacement | Refusal | None:
         bias = "x6" if dtype == "float32" else lines.cast("wide_bias", "x6", FLOAT)
         result = lines.op("biased", "Add", result, bias)
     lines.cast("y0", result, NUMBERS[dtype])
-    return Replacement(lines.nodes(), "integer products, exact in float32, scaled")
+    return Replacement(lines.nodes(), "integer products, exact in float32, scaled", numerics=total.numerics)
 
 
 def _dynamic(node: NodeView) -> Replacement | Refusal | None:

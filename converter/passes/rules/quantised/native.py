@@ -15,6 +15,11 @@ from converter.passes.rules.quantised.types import all_equal
 _FLOATS = ("float32", "float16", "bfloat16")
 
 
+def may_be_native(node: NodeView, quantised: str | None) -> bool:
+    """Where it is not known how the scale lies on the data: whether TensorRT may take the node all the same."""
+    return is_native(node, quantised, Granularity("tensor"))
+
+
 def is_native(node: NodeView, quantised: str | None, grain: Granularity) -> bool:
     """`quantised`: the type of the quantised side."""
     if quantised not in ("int8", "int4", "float8_e4m3fn", "float4_e2m1fn"):

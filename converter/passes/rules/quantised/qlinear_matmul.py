@@ -7,6 +7,8 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md: the
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
@@ -55,7 +57,9 @@ def _gemm(node: NodeView) -> Replacement | Refusal | None:
         scale = lines.op("scaled", "Mul", lines.number("alpha", alpha), scale)
     if not node.input(7):
         lines.op("y0", "Mul", as_float(lines, total), scale)
-        return Replacement(lines.nodes(), "integer products, exact in float32, in float32")
+        return Replacement(
+            lines.nodes(), "integer products, exact in float32, scaled", numerics=total.numerics
+        )
     scale = lines.op("scale", "Div", scale, "x7")
     return _requantised(lines, total, scale, 8, "integer products, exact in float32, rescaled")
 
@@ -83,8 +87,10 @@ def with_bias(lines: Lines, total: Sum, index: int, bias: str) -> Sum:
     constant = lines.node.constant(index)
     room = None if total.bound is None or constant is None else EXACT - total.bound
     if room is not None and constant is not None and np.abs(constant.astype(np.int64)).max(initial=0) <= room:
-        return Sum(lines.op("biased", "Add", total.name, lines.cast("bias_float", bias, FLOAT)), EXACT)
-    return Sum(lines.op("biased", "Add", total.as_int32(lines, "sum_int"), bias), None)
+        return replace(
+            total, name=lines.op("biased", "Add", total.name, lines.cast("bias_float", bias, FLOAT))
+        )
+    return replace(total, name=lines.op("biased", "Add", total.as_int32(lines, "sum_int"), bias), bound=None)
 
 
 def as_float(lines: Lines, total: Sum) -> str:
@@ -112,7 +118,7 @@ def requantised(
     if node.input(zero_point):
         point = zero or lines.cast("y_zero", f"x{zero_point}", FLOAT)
     saturated(lines, steps, point, target, "y0")
-    return Replacement(lines.nodes(), what)
+    return Replacement(lines.nodes(), what, numerics=total.numerics)
 
 
 _A = np.array([[0, 255, 128, 7], [250, 1, 2, 3], [9, 80, 70, 60]], np.uint8)

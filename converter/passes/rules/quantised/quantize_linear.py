@@ -11,7 +11,7 @@ import numpy as np
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.rules.quantised.granularity import Granularity, granularity, spread
 from converter.passes.rules.quantised.lines import FLOAT, Lines
-from converter.passes.rules.quantised.native import is_native
+from converter.passes.rules.quantised.native import is_native, may_be_native
 from converter.passes.rules.quantised.rounding import saturated
 from converter.passes.rules.quantised.types import (
     LOW_FLOATS,
@@ -29,7 +29,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     target = quantised_type(node)
     grain = granularity(node)
     if isinstance(grain, Refusal):
-        return grain
+        return None if may_be_native(node, target) else grain
     if is_native(node, target, grain) and node.dtype(0) in (*_DIVIDES, None):
         return None
     if target is None or target not in (*RANGES, *LOW_FLOATS):
