@@ -13,7 +13,7 @@ from converter.modelfile.load import load_model
 from converter.modelfile.ort import run
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules.quantised import QUANTISED
-from converter.passes.rules.quantised.types import NUMBERS, RANGES
+from converter.passes.rules.quantised.element_types import NUMBERS, RANGES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # infinities are meant
 

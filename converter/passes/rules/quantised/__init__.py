@@ -9,7 +9,8 @@ from converter.passes.rules.quantised.matmul_nbits import MATMUL_NBITS
 from converter.passes.rules.quantised.matmul_to_float import DYNAMIC_QUANTIZE_MATMUL, MATMUL_TO_FLOAT
 from converter.passes.rules.quantised.narrow_casts import NARROW_CASTS
 from converter.passes.rules.quantised.qattention import QATTENTION
-from converter.passes.rules.quantised.qlinear_matmul import QGEMM, QLINEAR_MATMUL
+from converter.passes.rules.quantised.qgemm import QGEMM
+from converter.passes.rules.quantised.qlinear_matmul import QLINEAR_MATMUL
 from converter.passes.rules.quantised.qlinear_rules import QLINEAR_POINTWISE
 from converter.passes.rules.quantised.quantize_linear import QUANTIZE_LINEAR
 

@@ -17,7 +17,7 @@ from converter.passes.opset_forms import round_, slice_, unsqueeze
 from converter.passes.rules.quantised.exact_products import Reduction, Slice, Sum, exact_sum
 from converter.passes.rules.quantised.lines import FLOAT, Lines, attributes_text
 from converter.passes.rules.quantised.operands import operand, untyped
-from converter.passes.rules.quantised.qlinear_matmul import requantised, with_bias
+from converter.passes.rules.quantised.requantise import requantised, with_bias
 
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 

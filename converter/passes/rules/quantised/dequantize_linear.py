@@ -12,11 +12,11 @@ import numpy as np
 from onnx import helper
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement, constant_node
+from converter.passes.rules.quantised.dequantised_constants import computed, kept, output_type
+from converter.passes.rules.quantised.element_types import all_equal, quantised_type
 from converter.passes.rules.quantised.granularity import Granularity, granularity, spread
 from converter.passes.rules.quantised.lines import FLOAT, Lines
 from converter.passes.rules.quantised.native import is_native, may_be_native
-from converter.passes.rules.quantised.types import NUMBERS, RANGES, all_equal, quantised_type
-from converter.passes.rules.quantised.weights import kept_quantised
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -26,12 +26,12 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None if may_be_native(node, given) else grain
     if is_native(node, given, grain):
         return None
-    signed = _signed_pair(node) or _kept_quantised(node, grain)
+    signed = _signed_pair(node) or kept(node, grain)
     if signed is not None:
         return signed
     array = node.constant(0)
     if array is not None and node.is_constant(1) and (not node.input(2) or node.is_constant(2)):
-        nodes = [constant_node(node.output(0), _computed(node, array, grain))]
+        nodes = [constant_node(node.output(0), computed(node, array, grain))]
         return Replacement(nodes, f"{given} constants, dequantised")
     return Replacement(_arithmetic(node, grain).nodes(), f"dequantised from {given} by arithmetic in float32")
 
@@ -74,69 +74,13 @@ def _signed_pair(node: NodeView) -> Replacement | None:
     )
 
 
-def _kept_quantised(node: NodeView, grain: Granularity) -> Replacement | None:
-    """Weights that become int4 or int8 once their zero points are taken away: smaller than float32, and fused."""
-    array, scale, dtype = node.constant(0), node.constant(1), node.dtype(0) or ""
-    if node.dtype(1) not in ("float32", "float16", "bfloat16"):
-        return None
-    if (
-        array is None
-        or scale is None
-        or array.ndim < 2
-        or dtype not in RANGES
-        or "16" in dtype
-        or node.domain
-    ):
-        return None
-    if node.input(2) and not node.is_constant(2):
-        return None
-    kept = kept_quantised(_steps(node, array, grain), scale, grain, int(dtype.lstrip("uint")))
-    if kept is None:
-        return None
-    names = [node.fresh(hint) for hint in ("signed", "scale")]
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
-    return Replacement(
-        [
-            constant_node(names[0], kept[0]),
-            constant_node(names[1], kept[1]),
-            helper.make_node("DequantizeLinear", names, [node.output(0)], **attributes),
-        ],
-        f"{dtype} constants as {kept[0].dtype} around zero",
-    )
-
-
-def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
-    """Constants less their zero points."""
-    zeros = node.constant(2)
-    steps = array.astype(np.int32)
-    return steps if zeros is None else steps - grain.shaped(zeros.astype(np.int32))
-
-
-def _output(node: NodeView) -> int:
-    """Element type of the result."""
-    number = int(node.attributes.get("output_dtype") or 0)
-    return number or NUMBERS.get(node.dtype(1) or "", FLOAT)
-
-
-def _computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
-    steps = array.astype(np.float32)
-    zeros, scale = node.constant(2), node.constant(1)
-    assert scale is not None
-    if grain.kind == "block" and grain.size is None:
-        raise ValueError("a constant has sizes")
-    if zeros is not None and not all_equal(zeros, 0):
-        steps = steps - grain.shaped(zeros.astype(np.float32))
-    result = steps * grain.shaped(scale.astype(np.float32))
-    return np.asarray(result.astype(helper.tensor_dtype_to_np_dtype(_output(node))))
-
-
 def _arithmetic(node: NodeView, grain: Granularity) -> Lines:
     lines = Lines(node)
     steps = lines.cast("steps", "x0", FLOAT)
     if node.input(2) and not all_equal(node.constant(2), 0):
         steps = lines.op("shifted", "Sub", steps, spread(lines, grain, 2, "zero_point"))
     scale = spread(lines, grain, 1, "scale")
-    to = _output(node)
+    to = output_type(node)
     if to == FLOAT:
         lines.op("y0", "Mul", steps, scale)
     else:

@@ -10,9 +10,9 @@ import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Replacement
 from converter.passes.opset_forms import clip, reduce, round_
+from converter.passes.rules.quantised.element_types import NUMBERS
 from converter.passes.rules.quantised.lines import Lines
 from converter.passes.rules.quantised.rounding import saturated
-from converter.passes.rules.quantised.types import NUMBERS
 
 
 def _rewrite(node: NodeView) -> Replacement | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from converter.passes.rules.quantised.element_types import NUMBERS
 from converter.passes.rules.quantised.lines import FLOAT, Lines
 from converter.passes.rules.quantised.matrices import integer_matmul
-from converter.passes.rules.quantised.qlinear_matmul import as_float
-from converter.passes.rules.quantised.types import NUMBERS
+from converter.passes.rules.quantised.requantise import as_float
 
 
 def _to_float(node: NodeView) -> Replacement | Refusal | None:

@@ -8,8 +8,8 @@ of zero, as it was.
 from __future__ import annotations
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Replacement
+from converter.passes.rules.quantised.element_types import NUMBERS, RANGES
 from converter.passes.rules.quantised.lines import INT32
-from converter.passes.rules.quantised.types import NUMBERS, RANGES
 
 _WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64"))
 

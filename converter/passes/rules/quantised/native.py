@@ -9,8 +9,8 @@ which is one to uint8.
 from __future__ import annotations
 
 from converter.passes.node_rule import NodeView
+from converter.passes.rules.quantised.element_types import all_equal
 from converter.passes.rules.quantised.granularity import Granularity
-from converter.passes.rules.quantised.types import all_equal
 
 _FLOATS = ("float32", "float16", "bfloat16")
 

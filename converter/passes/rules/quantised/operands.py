@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from converter.passes.node_rule import NodeView
+from converter.passes.rules.quantised.element_types import RANGES
 from converter.passes.rules.quantised.lines import FLOAT, Lines
-from converter.passes.rules.quantised.types import RANGES
 
 Shaped = Callable[[np.ndarray], np.ndarray]
 

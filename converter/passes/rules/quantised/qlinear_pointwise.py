@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from converter.passes.node_rule import NodeView, Refusal, Replacement
+from converter.passes.rules.quantised.element_types import NUMBERS
 from converter.passes.rules.quantised.lines import Lines, attributes_text
-from converter.passes.rules.quantised.types import NUMBERS
 
 NUMERICS = (
     "computed between float32 roundings: where a result lies halfway between two steps, onnxruntime's fused kernel "

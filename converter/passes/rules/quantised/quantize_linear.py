@@ -9,11 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from converter.passes.rules.quantised.granularity import Granularity, granularity, spread
-from converter.passes.rules.quantised.lines import FLOAT, Lines
-from converter.passes.rules.quantised.native import is_native, may_be_native
-from converter.passes.rules.quantised.rounding import saturated
-from converter.passes.rules.quantised.types import (
+from converter.passes.rules.quantised.element_types import (
     LOW_FLOATS,
     NUMBERS,
     RANGES,
@@ -21,6 +17,10 @@ from converter.passes.rules.quantised.types import (
     name_of,
     quantised_type,
 )
+from converter.passes.rules.quantised.granularity import Granularity, granularity, spread
+from converter.passes.rules.quantised.lines import FLOAT, Lines
+from converter.passes.rules.quantised.native import is_native, may_be_native
+from converter.passes.rules.quantised.rounding import saturated
 
 _DIVIDES = ("float32", "float16", "bfloat16")
 

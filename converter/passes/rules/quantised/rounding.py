@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from converter.passes.opset_forms import clip, round_
+from converter.passes.rules.quantised.element_types import NUMBERS, RANGES
 from converter.passes.rules.quantised.lines import Lines
-from converter.passes.rules.quantised.types import NUMBERS, RANGES
 
 
 def saturated(lines: Lines, steps: str, zero_point: str, dtype: str, result: str) -> str:

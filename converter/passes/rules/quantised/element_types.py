@@ -33,9 +33,6 @@ LOW_FLOATS = frozenset(
     )
 )
 
-SIGNED = {"uint8": "int8", "uint4": "int4"}
-"""The type in which TensorRT quantises, for the type whose middle is its zero point."""
-
 NUMBERS: Mapping[str, int] = {
     str(helper.tensor_dtype_to_np_dtype(number)): number
     for number in TensorProto.DataType.values()
