@@ -3,6 +3,7 @@
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.quantised.conv_rules import CONV_INTEGER, QLINEAR_CONV
 from converter.passes.rules.quantised.dequantize_linear import DEQUANTIZE_LINEAR
+from converter.passes.rules.quantised.dynamic_lstm import DYNAMIC_QUANTIZE_LSTM
 from converter.passes.rules.quantised.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
 from converter.passes.rules.quantised.matmul_integer import MATMUL_INTEGER
 from converter.passes.rules.quantised.matmul_nbits import MATMUL_NBITS
@@ -26,6 +27,7 @@ QUANTISED: tuple[NodeRule, ...] = (
     QGEMM,
     MATMUL_NBITS,
     QATTENTION,
+    DYNAMIC_QUANTIZE_LSTM,
     CONV_INTEGER,
     QLINEAR_CONV,
     *QLINEAR_POINTWISE,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import onnx
 
@@ -43,11 +45,10 @@ class Lines:
 
 
 def attributes_text(node: NodeView, names: tuple[str, ...]) -> str:
-    """Those of the node's own attributes, integers and strings and lists of them, as ONNX text."""
+    """Those of the node's own attributes, numbers, strings and lists of them, as ONNX text."""
     parts = []
     for name in names:
         if node.given(name):
             value = node.attributes[name]
-            shown = f'"{value}"' if isinstance(value, str) else str(value)
-            parts.append(f"{name} = {shown}")
+            parts.append(f"{name} = {json.dumps(value)}")
     return f"<{', '.join(parts)}>" if parts else ""
