@@ -5,6 +5,7 @@ from converter.passes.rules.quantised.conv_rules import CONV_INTEGER, QLINEAR_CO
 from converter.passes.rules.quantised.dequantize_linear import DEQUANTIZE_LINEAR
 from converter.passes.rules.quantised.dynamic_lstm import DYNAMIC_QUANTIZE_LSTM
 from converter.passes.rules.quantised.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
+from converter.passes.rules.quantised.gather_blocks import GATHER_BLOCK_QUANTIZED
 from converter.passes.rules.quantised.matmul_integer import MATMUL_INTEGER
 from converter.passes.rules.quantised.matmul_nbits import MATMUL_NBITS
 from converter.passes.rules.quantised.matmul_to_float import DYNAMIC_QUANTIZE_MATMUL, MATMUL_TO_FLOAT
@@ -26,6 +27,7 @@ QUANTISED: tuple[NodeRule, ...] = (
     QLINEAR_MATMUL,
     QGEMM,
     MATMUL_NBITS,
+    GATHER_BLOCK_QUANTIZED,
     QATTENTION,
     DYNAMIC_QUANTIZE_LSTM,
     CONV_INTEGER,

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement, constant_node
 from converter.passes.rules.quantised.granularity import Granularity
-from converter.passes.rules.quantised.weights import kept_quantised
-
-_BLOCKS = 21
-"""First opset in which DequantizeLinear has blocks."""
+from converter.passes.rules.quantised.weights import blocked, unpacked
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -42,7 +38,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     body = "y0 = MatMul (x0, weights)"
     if node.input(5):
         body = "product = MatMul (x0, weights)\n y0 = Add (product, x5)"
-    return Replacement([*nodes, *node.statements(body, weights=weights)], how)
+    return Replacement([*nodes, *node.statements(body, weights=weights)], f"MatMul with {how}")
 
 
 def _weights(
@@ -52,7 +48,7 @@ def _weights(
     rows, columns = int(node.attributes["K"]), int(node.attributes["N"])
     block = int(node.attributes["block_size"])
     blocks = -(-rows // block)
-    numbers = _unpacked(packed.reshape(columns, -1), bits)[:, :rows].astype(np.int32).T  # [K, N]
+    numbers = unpacked(packed.reshape(columns, -1), bits)[:, :rows].astype(np.int32).T  # [K, N]
     scale = scales.reshape(columns, blocks).T  # [blocks, N]
     groups = node.constant(4)
     of_block = np.arange(rows) // block if groups is None else groups[:rows]
@@ -60,18 +56,12 @@ def _weights(
     if np.issubdtype(zeros.dtype, np.integer):
         grain = Granularity("block", 2, 0, rows, block)
         steps = numbers - zeros[of_block]
-        kept = kept_quantised(steps, scale, grain, bits) if groups is None else None
-        if kept is not None and node.opset >= _BLOCKS:
-            values = [node.fresh("quantised"), node.fresh("scales")]
-            nodes = [constant_node(values[0], kept[0]), constant_node(values[1], kept[1])]
-            dequantise = helper.make_node("DequantizeLinear", values, [name], axis=0, block_size=block)
-            return [*nodes, dequantise], f"MatMul with weights of {kept[0].dtype} in blocks of {block}"
+        if groups is None:
+            return blocked(node, name, steps, scale, grain, bits)
     else:
         steps = numbers - zeros.astype(np.float32)[of_block]
     array = steps.astype(np.float32) * scale.astype(np.float32)[of_block]
-    return [
-        constant_node(name, array.astype(scales.dtype))
-    ], f"MatMul with dequantised weights of {bits} bits"
+    return [constant_node(name, array.astype(scales.dtype))], f"dequantised weights of {bits} bits"
 
 
 def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.ndarray:
@@ -80,15 +70,8 @@ def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.nda
     if zeros is None:
         return np.full((blocks, columns), 2 ** (bits - 1), np.int32)
     if zeros.dtype == np.uint8:
-        return np.asarray(_unpacked(zeros.reshape(columns, -1), bits)[:, :blocks].astype(np.int32).T)
+        return np.asarray(unpacked(zeros.reshape(columns, -1), bits)[:, :blocks].astype(np.int32).T)
     return np.asarray(zeros.reshape(columns, blocks).T)
-
-
-def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
-    """[N, bytes] as [N, numbers]."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    numbers = (packed[:, :, None] >> shifts) & np.uint8(2**bits - 1)
-    return np.asarray(numbers.reshape(packed.shape[0], -1))
 
 
 _RNG = np.random.default_rng(11)
