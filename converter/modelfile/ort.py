@@ -74,6 +74,8 @@ def open_session(
     if not optimise:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", str(int(not repack)))
+    # It fuses a blocked DequantizeLinear and its MatMul, and rounds the other operand to int8 unless told not to.
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     if _is_in_place(model):
         folder = str(model.path.parent.resolve())
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)

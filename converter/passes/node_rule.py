@@ -203,6 +203,11 @@ class NodeView:
         """The node of this graph or an outer one that makes an input; None for inputs and initializers."""
         return self._scope.producer(self.input(index))
 
+    def maker(self, index: int) -> NodeView | None:
+        """What makes an input, as a rule sees it; None for inputs and initializers."""
+        proto = self.producer(index)
+        return None if proto is None else NodeView(proto, proto.name, self._scope)
+
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)

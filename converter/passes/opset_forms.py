@@ -92,6 +92,30 @@ def clip(result: str, data: str, low: float | None, high: float | None, opset: i
     return "\n".join((*lines, f"{result} = Clip ({data}, {inputs})"))
 
 
+def round_(result: str, data: str, opset: int) -> str:
+    """float32 to the nearest integer, ties to even. Round itself came with opset 11; exact before it, too."""
+    if opset >= 11:
+        return f"{result} = Round ({data})"
+    n = result
+    return f"""
+        {n}_half = Constant <value = float {{0.5}}> ()
+        {n}_two = Constant <value = float {{2}}> ()
+        {n}_floor = Floor ({data})
+        {n}_above = Sub ({data}, {n}_floor)
+        {n}_up = Greater ({n}_above, {n}_half)
+        {n}_down = Less ({n}_above, {n}_half)
+        {n}_halved = Mul ({n}_floor, {n}_half)
+        {n}_even_below = Floor ({n}_halved)
+        {n}_even = Mul ({n}_even_below, {n}_two)
+        {n}_odd_part = Sub ({n}_floor, {n}_even)
+        {n}_odd = Greater ({n}_odd_part, {n}_half)
+        {n}_not_down = Not ({n}_down)
+        {n}_odd_tie = And ({n}_not_down, {n}_odd)
+        {n}_more = Or ({n}_up, {n}_odd_tie)
+        {n}_step = Cast <to = 1> ({n}_more)
+        {n} = Add ({n}_floor, {n}_step)"""
+
+
 def pad(result: str, data: str, pads: Sequence[int], opset: int, value: str = "") -> str:
     """Constant padding, begins then ends; `value`: name of a scalar, zero if "". From opset 11 on for a value."""
     if opset < 11:

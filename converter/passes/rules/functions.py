@@ -74,7 +74,6 @@ _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
     "Attention": _attention,
     "CausalConvWithState": _always,
     "CenterCropPad": _always,
-    "DynamicQuantizeLinear": _always,
     "LayerNormalization": _statistics_used,
     "LinearAttention": _always,
     "NegativeLogLikelihoodLoss": _always,
