@@ -2,7 +2,15 @@
 
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
+from converter.passes.rules.bit_shift import BIT_SHIFT
+from converter.passes.rules.bitwise import BITWISE
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.functions import FUNCTIONS
 
-RULES: tuple[NodeRule, ...] = (CONSTANT_IF, AXES, FUNCTIONS)
+RULES: tuple[NodeRule, ...] = (
+    CONSTANT_IF,
+    AXES,
+    FUNCTIONS,
+    BITWISE,
+    BIT_SHIFT,
+)
