@@ -4,8 +4,13 @@ from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
 from converter.passes.rules.bit_shift import BIT_SHIFT
 from converter.passes.rules.bitwise import BITWISE
+from converter.passes.rules.bool_reductions import BOOL_REDUCTIONS
 from converter.passes.rules.constant_if import CONSTANT_IF
+from converter.passes.rules.cumulative_product import CUMULATIVE_PRODUCT
+from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
+from converter.passes.rules.vector_matmul import VECTOR_MATMUL
 
 RULES: tuple[NodeRule, ...] = (
     CONSTANT_IF,
@@ -13,4 +18,9 @@ RULES: tuple[NodeRule, ...] = (
     FUNCTIONS,
     BITWISE,
     BIT_SHIFT,
+    FLOAT_MOD,
+    VECTOR_MATMUL,
+    BOOL_REDUCTIONS,
+    TENSOR_SCATTER,
+    CUMULATIVE_PRODUCT,
 )
