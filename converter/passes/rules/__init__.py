@@ -7,8 +7,11 @@ from converter.passes.rules.bitwise import BITWISE
 from converter.passes.rules.bool_reductions import BOOL_REDUCTIONS
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.cumulative_product import CUMULATIVE_PRODUCT
+from converter.passes.rules.determinant import DETERMINANT
 from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
+from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
 from converter.passes.rules.vector_matmul import VECTOR_MATMUL
 
@@ -23,4 +26,7 @@ RULES: tuple[NodeRule, ...] = (
     BOOL_REDUCTIONS,
     TENSOR_SCATTER,
     CUMULATIVE_PRODUCT,
+    SCATTER_ELEMENTS,
+    SCATTER_ND,
+    DETERMINANT,
 )
