@@ -160,6 +160,7 @@ class _Round:
         scope = Scope(graph, self._shared, outer)
         nodes: list[onnx.NodeProto] = []
         freed: list[str] = []
+        replaced = False
         for node in graph.node:
             made = self._node(node, scope)
             if made is None:
@@ -167,12 +168,13 @@ class _Round:
                     self._graph(inner, scope)
                 nodes.append(node)
             else:
+                replaced = True
                 nodes.extend(made)
                 freed.extend(name for name in node.input if name)
                 self._shared.used.subtract(node.input)
                 for new in made:
                     self._count(new)
-        if freed:
+        if replaced:
             nodes = self._without_dead(nodes, freed, graph)
             kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
             del graph.node[:]
