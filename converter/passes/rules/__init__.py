@@ -10,6 +10,7 @@ from converter.passes.rules.cumulative_product import CUMULATIVE_PRODUCT
 from converter.passes.rules.determinant import DETERMINANT
 from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.random_values import RANDOM_VALUES
 from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
 from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
@@ -29,4 +30,5 @@ RULES: tuple[NodeRule, ...] = (
     SCATTER_ELEMENTS,
     SCATTER_ND,
     DETERMINANT,
+    RANDOM_VALUES,
 )

@@ -1,0 +1,208 @@
+"""Bernoulli, Multinomial, Dropout in training mode, and random tensors in types that TensorRT does not draw.
+
+All draw from RandomUniformLike or its kin in float32, which TensorRT has. ONNX prescribes distributions, not values:
+a seed makes a run of one runtime repeatable, and two runtimes never draw the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from converter.passes.opset_forms import reduce, unsqueeze
+
+_FLOAT = 1
+_DRAWN = (1, 10)
+"""float32 and float16: what TensorRT fills with random numbers."""
+
+_NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes none"
+
+_TYPES = {"float16": 10, "float32": 1, "float64": 11, "bfloat16": 16}
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if node.op_type == "Bernoulli":
+        return _bernoulli(node)
+    if node.op_type == "Multinomial":
+        return _multinomial(node)
+    if node.op_type == "Dropout":
+        return _dropout(node)
+    return _other_type(node)
+
+
+def _seed(node: NodeView) -> str:
+    return f", seed = {float(node.attributes['seed'])!r}" if node.given("seed") else ""
+
+
+def _bernoulli(node: NodeView) -> Replacement:
+    """1 where a uniform number below 1 is less than the probability: never for 0, always for 1.
+
+    ONNX's own function body, and with it onnxruntime, gives 1 where it is greater: with 1 - p, against ONNX's text.
+    """
+    wanted = node.attributes.get("dtype")
+    output = f"Cast <to = {wanted}>" if wanted else "CastLike"
+    like = "" if wanted else ", x0"
+    if not wanted and node.dtype(0) in _TYPES:
+        output, like = f"Cast <to = {_TYPES[node.dtype(0) or '']}>", ""
+    body = f"""
+        probability = Cast <to = {_FLOAT}> (x0)
+        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{_seed(node)}> (probability)
+        chosen = Less (drawn, probability)
+        y0 = {output} (chosen{like})
+    """
+    return Replacement(node.statements(body), "a comparison with uniform numbers", numerics=_NUMERICS)
+
+
+def _multinomial(node: NodeView) -> Replacement:
+    """The class in whose share of the cumulated probabilities a uniform number falls."""
+    body = f"""
+        logits = Cast <to = {_FLOAT}> (x0)
+        weights = Softmax <axis = 1> (logits)
+        ends = CumSum (weights, axis)
+        {unsqueeze("shares", "ends", [1], node.opset)}
+        shape = Shape (x0)
+        batch = Gather <axis = 0> (shape, first)
+        drawn_shape = Concat <axis = 0> (batch, rest)
+        zeros = ConstantOfShape <value = float[1] {{0.0}}> (drawn_shape)
+        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{_seed(node)}> (zeros)
+        passed = LessOrEqual (shares, drawn)
+        counted = Cast <to = 7> (passed)
+        {reduce("ReduceSum", "reached", "counted", [2], node.opset, keepdims=False)}
+        classes = Gather <axis = 0> (shape, second)
+        last = Sub (classes, one)
+        sample = Min (reached, last)
+        y0 = Cast <to = {node.attributes.get("dtype", 6)}> (sample)
+    """
+    samples = int(node.attributes.get("sample_size", 1))
+    constants = {"first": [0], "second": [1], "one": [1], "rest": [samples, 1]}
+    arrays = {name: np.array(value) for name, value in constants.items()}
+    return Replacement(
+        node.statements(body, axis=np.array(1), **arrays),
+        "uniform numbers in the cumulated probabilities",
+        numerics=_NUMERICS,
+    )
+
+
+def _dropout(node: NodeView) -> Replacement | Refusal | None:
+    """Each element is kept with probability 1 - ratio, and divided by it, from opset 12 on."""
+    if not node.input(2):
+        return None
+    training, dtype = node.constant(2), node.dtype(0)
+    if training is None:
+        return Refusal(
+            f"whether Dropout is in training mode ({node.input(2)!r}) is computed at run time",
+            "a constant",
+            f"freeze it: --freeze {node.input(2)}=0",
+        )
+    if not bool(training.reshape(-1)[0]):
+        return None
+    ratio = node.constant(1) if node.input(1) else np.array(0.5, np.float32)
+    if ratio is None or dtype not in _TYPES:
+        return Refusal(
+            f"the ratio ({node.input(1)!r}) is computed at run time, or the element type unknown",
+            "a constant ratio, and a known type",
+            f"freeze it: --freeze {node.input(1)}=VALUE",
+        )
+    part = float(ratio.reshape(-1)[0])
+    kind = np.dtype(dtype)
+    # At a ratio of 1 nothing is kept, so that the scale is not used.
+    scale = np.array(1 / (1 - part) if part < 1 else 0).astype(kind)
+    body = f"""
+        number = Cast <to = {_FLOAT}> (x0)
+        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{_seed(node)}> (number)
+        kept = GreaterOrEqual (drawn, ratio)
+        scaled = Mul (x0, scale)
+        y0 = Where (kept, scaled, zero)
+        {"y1 = Identity (kept)" if node.used(1) else ""}
+    """
+    nodes = node.statements(
+        body, ratio=np.array(part, np.float32), scale=scale, zero=np.array(0).astype(kind)
+    )
+    return Replacement(nodes, "a comparison with uniform numbers", numerics=_NUMERICS)
+
+
+def _other_type(node: NodeView) -> Replacement | None:
+    """Random tensors of float64 or bfloat16: drawn in float32, then cast."""
+    wanted = node.attributes.get("dtype")
+    if not wanted and node.inputs:
+        wanted = _TYPES.get(node.dtype(0) or "")
+    if not wanted or wanted in _DRAWN:
+        return None
+    given = [
+        f"{name} = {node.attributes[name]!r}"
+        for name in ("high", "low", "mean", "scale", "seed", "shape")
+        if node.given(name)
+    ]
+    like = "number" if node.inputs else ""
+    body = f"""
+        {f"number = Cast <to = {_FLOAT}> (x0)" if node.inputs else ""}
+        drawn = {node.op_type} <{", ".join((f"dtype = {_FLOAT}", *given))}> ({like})
+        y0 = Cast <to = {wanted}> (drawn)
+    """
+    return Replacement(node.statements(body), "drawn in float32, then cast")
+
+
+_EXAMPLES = (
+    Example(
+        "bernoulli",
+        """<ir_version: 8, opset_import: ["" : 15]>
+        g (float[4, 5] x) => (float[4, 5] y, int32[4, 5] z) {
+            y = Bernoulli <seed = 2.0> (x)
+            z = Bernoulli <dtype = 6> (x)
+        }""",
+        feeds={"x": np.arange(20, dtype=np.float32).reshape(4, 5) % 2},
+        reference=True,
+    ),
+    Example(
+        "multinomial",
+        """<ir_version: 8, opset_import: ["" : 15]>
+        g (float[3, 4] x) => (int64[3, 6] y) { y = Multinomial <dtype = 7, sample_size = 6> (x) }""",
+        feeds={
+            "x": np.array([[0, -200, -200, -200], [-200, 0, -200, -200], [-200, -200, -200, 5]], np.float32)
+        },
+    ),
+    Example(
+        "dropout",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[4, 5] x) => (float[4, 5] y, bool[4, 5] kept) <float ratio = {0}, bool training = {1}> {
+            y, kept = Dropout (x, ratio, training)
+        }""",
+    ),
+    Example(
+        "type",
+        """<ir_version: 8, opset_import: ["" : 15]>
+        g (float[4, 5] x) => (float[4, 5] y) {
+            noise = RandomNormalLike <dtype = 16, mean = 3.0, scale = 1e-30> (x)
+            wide = Cast <to = 1> (noise)
+            y = Mul (x, wide)
+        }""",
+        reference=True,
+    ),
+    Example(
+        "shape",
+        """<ir_version: 8, opset_import: ["" : 15]>
+        g (float[4] x) => (float[4] y) {
+            noise = RandomUniform <dtype = 16, shape = [4], low = 2.0, high = 2.0001> ()
+            narrow = Cast <to = 1> (noise)
+            y = Mul (x, narrow)
+        }""",
+        reference=True,
+    ),
+)
+"""Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
+
+RANDOM_VALUES = NodeRule(
+    "random-values",
+    "Bernoulli, Multinomial, Dropout in training mode, random numbers of other types",
+    (
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    ),
+    _rewrite,
+    _EXAMPLES,
+)
