@@ -2,6 +2,7 @@
 
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
+from converter.passes.rules.bit_cast import BIT_CAST
 from converter.passes.rules.bit_shift import BIT_SHIFT
 from converter.passes.rules.bitwise import BITWISE
 from converter.passes.rules.bool_reductions import BOOL_REDUCTIONS
@@ -31,4 +32,5 @@ RULES: tuple[NodeRule, ...] = (
     SCATTER_ND,
     DETERMINANT,
     RANDOM_VALUES,
+    BIT_CAST,
 )
