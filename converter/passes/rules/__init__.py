@@ -9,13 +9,16 @@ from converter.passes.rules.bool_reductions import BOOL_REDUCTIONS
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.cumulative_product import CUMULATIVE_PRODUCT
 from converter.passes.rules.determinant import DETERMINANT
+from converter.passes.rules.dynamic_eye import DYNAMIC_EYE
 from converter.passes.rules.float_mod import FLOAT_MOD
+from converter.passes.rules.float_range import FLOAT_RANGE
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.large_top_k import LARGE_TOP_K
 from converter.passes.rules.random_values import RANDOM_VALUES
 from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
 from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
-from converter.passes.rules.vector_matmul import VECTOR_MATMUL
+from converter.passes.rules.vectors import VECTORS
 
 RULES: tuple[NodeRule, ...] = (
     CONSTANT_IF,
@@ -24,7 +27,6 @@ RULES: tuple[NodeRule, ...] = (
     BITWISE,
     BIT_SHIFT,
     FLOAT_MOD,
-    VECTOR_MATMUL,
     BOOL_REDUCTIONS,
     TENSOR_SCATTER,
     CUMULATIVE_PRODUCT,
@@ -33,4 +35,8 @@ RULES: tuple[NodeRule, ...] = (
     DETERMINANT,
     RANDOM_VALUES,
     BIT_CAST,
+    VECTORS,
+    DYNAMIC_EYE,
+    LARGE_TOP_K,
+    FLOAT_RANGE,
 )
