@@ -6,6 +6,7 @@ from converter.passes.rules.bit_cast import BIT_CAST
 from converter.passes.rules.bit_shift import BIT_SHIFT
 from converter.passes.rules.bitwise import BITWISE
 from converter.passes.rules.bool_reductions import BOOL_REDUCTIONS
+from converter.passes.rules.compress import COMPRESS
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.cumulative_product import CUMULATIVE_PRODUCT
 from converter.passes.rules.determinant import DETERMINANT
@@ -14,10 +15,12 @@ from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.float_range import FLOAT_RANGE
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.large_top_k import LARGE_TOP_K
+from converter.passes.rules.non_zero import NON_ZERO
 from converter.passes.rules.random_values import RANDOM_VALUES
 from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
 from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
+from converter.passes.rules.unique import UNIQUE
 from converter.passes.rules.vectors import VECTORS
 
 RULES: tuple[NodeRule, ...] = (
@@ -39,4 +42,7 @@ RULES: tuple[NodeRule, ...] = (
     DYNAMIC_EYE,
     LARGE_TOP_K,
     FLOAT_RANGE,
+    COMPRESS,
+    NON_ZERO,
+    UNIQUE,
 )

@@ -1,8 +1,13 @@
-"""ScatterElements with a reduction, by one without: TensorRT's scatter overwrites, and orders nothing.
+"""ScatterElements with a reduction, or with more indices than elements, by what TensorRT has.
+
+TensorRT's scatter overwrites, and orders nothing.
 
 Each update is first combined with all updates that go to the same element, by comparing their indices in pairs, then
 with the element itself. Updates of one element then carry the same value, so that it matters not which is written
 last. The pairs cost the size of the indices times their length along the axis.
+
+TensorRT-RTX 1.7.1 also refuses indices that are longer than the data, along the axis too. ScatterND with the
+coordinates of every element does the same, and has no such limit.
 """
 
 from __future__ import annotations
@@ -30,39 +35,73 @@ _WRAPPED = """
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     name = node.attributes.get("reduction", "none")
-    if name == "none":
-        return None
     rank, dtype = node.rank(0), node.dtype(0)
-    if name not in REDUCTIONS or not rank or dtype is None:
+    fits = _fits(node.shape(1), node.shape(0))
+    if name == "none" and (fits or not rank):
+        return None
+    if (name != "none" and name not in REDUCTIONS) or not rank or dtype is None:
         return Refusal(
             f"reduction {name!r} on a tensor of rank {rank} and type {dtype}",
             f"one of {', '.join(REDUCTIONS)}, and a known rank and type",
             "run onnx.shape_inference on the model, or export it with shapes",
         )
     axis = int(node.attributes.get("axis", 0)) % rank
-    pairs = _pairs(node.shape(1), axis)
+    unique = name == "none" or _all_differ(node.constant(1), node.shape(0), axis)
+    pairs = None if unique else _pairs(node.shape(1), axis)
     if pairs is not None and pairs > LARGEST:
         return Refusal(
             f"the {node.shape(1)} indices make {pairs:,} pairs along axis {axis}",
             f"at most {LARGEST:,} pairs",
             "scatter in several nodes, or along a shorter axis",
         )
-    reduction = REDUCTIONS[name]
-    unique = _all_differ(node.constant(1), node.shape(0), axis)
+    reduction = REDUCTIONS.get(name)
+    where = f"<axis = {axis}> (x0, indices" if fits else "(x0, coordinates"
+    gather, scatter = ("GatherElements", "ScatterElements") if fits else ("GatherND", "ScatterND")
     body = f"""
         {_WRAPPED}
-        {"combined = Identity (x2)" if unique else _combined(reduction.over, axis, node.opset)}
-        old = GatherElements <axis = {axis}> (x0, indices)
-        new = {reduction.combine} (old, combined)
-        y0 = ScatterElements <axis = {axis}> (x0, indices, new)
+        {"" if fits else _coordinates(axis, rank, node.opset)}
+        {_combined(reduction.over, axis, node.opset) if reduction and not unique else "combined = Identity (x2)"}
+        {f"old = {gather} {where})" if reduction else ""}
+        {f"new = {reduction.combine} (old, combined)" if reduction else "new = Identity (combined)"}
+        y0 = {scatter} {where}, new)
     """
     constants = {
         "zero": np.array(0, np.int64),
+        "one": np.array(1, np.int64),
         "axis": np.array(axis, np.int64),
-        "neutral": reduction.neutral(dtype),
+        "neutral": reduction.neutral(dtype) if reduction else np.array(0),
     }
-    how = "constant indices that differ" if unique else "updates of one element combined first"
-    return Replacement(node.statements(body, **read_by(body, constants)), f"ScatterElements, {how}")
+    constants |= {f"number_{i}": np.array(i, np.int64) for i in range(rank)}
+    how = "" if unique else ", updates of one element combined first"
+    return Replacement(node.statements(body, **read_by(body, constants)), f"{scatter}{how}")
+
+
+def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool:
+    """Whether the parser's comparison of the sizes holds; it takes an unknown size for -1."""
+    if indices is None or data is None or len(indices) != len(data):
+        return indices is None or data is None
+    return all(
+        (-1 if i is None else i) <= (-1 if d is None else d) for i, d in zip(indices, data, strict=True)
+    )
+
+
+def _coordinates(axis: int, rank: int, opset: int) -> str:
+    """Along a new last dimension: the element's own position, but for the axis, where it is the index."""
+    lines = ["indices_shape = Shape (indices)"]
+    for at in range(rank):
+        if at == axis:
+            lines.append(f"part_{at} = Identity (indices)")
+        else:
+            others = [i for i in range(rank) if i != at]
+            lines += [
+                f"size_{at} = Gather <axis = 0> (indices_shape, number_{at})",
+                f"count_{at} = Range (zero, size_{at}, one)",
+                unsqueeze(f"column_{at}", f"count_{at}", others, opset),
+                f"part_{at} = Expand (column_{at}, indices_shape)",
+            ]
+        lines.append(unsqueeze(f"row_{at}", f"part_{at}", [rank], opset))
+    rows = ", ".join(f"row_{at}" for at in range(rank))
+    return "\n".join((*lines, f"coordinates = Concat <axis = {rank}> ({rows})"))
 
 
 def _combined(over: str, axis: int, opset: int) -> str:
@@ -104,7 +143,7 @@ def _example(reduction: str, dtype: str, opset: int = 18, reference: bool = Fals
 
 SCATTER_ELEMENTS = NodeRule(
     "scatter-elements",
-    "ScatterElements with a reduction",
+    "ScatterElements with a reduction, or with more indices than elements",
     ("ScatterElements",),
     _rewrite,
     (
@@ -119,6 +158,16 @@ SCATTER_ELEMENTS = NodeRule(
             <int64[2, 3] i = {0, -1, 2, 1, 4, -3}> {
                 y = ScatterElements <axis = -1, reduction = "add"> (x, i, u)
             }""",
+        ),
+        Example(
+            "many to few",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[2, 3, 2] x, int64[2, 7, 2] i, float[2, 7, 2] u) => (float[2, 3, 2] y, float[2, 3, 2] z) {
+                y = ScatterElements <axis = 1, reduction = "add"> (x, i, u)
+                none = Sub (u, u)
+                z = ScatterElements <axis = 1> (x, i, none)
+            }""",
+            feeds={"i": np.arange(28).reshape(2, 7, 2) * 5 % 11 % 3 - 1},
         ),
         Example(
             "not finite",
