@@ -36,8 +36,8 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "AffineGrid": frozenset({1}),
     "BlackmanWindow": frozenset({0}),
     "CenterCropPad": frozenset({1}),
-    "Compress": frozenset({1}),
     "Col2Im": frozenset({1, 2}),
+    "Compress": frozenset({1}),
     "CumProd": frozenset({1}),
     "CumSum": frozenset({1}),
     "DFT": frozenset({1, 2}),
@@ -63,9 +63,6 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     },
 }
 """By operator, the inputs that have to be constants: they decide what is computed, not how large it is."""
-
-
-_SHAPE_TYPES = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,6 @@ def _faults(inputs: Mapping[str, onnx.ValueInfoProto], name: str, value: np.ndar
 def inputs_to_freeze(proto: onnx.ModelProto) -> frozenset[str]:
     """Names of the graph inputs that some node needs as a constant; through Identity and Cast too."""
     source = {value.name: value.name for value in proto.graph.input}
-    types = {value.name: value.type.tensor_type.elem_type for value in proto.graph.input}
     needed = set()
     for graph in all_graphs(proto.graph):
         for node in graph.node:
@@ -140,9 +136,4 @@ def inputs_to_freeze(proto: onnx.ModelProto) -> frozenset[str]:
             for position in CONSTANT_OPERANDS.get(node.op_type, ()):
                 if position < len(node.input) and node.input[position] in source:
                     needed.add(source[node.input[position]])
-            if (
-                node.op_type == "Range"
-            ):  # shape tensors are integers: of floats TensorRT counts constants only
-                fed = [source[name] for name in node.input if name in source]
-                needed.update(name for name in fed if types[name] not in _SHAPE_TYPES)
     return frozenset(needed)

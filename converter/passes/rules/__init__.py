@@ -5,14 +5,12 @@ from converter.passes.rules.axes import AXES
 from converter.passes.rules.bit_cast import BIT_CAST
 from converter.passes.rules.bit_shift import BIT_SHIFT
 from converter.passes.rules.bitwise import BITWISE
-from converter.passes.rules.bool_reductions import BOOL_REDUCTIONS
 from converter.passes.rules.compress import COMPRESS
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.cumulative_product import CUMULATIVE_PRODUCT
 from converter.passes.rules.determinant import DETERMINANT
 from converter.passes.rules.dynamic_eye import DYNAMIC_EYE
 from converter.passes.rules.float_mod import FLOAT_MOD
-from converter.passes.rules.float_range import FLOAT_RANGE
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.large_top_k import LARGE_TOP_K
 from converter.passes.rules.non_zero import NON_ZERO
@@ -30,7 +28,6 @@ RULES: tuple[NodeRule, ...] = (
     BITWISE,
     BIT_SHIFT,
     FLOAT_MOD,
-    BOOL_REDUCTIONS,
     TENSOR_SCATTER,
     CUMULATIVE_PRODUCT,
     SCATTER_ELEMENTS,
@@ -41,7 +38,6 @@ RULES: tuple[NodeRule, ...] = (
     VECTORS,
     DYNAMIC_EYE,
     LARGE_TOP_K,
-    FLOAT_RANGE,
     COMPRESS,
     NON_ZERO,
     UNIQUE,

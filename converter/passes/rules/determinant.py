@@ -1,7 +1,7 @@
 """Det by elimination with partial pivoting, unrolled over the columns: TensorRT has no determinant.
 
 Golub and Van Loan, Matrix Computations, 3.4: the pivots' product, negated for each exchange of rows. A column without
-a pivot makes the product zero.
+a pivot makes the product zero. Halves are computed in float32.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "fix the sizes of the matrices in the model",
         )
     opset, last = node.opset, len(shape or ()) - 1
-    kind = np.dtype(dtype)
+    half = dtype in ("float16", "bfloat16")
+    kind = np.dtype("float32" if half else dtype)
     constants = {name: np.array(value).astype(kind) for name, value in _NUMBERS.items()}
-    lines, current = ["det_0 = Identity (one)"], "x0"
+    lines, current = (
+        ["det_0 = Identity (one)", f"matrix = {'Cast <to = 1>' if half else 'Identity'} (x0)"],
+        "matrix",
+    )
     for column in range(size):
         rest = size - column
         lines.append(_step(f"s{column}", current, f"det_{column}", f"det_{column + 1}", rest, last, opset))
@@ -38,7 +42,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             "matrices without rows", "at least one row", "their determinant is 1: write a constant"
         )
-    lines.append(squeeze("y0", f"det_{size}", [last - 1, last], opset))
+    lines.append(squeeze("scalar", f"det_{size}", [last - 1, last], opset))
+    number = {"float16": 10, "bfloat16": 16}.get(dtype)
+    lines.append(f"y0 = {f'Cast <to = {number}>' if number else 'Identity'} (scalar)")
     return Replacement(node.statements("\n".join(lines), **constants), "elimination with partial pivoting")
 
 
@@ -89,19 +95,20 @@ DETERMINANT = NodeRule(
     (
         *(
             Example(
-                f"{name}",
+                name,
                 f"""<ir_version: 8, opset_import: ["" : {opset}]>
-                g (float[{", ".join(map(str, x.shape))}] x) => (float{list(x.shape[:-2]) or ""} y) {{
+                g ({dtype}[{", ".join(map(str, x.shape))}] x) => ({dtype}{list(x.shape[:-2]) or ""} y) {{
                     y = Det (x)
                 }}""",
                 feeds={"x": x},
-                rtol=1e-4,
+                rtol=1e-4 if dtype == "float" else 1e-3,
+                reference=dtype != "float",
             )
-            for name, opset, x in (
-                ("one", 11, _matrices(3, 1, 1)),
-                ("singular", 11, _SINGULAR),
-                ("five", 13, _matrices(2, 3, 5, 5)),
-                ("single", 22, _matrices(4, 4)),
+            for name, opset, dtype, x in (
+                ("one", 11, "float", _matrices(3, 1, 1)),
+                ("singular", 11, "float", _SINGULAR),
+                ("five", 13, "float", _matrices(2, 3, 5, 5)),
+                ("single", 22, "float", _matrices(4, 4)),
             )
         ),
     ),

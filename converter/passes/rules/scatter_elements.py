@@ -77,12 +77,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool:
-    """Whether the parser's comparison of the sizes holds; it takes an unknown size for -1."""
+    """Whether the parser takes the sizes; it lets those pass that it does not know."""
     if indices is None or data is None or len(indices) != len(data):
-        return indices is None or data is None
-    return all(
-        (-1 if i is None else i) <= (-1 if d is None else d) for i, d in zip(indices, data, strict=True)
-    )
+        return True
+    return all(i is None or d is None or i <= d for i, d in zip(indices, data, strict=True))
 
 
 def _coordinates(axis: int, rank: int, opset: int) -> str:
