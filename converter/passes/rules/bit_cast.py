@@ -67,8 +67,6 @@ def _from_float(dtype: str, numpy_dtype: str, number: int) -> Example:
         g ({dtype}[{len(values)}] x) => ({target}[{len(values)}] y) {{ y = BitCast <to = {number}> (x) }}""",
         feeds={"x": values.astype(np.float32).astype(np.dtype(numpy_dtype))},
         reference=True,
-        builds=target in ("int32", "int64") and dtype != "double",
-        why="" if target in ("int32", "int64") and dtype != "double" else "the types are not TensorRT's",
     )
 
 
@@ -87,8 +85,6 @@ def _from_integer(dtype: str, target: str, number: int) -> Example:
         rtol=0,
         atol=0,
         reference=True,
-        builds=dtype in ("int32", "int64"),
-        why="" if dtype in ("int32", "int64") else "the type of the inputs is not TensorRT's",
     )
 
 
@@ -117,8 +113,6 @@ BIT_CAST = NodeRule(
                 "n": np.array([1.0, -2.5, 3.75, -0.0, np.inf]).view(np.int64),
             },
             reference=True,
-            builds=False,
-            why="float64 is not TensorRT's",
         ),
         Example(
             "integers",
@@ -130,8 +124,6 @@ BIT_CAST = NodeRule(
             }""",
             feeds={"x": np.array([255, 128, 127], np.uint8), "b": np.array([True, False])},
             reference=True,
-            builds=False,
-            why="int8 between nodes is not TensorRT's",
         ),
     ),
 )
