@@ -12,6 +12,7 @@ from converter.passes.rules.determinant import DETERMINANT
 from converter.passes.rules.dynamic_eye import DYNAMIC_EYE
 from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.integer_products import INTEGER_PRODUCTS
 from converter.passes.rules.large_top_k import LARGE_TOP_K
 from converter.passes.rules.non_zero import NON_ZERO
 from converter.passes.rules.random_values import RANDOM_VALUES
@@ -20,6 +21,7 @@ from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
 from converter.passes.rules.unique import UNIQUE
 from converter.passes.rules.vectors import VECTORS
+from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
 
 RULES: tuple[NodeRule, ...] = (
     CONSTANT_IF,
@@ -35,10 +37,12 @@ RULES: tuple[NodeRule, ...] = (
     DETERMINANT,
     RANDOM_VALUES,
     BIT_CAST,
+    INTEGER_PRODUCTS,
     VECTORS,
     DYNAMIC_EYE,
     LARGE_TOP_K,
     COMPRESS,
     NON_ZERO,
     UNIQUE,
+    WIDE_ACTIVATIONS,
 )
