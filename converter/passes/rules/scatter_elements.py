@@ -4,7 +4,7 @@ TensorRT's scatter overwrites, and orders nothing.
 
 Each update is first combined with all updates that go to the same element, by comparing their indices in pairs, then
 with the element itself. Updates of one element then carry the same value, so that it matters not which is written
-last. The pairs cost the size of the indices times their length along the axis.
+last. The pairs cost the size of the indices times their length along the axis, in parts.
 
 TensorRT-RTX 1.7.1 also refuses indices that are longer than the data, along the axis too. ScatterND with the
 coordinates of every element does the same, and has no such limit.
@@ -12,15 +12,14 @@ coordinates of every element does the same, and has no such limit.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from converter.passes.opset_forms import read_by, reduce, unsqueeze
-from converter.passes.reductions import REDUCTIONS
-
-LARGEST = 1 << 28
-"""Elements of the largest tensor of pairs that is built: 1 GiB of float32."""
-
+from converter.passes.opset_forms import read_by
+from converter.passes.reductions import PAIRS, PARTS, REDUCTIONS, parts
+from converter.passes.scatter_parts import Scatter, coordinates, in_parts
 
 _WRAPPED = """
     given = Cast <to = 7> (x1)
@@ -47,23 +46,18 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     axis = int(node.attributes.get("axis", 0)) % rank
     unique = name == "none" or _all_differ(node.constant(1), node.shape(0), axis)
-    pairs = None if unique else _pairs(node.shape(1), axis)
-    if pairs is not None and pairs > LARGEST:
+    cuts = [] if unique else parts(*_sizes(node.shape(1), axis))
+    if cuts is None:
         return Refusal(
-            f"the {node.shape(1)} indices make {pairs:,} pairs along axis {axis}",
-            f"at most {LARGEST:,} pairs",
+            f"the indices of shape {list(node.shape(1) or ())} are too many to be compared in pairs along axis {axis}",
+            f"indices that fit into {PARTS} parts of {PAIRS:,} pairs",
             "scatter in several nodes, or along a shorter axis",
         )
     reduction = REDUCTIONS.get(name)
-    where = f"<axis = {axis}> (x0, indices" if fits else "(x0, coordinates"
-    gather, scatter = ("GatherElements", "ScatterElements") if fits else ("GatherND", "ScatterND")
     body = f"""
         {_WRAPPED}
-        {"" if fits else _coordinates(axis, rank, node.opset)}
-        {_combined(reduction.over, axis, node.opset) if reduction and not unique else "combined = Identity (x2)"}
-        {f"old = {gather} {where})" if reduction else ""}
-        {f"new = {reduction.combine} (old, combined)" if reduction else "new = Identity (combined)"}
-        y0 = {scatter} {where}, new)
+        {"" if fits else coordinates(axis, rank, node.opset)}
+        {in_parts(Scatter(axis, fits, unique, reduction, node.opset), cuts)}
     """
     constants = {
         "zero": np.array(0, np.int64),
@@ -73,7 +67,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     }
     constants |= {f"number_{i}": np.array(i, np.int64) for i in range(rank)}
     how = "" if unique else ", updates of one element combined first"
-    return Replacement(node.statements(body, **read_by(body, constants)), f"{scatter}{how}")
+    what = ("ScatterElements" if fits else "ScatterND") + how
+    return Replacement(node.statements(body, **read_by(body, constants)), what)
 
 
 def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool:
@@ -83,40 +78,11 @@ def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] |
     return all(i is None or d is None or i <= d for i, d in zip(indices, data, strict=True))
 
 
-def _coordinates(axis: int, rank: int, opset: int) -> str:
-    """Along a new last dimension: the element's own position, but for the axis, where it is the index."""
-    lines = ["indices_shape = Shape (indices)"]
-    for at in range(rank):
-        if at == axis:
-            lines.append(f"part_{at} = Identity (indices)")
-        else:
-            others = [i for i in range(rank) if i != at]
-            lines += [
-                f"size_{at} = Gather <axis = 0> (indices_shape, number_{at})",
-                f"count_{at} = Range (zero, size_{at}, one)",
-                unsqueeze(f"column_{at}", f"count_{at}", others, opset),
-                f"part_{at} = Expand (column_{at}, indices_shape)",
-            ]
-        lines.append(unsqueeze(f"row_{at}", f"part_{at}", [rank], opset))
-    rows = ", ".join(f"row_{at}" for at in range(rank))
-    return "\n".join((*lines, f"coordinates = Concat <axis = {rank}> ({rows})"))
-
-
-def _combined(over: str, axis: int, opset: int) -> str:
-    return f"""
-        {unsqueeze("targets", "indices", [axis + 1], opset)}
-        {unsqueeze("sources", "indices", [axis], opset)}
-        {unsqueeze("values", "x2", [axis], opset)}
-        same = Equal (targets, sources)
-        counted = Where (same, values, neutral)
-        {reduce(over, "combined", "counted", [axis + 1], opset, keepdims=False)}
-    """
-
-
-def _pairs(shape: tuple[int | None, ...] | None, axis: int) -> int | None:
-    if shape is None or None in shape:
-        return None
-    return int(np.prod([size or 0 for size in shape], dtype=object)) * (shape[axis] or 0)
+def _sizes(shape: tuple[int | None, ...] | None, axis: int) -> tuple[int | None, int]:
+    """The length along the axis, and the product of the other sizes as far as they are known."""
+    if shape is None or shape[axis] is None:
+        return None, 1
+    return shape[axis], math.prod(size or 1 for at, size in enumerate(shape) if at != axis)
 
 
 def _all_differ(indices: np.ndarray | None, shape: tuple[int | None, ...] | None, axis: int) -> bool:
@@ -166,6 +132,14 @@ SCATTER_ELEMENTS = NodeRule(
                 z = ScatterElements <axis = 1> (x, i, none)
             }""",
             feeds={"i": np.arange(28).reshape(2, 7, 2) * 5 % 11 % 3 - 1},
+        ),
+        Example(
+            "in parts",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[9, 3] x, int64[8192, 3] i, float[8192, 3] u) => (float[9, 3] y) {
+                y = ScatterElements <reduction = "max"> (x, i, u)
+            }""",
+            feeds={"i": np.arange(3 * 8192).reshape(8192, 3) ** 2 % 13 % 9},
         ),
         Example(
             "not finite",

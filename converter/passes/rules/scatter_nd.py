@@ -1,19 +1,18 @@
 """ScatterND with a reduction, by one without: TensorRT's scatter overwrites, and orders nothing.
 
 As for ScatterElements, updates with the same index tuple are combined first, found by comparing the M tuples in pairs;
-then each with the slice that it goes to. The pairs cost M times the size of the updates.
+then each with the slice that it goes to. The pairs cost M times the size of the updates, in parts.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.opset_forms import read_by, reduce, slice_, unsqueeze
-from converter.passes.reductions import REDUCTIONS
-
-LARGEST = 1 << 28
-"""Elements of the largest tensor of pairs that is built: 1 GiB of float32."""
+from converter.passes.reductions import PAIRS, PARTS, REDUCTIONS, Part, Reduction, parts
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -28,16 +27,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             f"one of {', '.join(REDUCTIONS)}, known rank and type, and indices whose last size is known",
             "run onnx.shape_inference on the model, or export it with shapes",
         )
-    pairs = _pairs(indices, node.shape(2))
-    if pairs is not None and pairs > LARGEST:
-        return Refusal(
-            f"indices of shape {list(indices or ())} and updates of shape {list(node.shape(2) or ())} make "
-            f"{pairs:,} pairs",
-            f"at most {LARGEST:,} pairs",
-            "scatter in several nodes, or make the indices constant and all different",
-        )
     reduction = REDUCTIONS[name]
     unique = _all_differ(node.constant(1), node.shape(0), depth)
+    length, width = _sizes(indices, node.shape(2))
+    cuts = [] if unique else parts(length, width)
+    if cuts is None:
+        return Refusal(
+            f"{length:,} updates of {width:,} elements each are too many to be compared in pairs",
+            f"updates that fit into {PARTS} parts of {PAIRS:,} pairs of elements",
+            "scatter in several nodes, or make the indices constant and all different",
+        )
     body = f"""
         shape = Shape (x0)
         {slice_("sizes", "shape", [0], [depth], [0], node.opset)}
@@ -48,10 +47,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         indices = Where (below, from_end, tuples)
         updates_shape = Concat <axis = 0> (rest, inner)
         updates = Reshape (x2, updates_shape)
-        {"combined = Identity (updates)" if unique else _combined(reduction.over, rank - depth, node.opset)}
-        old = GatherND (x0, indices)
-        new = {reduction.combine} (old, combined)
-        y0 = ScatterND (x0, indices, new)
+        {_in_parts(reduction, cuts, rank - depth, unique, node.opset)}
     """
     constants = {
         "tuples_shape": np.array([-1, depth]),
@@ -64,27 +60,53 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(node.statements(body, **read_by(body, constants)), f"ScatterND, {how}")
 
 
-def _combined(over: str, inner_rank: int, opset: int) -> str:
+def _in_parts(reduction: Reduction, cuts: list[Part], inner_rank: int, unique: bool, opset: int) -> str:
+    lines, data = [], "x0"
+    for number, (start, end) in enumerate(cuts):
+        at = f"p{number}"
+        lines.append(slice_(f"{at}_indices", "indices", [start], [end], [0], opset))
+        lines.append(slice_(f"{at}_updates", "updates", [start], [end], [0], opset))
+        result = "y0" if number == len(cuts) - 1 else f"{at}_data"
+        lines.append(_part(reduction, at, data, result, inner_rank, unique, opset))
+        data = result
+    if not cuts:
+        lines = ["p_indices = Identity (indices)", "p_updates = Identity (updates)"]
+        lines.append(_part(reduction, "p", data, "y0", inner_rank, unique, opset))
+    return "\n".join(lines)
+
+
+def _part(
+    reduction: Reduction, at: str, data: str, result: str, inner_rank: int, unique: bool, opset: int
+) -> str:
     """Two tuples are the same if all of their parts are."""
+    combined = f"""
+        {unsqueeze(f"{at}_targets", f"{at}_indices", [1], opset)}
+        {unsqueeze(f"{at}_sources", f"{at}_indices", [0], opset)}
+        {unsqueeze(f"{at}_values", f"{at}_updates", [0], opset)}
+        {at}_equal = Equal ({at}_targets, {at}_sources)
+        {at}_ones = Cast <to = 6> ({at}_equal)
+        {reduce("ReduceSum", f"{at}_parts", f"{at}_ones", [2], opset, keepdims=False)}
+        {at}_alike = Equal ({at}_parts, depth)
+        {unsqueeze(f"{at}_same", f"{at}_alike", list(range(2, 2 + inner_rank)), opset)}
+        {at}_counted = Where ({at}_same, {at}_values, neutral)
+        {reduce(reduction.over, f"{at}_combined", f"{at}_counted", [1], opset, keepdims=False)}
+    """
     return f"""
-        {unsqueeze("targets", "indices", [1], opset)}
-        {unsqueeze("sources", "indices", [0], opset)}
-        {unsqueeze("values", "updates", [0], opset)}
-        equal = Equal (targets, sources)
-        ones = Cast <to = 6> (equal)
-        {reduce("ReduceSum", "parts", "ones", [2], opset, keepdims=False)}
-        alike = Equal (parts, depth)
-        {unsqueeze("same", "alike", list(range(2, 2 + inner_rank)), opset)}
-        counted = Where (same, values, neutral)
-        {reduce(over, "combined", "counted", [1], opset, keepdims=False)}
+        {f"{at}_combined = Identity ({at}_updates)" if unique else combined}
+        {at}_old = GatherND ({data}, {at}_indices)
+        {at}_new = {reduction.combine} ({at}_old, {at}_combined)
+        {result} = ScatterND ({data}, {at}_indices, {at}_new)
     """
 
 
-def _pairs(indices: tuple[int | None, ...] | None, updates: tuple[int | None, ...] | None) -> int | None:
-    if not indices or updates is None or None in indices or None in updates:
-        return None
-    count, size = (int(np.prod([n or 0 for n in shape], dtype=object)) for shape in (indices[:-1], updates))
-    return count * size
+def _sizes(
+    indices: tuple[int | None, ...] | None, updates: tuple[int | None, ...] | None
+) -> tuple[int | None, int]:
+    """How many updates there are, and the elements of each as far as they are known."""
+    if not indices or None in indices[:-1]:
+        return None, 1
+    inner = (updates or ())[len(indices) - 1 :]
+    return math.prod(n or 0 for n in indices[:-1]), math.prod(n or 1 for n in inner)
 
 
 def _all_differ(indices: np.ndarray | None, shape: tuple[int | None, ...] | None, depth: int) -> bool:
@@ -122,6 +144,16 @@ SCATTER_ND = NodeRule(
                 y = ScatterND <reduction = "add"> (x, i, u)
             }""",
             feeds={"i": np.array([[2], [0], [2]])},
+        ),
+        Example(
+            "in parts",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[7, 64] x, int64[2500, 1] i, float[2500, 64] u) => (float[7, 64] y) {
+                y = ScatterND <reduction = "add"> (x, i, u)
+            }""",
+            feeds={"i": (np.arange(2500) ** 2 % 11 % 7).reshape(2500, 1)},
+            rtol=1e-4,
+            atol=1e-3,
         ),
         Example(
             "constant",
