@@ -40,14 +40,15 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     carrier = CARRIERS[dtype]
     if node.op_type == "BitwiseNot":
         return _inverted(node, dtype, carrier)
-    mask = next((i for i in (0, 1) if _is_low_mask(node.constant(i), carrier)), None)
+    masks = ((i, high, _modulus(node.constant(i), carrier, high)) for high in (False, True) for i in (0, 1))
+    at, high, modulus = next((mask for mask in masks if mask[2] is not None), (0, False, None))
+    common = _digitwise(carrier, node.opset) if modulus is None else _masked("ab"[1 - at], high)
     body = f"""
         a = Cast <to = {carrier.onnx_type}> (x0)
         b = Cast <to = {carrier.onnx_type}> (x1)
         {carrier.magnitude("a")}
         {carrier.magnitude("b")}
-        {_digitwise(carrier, node.opset) if mask is None else _masked("ab"[1 - mask], "ab"[mask])}
-        {_with_sign(carrier)}
+        {common}
         {_LAST_STEP[node.op_type]}
         y0 = Cast <to = {ONNX_TYPES[dtype]}> (result)
     """
@@ -55,7 +56,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     pairs = np.arange(_RADIX)[:, None] & np.arange(_RADIX)
     constants = {
         "zero": carrier.constant(0),
-        "one": carrier.constant(1),
+        "one": np.array(1),
         "lowest": carrier.lowest,
         "radix": carrier.constant(_RADIX),
         "places": carrier.constant([places[:8], places[8:]] if len(places) > 8 else places),
@@ -63,7 +64,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         "word": np.array(1 << 32),
         "table": carrier.constant(pairs.reshape(-1)),
     }
-    how = "digits of four bits" if mask is None else "a remainder, as the mask is constant"
+    if modulus is not None:
+        constants["modulus"] = modulus
+    how = "digits of four bits" if modulus is None else "a remainder, as the mask is constant"
     return Replacement(node.statements(body, **read_by(body, constants)), f"integer arithmetic on {how}")
 
 
@@ -77,20 +80,26 @@ def _inverted(node: NodeView, dtype: str, carrier: Carrier) -> Replacement:
     return Replacement(node.statements(body, ones=ones), "the all-ones value less the operand")
 
 
-def _is_low_mask(value: np.ndarray | None, carrier: Carrier) -> bool:
-    """Whether every element is 2^k - 1, and 2^k fits into the carrier: x & (2^k - 1) is then x modulo 2^k."""
-    if value is None:
-        return False
+def _modulus(mask: np.ndarray | None, carrier: Carrier, high: bool) -> np.ndarray | None:
+    """2^k for every element of a mask of the k lowest bits, or of all others if `high`; None if it is no such mask."""
+    if mask is None:
+        return None
+    ones = (1 << carrier.width) - 1
     highest = int(np.iinfo(carrier.dtype).max)
-    return all(0 <= n < highest and n & (n + 1) == 0 for n in map(int, np.unique(value)))
+    low = [(int(n) & ones) ^ (ones if high else 0) for n in mask.reshape(-1)]
+    if any(n >= highest or n & (n + 1) for n in low):
+        return None
+    return carrier.constant([n + 1 for n in low]).reshape(mask.shape)
 
 
-def _masked(value: str, mask: str) -> str:
-    """The lowest value of the type is a multiple of 2^k, so that the magnitude is all that counts."""
-    return f"""
-        modulus = Add ({mask}, one)
-        both_m = Mod ({value}_m, modulus)
-    """
+def _masked(value: str, high: bool) -> str:
+    """x modulo 2^k has the k lowest bits. The lowest value of the type is a multiple of 2^k: the magnitude decides."""
+    if high:
+        return f"""
+            low_bits = Mod ({value}_m, modulus)
+            both = Sub ({value}, low_bits)
+        """
+    return f"both = Mod ({value}_m, modulus)"
 
 
 def _digitwise(carrier: Carrier, opset: int) -> str:
@@ -117,13 +126,14 @@ def _digitwise(carrier: Carrier, opset: int) -> str:
         {reduce("ReduceSum", "words" if long else "both_m", "weighed", [-1], opset, keepdims=False)}
     """
     if not long:
-        return text
+        return text + _with_sign(carrier)
     return f"""
         {text}
         low = Gather <axis = -1> (words, zero)
         high = Gather <axis = -1> (words, one)
         above = Mul (high, word)
         both_m = Add (above, low)
+        {_with_sign(carrier)}
     """
 
 
@@ -169,15 +179,25 @@ _EXAMPLES = (
         )
         for dtype in ("int64", "uint32", "uint64")
     ),
-    Example(
-        "low-bits",
-        """<ir_version: 9, opset_import: ["" : 18]>
-        g (int32[4, 3] x) => (int32[4, 3] y, int32[4, 3] z) <int32[3] masks = {15, 0, 1073741823}> {
-            y = BitwiseAnd (x, masks)
-            z = BitwiseXor (masks, x)
-        }""",
-        feeds={"x": _random("int32", (4, 3), 6)},
-        reference=True,
+    *(
+        Example(
+            f"mask-{dtype}",
+            f"""<ir_version: 9, opset_import: ["" : 18]>
+            g ({dtype}[4, 3] x) => ({dtype}[4, 3] y, {dtype}[4, 3] z, {dtype}[4, 3] w)
+            <{dtype}[3] low = {{15, 0, 127}}, {dtype}[3] high = {{{high}}}, {dtype} single = {{1}}> {{
+                y = BitwiseAnd (x, low)
+                z = BitwiseXor (high, x)
+                w = BitwiseOr (x, single)
+            }}""",
+            feeds={"x": _random(dtype, (4, 3), 6)},
+            reference=True,
+        )
+        for dtype, high in (
+            ("int32", "-16, -1, -1073741824"),
+            ("int64", "-16, -1, -4611686018427387904"),
+            ("uint8", "240, 255, 128"),
+            ("uint32", "4294967280, 4294967295, 2147483648"),
+        )
     ),
     Example(
         "other-bits",
