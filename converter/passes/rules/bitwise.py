@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from converter.passes.bit_digits import digit_tables, digitwise, masked, modulus
 from converter.passes.integer_carriers import CARRIERS, ONNX_TYPES, Carrier
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from converter.passes.opset_forms import read_by, reduce, unsqueeze
-
-_RADIX = 16
-"""Digits that are looked up in pairs: 256 products of digits; 2 would need no table, but four times the memory."""
+from converter.passes.opset_forms import read_by
 
 _LAST_STEP = {
     "BitwiseAnd": "result = Identity (both)",
@@ -40,9 +38,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     carrier = CARRIERS[dtype]
     if node.op_type == "BitwiseNot":
         return _inverted(node, dtype, carrier)
-    masks = ((i, high, _modulus(node.constant(i), carrier, high)) for high in (False, True) for i in (0, 1))
-    at, high, modulus = next((mask for mask in masks if mask[2] is not None), (0, False, None))
-    common = _digitwise(carrier, node.opset) if modulus is None else _masked("ab"[1 - at], high)
+    masks = ((i, high, modulus(node.constant(i), carrier, high)) for high in (False, True) for i in (0, 1))
+    at, high, power = next((mask for mask in masks if mask[2] is not None), (0, False, None))
+    common = digitwise(carrier, node.opset) if power is None else masked("ab"[1 - at], high)
     body = f"""
         a = Cast <to = {carrier.onnx_type}> (x0)
         b = Cast <to = {carrier.onnx_type}> (x1)
@@ -52,21 +50,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         {_LAST_STEP[node.op_type]}
         y0 = Cast <to = {ONNX_TYPES[dtype]}> (result)
     """
-    places = [_RADIX**k for k in range(-(-carrier.magnitude_bits // 4))]
-    pairs = np.arange(_RADIX)[:, None] & np.arange(_RADIX)
-    constants = {
-        "zero": carrier.constant(0),
-        "one": np.array(1),
-        "lowest": carrier.lowest,
-        "radix": carrier.constant(_RADIX),
-        "places": carrier.constant([places[:8], places[8:]] if len(places) > 8 else places),
-        "weights": carrier.constant(places[:8]),
-        "word": np.array(1 << 32),
-        "table": carrier.constant(pairs.reshape(-1)),
-    }
-    if modulus is not None:
-        constants["modulus"] = modulus
-    how = "digits of four bits" if modulus is None else "a remainder, as the mask is constant"
+    constants = digit_tables(carrier)
+    if power is not None:
+        constants["modulus"] = power
+    how = "digits of four bits" if power is None else "a remainder, as the mask is constant"
     return Replacement(node.statements(body, **read_by(body, constants)), f"integer arithmetic on {how}")
 
 
@@ -78,73 +65,6 @@ def _inverted(node: NodeView, dtype: str, carrier: Carrier) -> Replacement:
     """
     ones = carrier.constant(-1 if carrier.signed else (1 << carrier.width) - 1)
     return Replacement(node.statements(body, ones=ones), "the all-ones value less the operand")
-
-
-def _modulus(mask: np.ndarray | None, carrier: Carrier, high: bool) -> np.ndarray | None:
-    """2^k for every element of a mask of the k lowest bits, or of all others if `high`; None if it is no such mask."""
-    if mask is None:
-        return None
-    ones = (1 << carrier.width) - 1
-    highest = int(np.iinfo(carrier.dtype).max)
-    low = [(int(n) & ones) ^ (ones if high else 0) for n in mask.reshape(-1)]
-    if any(n >= highest or n & (n + 1) for n in low):
-        return None
-    return carrier.constant([n + 1 for n in low]).reshape(mask.shape)
-
-
-def _masked(value: str, high: bool) -> str:
-    """x modulo 2^k has the k lowest bits. The lowest value of the type is a multiple of 2^k: the magnitude decides."""
-    if high:
-        return f"""
-            low_bits = Mod ({value}_m, modulus)
-            both = Sub ({value}, low_bits)
-        """
-    return f"both = Mod ({value}_m, modulus)"
-
-
-def _digitwise(carrier: Carrier, opset: int) -> str:
-    """Digits along new last axes, the pairs of them looked up, and the digits of the result weighed and added.
-
-    Words of 32 bits are added each for itself: onnxruntime sums int64 through doubles, which are exact up to 2^53.
-    """
-    long = carrier.magnitude_bits > 32
-
-    def digits(name: str) -> str:
-        return f"""
-            {unsqueeze(f"{name}_1", f"{name}_m", [-2, -1] if long else [-1], opset)}
-            {name}_over = Div ({name}_1, places)
-            {name}_d = Mod ({name}_over, radix)
-        """
-
-    text = f"""
-        {digits("a")}
-        {digits("b")}
-        scaled = Mul (a_d, radix)
-        pair = Add (scaled, b_d)
-        common = Gather <axis = 0> (table, pair)
-        weighed = Mul (common, weights)
-        {reduce("ReduceSum", "words" if long else "both_m", "weighed", [-1], opset, keepdims=False)}
-    """
-    if not long:
-        return text + _with_sign(carrier)
-    return f"""
-        {text}
-        low = Gather <axis = -1> (words, zero)
-        high = Gather <axis = -1> (words, one)
-        above = Mul (high, word)
-        both_m = Add (above, low)
-        {_with_sign(carrier)}
-    """
-
-
-def _with_sign(carrier: Carrier) -> str:
-    if not carrier.signed:
-        return "both = Identity (both_m)"
-    return """
-        both_s = And (a_s, b_s)
-        both_sign = Where (both_s, lowest, zero)
-        both = Add (both_m, both_sign)
-    """
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
