@@ -19,6 +19,7 @@ from converter.passes.rules.random_values import RANDOM_VALUES
 from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
 from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
+from converter.passes.rules.training_dropout import TRAINING_DROPOUT
 from converter.passes.rules.unique import UNIQUE
 from converter.passes.rules.vectors import VECTORS
 from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
@@ -45,4 +46,5 @@ RULES: tuple[NodeRule, ...] = (
     NON_ZERO,
     UNIQUE,
     WIDE_ACTIVATIONS,
+    TRAINING_DROPOUT,
 )

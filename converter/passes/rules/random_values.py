@@ -1,4 +1,4 @@
-"""Bernoulli, Multinomial, Dropout in training mode, and random tensors in types that TensorRT does not draw.
+"""Bernoulli, Multinomial, and random tensors in types that TensorRT does not draw.
 
 All draw from RandomUniformLike or its kin in float32, which TensorRT has. ONNX prescribes distributions, not values:
 a seed makes a run of one runtime repeatable, and two runtimes never draw the same.
@@ -15,7 +15,7 @@ _FLOAT = 1
 _DRAWN = (1, 10)
 """float32 and float16: what TensorRT fills with random numbers."""
 
-_NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes none"
+NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes none"
 
 _TYPES = {"float16": 10, "float32": 1, "float64": 11, "bfloat16": 16}
 
@@ -25,12 +25,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return _bernoulli(node)
     if node.op_type == "Multinomial":
         return _multinomial(node)
-    if node.op_type == "Dropout":
-        return _dropout(node)
     return _other_type(node)
 
 
-def _seed(node: NodeView) -> str:
+def seed(node: NodeView) -> str:
+    """The seed as one more attribute, if the node has one."""
     return f", seed = {float(node.attributes['seed'])!r}" if node.given("seed") else ""
 
 
@@ -46,11 +45,11 @@ def _bernoulli(node: NodeView) -> Replacement:
         output, like = f"Cast <to = {_TYPES[node.dtype(0) or '']}>", ""
     body = f"""
         probability = Cast <to = {_FLOAT}> (x0)
-        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{_seed(node)}> (probability)
+        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{seed(node)}> (probability)
         chosen = Less (drawn, probability)
         y0 = {output} (chosen{like})
     """
-    return Replacement(node.statements(body), "a comparison with uniform numbers", numerics=_NUMERICS)
+    return Replacement(node.statements(body), "a comparison with uniform numbers", numerics=NUMERICS)
 
 
 def _multinomial(node: NodeView) -> Replacement:
@@ -64,7 +63,7 @@ def _multinomial(node: NodeView) -> Replacement:
         batch = Gather <axis = 0> (shape, first)
         drawn_shape = Concat <axis = 0> (batch, rest)
         zeros = ConstantOfShape <value = float[1] {{0.0}}> (drawn_shape)
-        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{_seed(node)}> (zeros)
+        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{seed(node)}> (zeros)
         passed = LessOrEqual (shares, drawn)
         counted = Cast <to = 7> (passed)
         {reduce("ReduceSum", "reached", "counted", [2], node.opset, keepdims=False)}
@@ -79,46 +78,8 @@ def _multinomial(node: NodeView) -> Replacement:
     return Replacement(
         node.statements(body, axis=np.array(1), **arrays),
         "uniform numbers in the cumulated probabilities",
-        numerics=_NUMERICS,
+        numerics=NUMERICS,
     )
-
-
-def _dropout(node: NodeView) -> Replacement | Refusal | None:
-    """Each element is kept with probability 1 - ratio, and divided by it, from opset 12 on."""
-    if not node.input(2):
-        return None
-    training, dtype = node.constant(2), node.dtype(0)
-    if training is None:
-        return Refusal(
-            f"whether Dropout is in training mode ({node.input(2)!r}) is computed at run time",
-            "a constant",
-            f"freeze it: --freeze {node.input(2)}=0",
-        )
-    if not bool(training.reshape(-1)[0]):
-        return None
-    ratio = node.constant(1) if node.input(1) else np.array(0.5, np.float32)
-    if ratio is None or dtype not in _TYPES:
-        return Refusal(
-            f"the ratio ({node.input(1)!r}) is computed at run time, or the element type unknown",
-            "a constant ratio, and a known type",
-            f"freeze it: --freeze {node.input(1)}=VALUE",
-        )
-    part = float(ratio.reshape(-1)[0])
-    kind = np.dtype(dtype)
-    # At a ratio of 1 nothing is kept, so that the scale is not used.
-    scale = np.array(1 / (1 - part) if part < 1 else 0).astype(kind)
-    body = f"""
-        number = Cast <to = {_FLOAT}> (x0)
-        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{_seed(node)}> (number)
-        kept = GreaterOrEqual (drawn, ratio)
-        scaled = Mul (x0, scale)
-        y0 = Where (kept, scaled, zero)
-        {"y1 = Identity (kept)" if node.used(1) else ""}
-    """
-    nodes = node.statements(
-        body, ratio=np.array(part, np.float32), scale=scale, zero=np.array(0).astype(kind)
-    )
-    return Replacement(nodes, "a comparison with uniform numbers", numerics=_NUMERICS)
 
 
 def _other_type(node: NodeView) -> Replacement | None:
@@ -162,13 +123,6 @@ _EXAMPLES = (
         },
     ),
     Example(
-        "dropout",
-        """<ir_version: 8, opset_import: ["" : 13]>
-        g (float[4, 5] x) => (float[4, 5] y, bool[4, 5] kept) <float ratio = {0}, bool training = {1}> {
-            y, kept = Dropout (x, ratio, training)
-        }""",
-    ),
-    Example(
         "type",
         """<ir_version: 8, opset_import: ["" : 15]>
         g (float[4, 5] x) => (float[4, 5] y) {
@@ -193,10 +147,9 @@ _EXAMPLES = (
 
 RANDOM_VALUES = NodeRule(
     "random-values",
-    "Bernoulli, Multinomial, Dropout in training mode, random numbers of other types",
+    "Bernoulli, Multinomial, random numbers of other types",
     (
         "Bernoulli",
-        "Dropout",
         "Multinomial",
         "RandomNormal",
         "RandomNormalLike",
