@@ -5,10 +5,19 @@ Each function gives the lines that define `result`, for NodeView.statements; hel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 _AXES_AS_INPUT = {"ReduceSum": 13}
 """First opset in which a reduction reads its axes from an input; 18 for those that are not here."""
+
+
+def read_by(body: str, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those of the constants that the statements name, so that a body with variants brings none in vain."""
+    names = set(re.findall(r"\w+", body))
+    return {name: value for name, value in values.items() if name in names}
 
 
 def ints(result: str, values: Sequence[int], *, scalar: bool = False) -> str:

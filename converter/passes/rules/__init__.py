@@ -2,13 +2,51 @@
 
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
+from converter.passes.rules.bit_cast import BIT_CAST
+from converter.passes.rules.bit_shift import BIT_SHIFT
+from converter.passes.rules.bitwise import BITWISE
+from converter.passes.rules.compress import COMPRESS
 from converter.passes.rules.constant_if import CONSTANT_IF
+from converter.passes.rules.cumulative_product import CUMULATIVE_PRODUCT
+from converter.passes.rules.determinant import DETERMINANT
+from converter.passes.rules.dynamic_eye import DYNAMIC_EYE
+from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.quantised import QUANTISED
+from converter.passes.rules.integer_products import INTEGER_PRODUCTS
+from converter.passes.rules.large_top_k import LARGE_TOP_K
+from converter.passes.rules.non_zero import NON_ZERO
+from converter.passes.rules.random_values import RANDOM_VALUES
+from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
+from converter.passes.rules.scatter_nd import SCATTER_ND
+from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
+from converter.passes.rules.training_dropout import TRAINING_DROPOUT
+from converter.passes.rules.unique import UNIQUE
+from converter.passes.rules.vectors import VECTORS
+from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
 
 RULES: tuple[NodeRule, ...] = (
     CONSTANT_IF,
     AXES,
     FUNCTIONS,
     *QUANTISED,
+    BITWISE,
+    BIT_SHIFT,
+    FLOAT_MOD,
+    TENSOR_SCATTER,
+    CUMULATIVE_PRODUCT,
+    SCATTER_ELEMENTS,
+    SCATTER_ND,
+    DETERMINANT,
+    RANDOM_VALUES,
+    BIT_CAST,
+    INTEGER_PRODUCTS,
+    VECTORS,
+    DYNAMIC_EYE,
+    LARGE_TOP_K,
+    COMPRESS,
+    NON_ZERO,
+    UNIQUE,
+    WIDE_ACTIVATIONS,
+    TRAINING_DROPOUT,
 )

@@ -19,6 +19,9 @@ from converter.passes.rules import RULES
 from converter.plan import plan
 from converter.rewrite import expand, rewrite
 
+ORT_OPSET = 26
+"""The newest that onnxruntime 1.31 opens."""
+
 EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in rule.examples]
 
 
@@ -43,6 +46,15 @@ def feeds(model: Model, example: Example) -> dict[str, np.ndarray]:
     return given
 
 
+def too_new(model: Model) -> bool:
+    return any(o.version > ORT_OPSET for o in model.proto.opset_import if o.domain in ("", "ai.onnx"))
+
+
+def by_reference(model: Model, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    values = reference.ReferenceEvaluator(model.proto).run(None, inputs)
+    return dict(zip([o.name for o in model.proto.graph.output], values, strict=True))
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
     assert rule.examples and rule.doc
@@ -54,23 +66,23 @@ def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
 def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Example, tmp_path: Path) -> None:
     model = parsed(example, tmp_path)
     inputs = feeds(model, example)
-    if example.reference:
-        session = reference.ReferenceEvaluator(model.proto)
-        expected = dict(
-            zip([o.name for o in model.proto.graph.output], session.run(None, inputs), strict=True)
-        )
-    else:
-        expected = run(model, inputs)
+    expected = by_reference(model, inputs) if example.reference else run(model, inputs)
     result = rewrite(model, passes=())
     assert rule.name in {name for record in result.rewrites for name in record.pass_name.split(", ")}
     assert not result.declined
     assert plan(result).convertible
     types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.input}
     cast = {n: a.astype(helper.tensor_dtype_to_np_dtype(types[n])) for n, a in inputs.items() if n in types}
-    for name, array in run(expand(result.model), cast).items():
+    after = expand(result.model)
+    for name, array in (by_reference if too_new(after) else run)(after, cast).items():
         assert array.shape == expected[name].shape
         changed = name in {io.name for io in result.io_types}
         assert changed or array.dtype == expected[name].dtype
+        if array.dtype.kind in "iub" and expected[name].dtype.kind in "iub":
+            # An engine gives a uint64 as the int64 of the same bits; narrower types have room in theirs.
+            bits = array.astype(np.uint64) if expected[name].dtype == np.uint64 else array
+            np.testing.assert_array_equal(bits, expected[name])
+            continue
         wanted = expected[name].astype(np.float64)
         np.testing.assert_allclose(array.astype(np.float64), wanted, rtol=example.rtol, atol=example.atol)
 
