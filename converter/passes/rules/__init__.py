@@ -4,5 +4,11 @@ from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.pooling import POOLING
 
-RULES: tuple[NodeRule, ...] = (CONSTANT_IF, AXES, FUNCTIONS)
+RULES: tuple[NodeRule, ...] = (
+    CONSTANT_IF,
+    AXES,
+    FUNCTIONS,
+    POOLING,
+)
