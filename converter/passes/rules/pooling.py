@@ -117,8 +117,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return {"MaxPool": _max, "AveragePool": _average, "LpPool": _lp}[node.op_type](node)
 
 
-def _example(name: str, signature: str, body: str, opset: int = 19, **more: bool) -> Example:
-    return Example(name, f'<ir_version: 9, opset_import: ["" : {opset}]> g {signature} {{ {body} }}', **more)
+def _example(name: str, signature: str, body: str, opset: int = 19, reference: bool = False) -> Example:
+    text = f'<ir_version: 9, opset_import: ["" : {opset}]> g {signature} {{ {body} }}'
+    return Example(name, text, reference=reference)
 
 
 _EXAMPLES = (
