@@ -4,11 +4,14 @@ from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
 from converter.passes.rules.col2im import COL2IM
 from converter.passes.rules.constant_if import CONSTANT_IF
+from converter.passes.rules.dft import DFT
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
 from converter.passes.rules.max_unpool import MAX_UNPOOL
+from converter.passes.rules.mel_weights import MEL_WEIGHTS
 from converter.passes.rules.pooling import POOLING
 from converter.passes.rules.roi_align import ROI_ALIGN
+from converter.passes.rules.stft import STFT
 
 RULES: tuple[NodeRule, ...] = (
     CONSTANT_IF,
@@ -19,4 +22,7 @@ RULES: tuple[NodeRule, ...] = (
     MAX_UNPOOL,
     COL2IM,
     ROI_ALIGN,
+    DFT,
+    STFT,
+    MEL_WEIGHTS,
 )
