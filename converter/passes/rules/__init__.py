@@ -10,6 +10,7 @@ from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
 from converter.passes.rules.max_unpool import MAX_UNPOOL
 from converter.passes.rules.mel_weights import MEL_WEIGHTS
 from converter.passes.rules.pooling import POOLING
+from converter.passes.rules.resize import RESIZE
 from converter.passes.rules.roi_align import ROI_ALIGN
 from converter.passes.rules.stft import STFT
 
@@ -25,4 +26,5 @@ RULES: tuple[NodeRule, ...] = (
     DFT,
     STFT,
     MEL_WEIGHTS,
+    RESIZE,
 )
