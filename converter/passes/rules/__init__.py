@@ -2,10 +2,12 @@
 
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
+from converter.passes.rules.batch_statistics import BATCH_STATISTICS
 from converter.passes.rules.col2im import COL2IM
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.dft import DFT
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.lrn import LRN
 from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
 from converter.passes.rules.max_unpool import MAX_UNPOOL
 from converter.passes.rules.mel_weights import MEL_WEIGHTS
@@ -27,4 +29,6 @@ RULES: tuple[NodeRule, ...] = (
     STFT,
     MEL_WEIGHTS,
     RESIZE,
+    BATCH_STATISTICS,
+    LRN,
 )
