@@ -56,6 +56,7 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "Squeeze": frozenset({1}),
     "Trilu": frozenset({1}),
     "Unsqueeze": frozenset({1}),
+    "Upsample": frozenset({1}),
     **{
         f"Reduce{kind}": frozenset({1})
         for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
