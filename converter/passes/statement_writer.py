@@ -53,11 +53,11 @@ class Writer:
         given = ", ".join(f"{name} = {attribute_text(value)}" for name, value in attributes.items())
         return self.op(f"{op_type} {f'<{given}>' if given else ''} ({', '.join(inputs)})", result)
 
-    def ops(self, call: str, count: int) -> list[str]:
-        """A statement with several results."""
-        results = [self.name() for _ in range(count)]
+    def many(self, op_type: str, inputs: Sequence[str], results: Sequence[str], **attributes: Any) -> None:
+        """One node with these results, "" for those that nobody reads."""
+        given = ", ".join(f"{name} = {attribute_text(value)}" for name, value in attributes.items())
+        call = f"{op_type} {f'<{given}>' if given else ''} ({', '.join(inputs)})"
         self._lines.append(f"{', '.join(results)} = {call}")
-        return results
 
     def const(self, value: np.ndarray) -> str:
         for name, known in self._values.items():
