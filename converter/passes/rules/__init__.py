@@ -14,6 +14,7 @@ from converter.passes.rules.lrn import LRN
 from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
 from converter.passes.rules.max_unpool import MAX_UNPOOL
 from converter.passes.rules.mel_weights import MEL_WEIGHTS
+from converter.passes.rules.non_max_suppression import NON_MAX_SUPPRESSION
 from converter.passes.rules.pooling import POOLING
 from converter.passes.rules.recurrent import RECURRENT
 from converter.passes.rules.resize import RESIZE
@@ -39,4 +40,5 @@ RULES: tuple[NodeRule, ...] = (
     RECURRENT,
     GRID_SAMPLE_TYPES,
     DETERMINANT,
+    NON_MAX_SUPPRESSION,
 )
