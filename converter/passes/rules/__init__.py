@@ -8,6 +8,7 @@ from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.conv_transpose import CONV_TRANSPOSE
 from converter.passes.rules.determinant import DETERMINANT
 from converter.passes.rules.dft import DFT
+from converter.passes.rules.eye_like import EYE_LIKE
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.grid_sample_types import GRID_SAMPLE_TYPES
 from converter.passes.rules.lrn import LRN
@@ -41,4 +42,5 @@ RULES: tuple[NodeRule, ...] = (
     GRID_SAMPLE_TYPES,
     DETERMINANT,
     NON_MAX_SUPPRESSION,
+    EYE_LIKE,
 )

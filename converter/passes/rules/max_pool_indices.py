@@ -14,8 +14,13 @@ from converter.passes.statement_writer import Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    if not node.used(1):
+    if not node.output(1):
         return None
+    if not node.used(1):  # named, and nobody reads it: TensorRT refuses the name
+        w = Writer(node)
+        given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
+        w.do("MaxPool", "x0", result="y0", **given)
+        return Replacement(w.nodes(), "MaxPool without the indices that nobody reads")
     dtype, rank = node.dtype(0), node.rank(0)
     if dtype is None or rank is None:
         return Refusal(
@@ -89,6 +94,13 @@ _EXAMPLES = (
         g (float[1, 2, 8, 9] x) => (float[1, 2, 2, 4] y, int64[1, 2, 2, 4] i) {
             y, i = MaxPool <kernel_shape = [3, 2], strides = [3, 2], dilations = [2, 2], storage_order = 1,
                 ceil_mode = 1> (x)
+        }""",
+    ),
+    Example(
+        "unused",
+        """<ir_version: 8, opset_import: ["" : 12]>
+        g (float[1, 2, 8, 9] x) => (float[1, 2, 4, 4] y) {
+            y, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
         }""",
     ),
     Example(

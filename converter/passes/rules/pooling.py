@@ -36,12 +36,13 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
         return None  # another rule's
     dtype, rank = node.dtype(0), node.rank(0)
     refused = _dilated(node) or _volumetric(node)
-    if not refused and dtype not in _INTEGERS:
+    whole = dtype in _INTEGERS or (dtype == "int8" and refused)
+    if not refused and not whole:
         return None
     if dtype is None or rank is None:
         return _unknown(node)
     w = Writer(node)
-    if dtype in _INTEGERS:
+    if whole:
         # Whole numbers up to 255 are exact in float32, and so is the larger of two.
         given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
         w.cast(w.do("MaxPool", w.cast("x0", "float32"), **given), dtype, result="y0")
@@ -49,8 +50,7 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
     wins = windows(node)
     if isinstance(wins, Refusal):
         return wins
-    low = -128.0 if dtype == "int8" else float("-inf")
-    data = padded(w, "x0", wins, rank, low, dtype)
+    data = padded(w, "x0", wins, rank, float("-inf"), dtype)
     data = pooled(w, data, wins, lambda parts: w.do("Max", *parts))
     w.do("Identity", clipped(w, data, "x0", wins), result="y0")
     return Replacement(w.nodes(), "dilated MaxPool as the maximum of strided slices")
@@ -145,6 +145,11 @@ _EXAMPLES = (
         "max, uint8",
         "(uint8[1, 2, 7, 8] x) => (uint8[1, 2, 4, 4] y)",
         "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)",
+    ),
+    _example(
+        "max, int8, dilated",
+        "(int8[1, 2, 7, 8] x) => (int8[1, 2, 5, 6] y)",
+        "y = MaxPool <kernel_shape = [3, 3], dilations = [2, 2], pads = [1, 1, 1, 1]> (x)",
     ),
     _example(
         "average, dilated, ceil, without padding",

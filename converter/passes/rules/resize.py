@@ -29,7 +29,7 @@ _TIES = (
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     given, dtype = node.attributes, node.dtype(0)
     if node.opset < 11:
-        return None
+        return _older(node)
     refused = (
         given.get("coordinate_transformation_mode") in _COORDINATES
         or (given.get("antialias", 0) and given.get("mode") != "nearest")
@@ -71,6 +71,22 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if s.mode == "nearest" and not all(part.known or part.idle for part in plan):
         numerics = _TIES
     return Replacement(w.nodes(), f"Resize ({s.mode}, {s.coordinates}) axis by axis", numerics=numerics)
+
+
+def _older(node: NodeView) -> Replacement | Refusal | None:
+    """Opset 10, which knows no crops: integers only, and those that float32 holds."""
+    dtype = node.dtype(0)
+    if dtype is None or dtype in (*_FLOATS, "int8"):
+        return None
+    if dtype not in ("uint8", "bool") or node.attributes.get("mode") != "nearest":
+        return Refusal(
+            f"Resize of {dtype} in opset {node.opset}",
+            "a float type, or opset 11 or later",
+            "convert the model to a newer opset (onnx.version_converter)",
+        )
+    w = Writer(node)
+    w.cast(w.do("Resize", w.cast("x0", "float32"), "x1", mode="nearest"), dtype, result="y0")
+    return Replacement(w.nodes(), f"Resize of {dtype} in float32, exact for it")
 
 
 def _whole_sizes(node: NodeView) -> Replacement | None:
@@ -162,9 +178,16 @@ def _example(name: str, signature: str, attributes: str, inputs: str, reference:
     return Example(name, text, reference=reference, rtol=1e-4, atol=1e-5)
 
 
+_OLDER = Example(
+    "uint8, opset 10",
+    """<ir_version: 8, opset_import: ["" : 10]> g (uint8[1, 2, 3, 4] x) => (uint8[1, 2, 6, 6] y)
+    <float[4] scales = {1.0, 1.0, 2.0, 1.5}> { y = Resize <mode = "nearest"> (x, scales) }""",
+)
+
 _X = "(float[1, 2, 9, 10] x)"
 
 _EXAMPLES = (
+    _OLDER,
     _example(
         "cubic, antialias",
         f"{_X} => (float[1, 2, 5, 17] y)",
