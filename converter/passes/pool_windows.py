@@ -71,10 +71,10 @@ def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
             "a fixed size, or opset 11, in which a graph can compute paddings",
             "export the model with opset 11 or later, or with fixed height and width",
         )
-    if node.opset < 10 and any(w.stride > 1 for w in result):
+    if node.opset < 10 and any(w.stride > 1 and w.size is None for w in result):
         return Refusal(
-            f"strides {strides} in opset {node.opset}",
-            "opset 10 or later, in which Slice has steps",
+            f"strides {strides} of an unknown size in opset {node.opset}",
+            "a fixed size, or opset 10, in which Slice has steps",
             "convert the model to a newer opset (onnx.version_converter)",
         )
     return tuple(result)
@@ -130,7 +130,12 @@ def taps(w: Writer, data: str, win: Window) -> list[str]:
     for t in range(win.kernel):
         left = (win.kernel - 1 - t) * win.dilation
         end, start = -left if left else TO_END, t * win.dilation
-        if win.stride == 1:
+        if win.stride > 1 and w.node.opset < 10:
+            # Slice has no steps yet; `windows` saw to it that the size is known.
+            length = (win.size or 0) + (win.begin or 0) + (win.end or 0) + win.extra
+            index = np.arange(start, length - left, win.stride)
+            result.append(w.do("Gather", data, w.const(index), axis=win.axis))
+        elif win.stride == 1:
             result.append(w.slice_(data, [start], [end], [win.axis]))
         else:
             result.append(w.slice_(data, [start], [end], [win.axis], [win.stride]))

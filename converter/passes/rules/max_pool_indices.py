@@ -6,7 +6,11 @@ tap wins only if it is greater, so that of equal values the first one in row-maj
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.pool_windows import Window, clipped, padded, taps, windows
@@ -28,15 +32,22 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "an input whose type and rank shape inference finds",
             "run onnx.shape_inference on the model, or give the input's shape",
         )
+    known = None not in (node.shape(0) or ())
+    if node.opset < (9 if known else 11):
+        return Refusal(
+            f"the indices of MaxPool in opset {node.opset}"
+            + ("" if known else " for an input of unknown size"),
+            "opset 9 for fixed sizes, 11 for others",
+            "convert the model to a newer opset (onnx.version_converter)",
+        )
     wins = windows(node)
     if isinstance(wins, Refusal):
         return wins
     w = Writer(node)
     whole = dtype in ("uint8", "int8", "int32")  # exact in float32
     data = w.cast("x0", "float32") if whole else "x0"
-    places = _places(w, rank, column_major=bool(node.attributes.get("storage_order")))
+    places = _places(w, wins, column_major=bool(node.attributes.get("storage_order")))
     data = padded(w, data, wins, rank, float("-inf"), "float32" if whole else dtype)
-    places = padded(w, places, wins, rank)
     for win in reversed(wins):
         data, places = _largest(w, data, places, win)
     data, places = clipped(w, data, "x0", wins), clipped(w, places, "x0", wins)
@@ -48,8 +59,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.nodes(), "MaxPool that carries the index of each maximum through strided slices")
 
 
-def _places(w: Writer, rank: int, column_major: bool) -> str:
-    """Number of each element within its channel, int64[1, 1, spatial...]."""
+def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> str:
+    """Number of each element within its channel, int64[1, 1, spatial...], padded as the input is."""
+    rank = len(wins) + 2
+    shape = w.node.shape(0) or ()
+    if None not in shape:
+        spatial = [int(size or 0) for size in shape[2:]]
+        layout: Literal["F", "C"] = "F" if column_major else "C"
+        numbered = np.arange(math.prod(spatial)).reshape(spatial, order=layout)
+        pads = [(win.begin or 0, (win.end or 0) + win.extra) for win in wins]
+        return w.const(np.pad(numbered, pads)[None, None])
     axes: Sequence[int] = range(2, rank)
     order = list(reversed(axes)) if column_major else list(axes)
     sizes = [w.size("x0", axis) for axis in order]
@@ -57,11 +76,18 @@ def _places(w: Writer, rank: int, column_major: bool) -> str:
     for size in sizes[1:]:
         count = w.do("Mul", count, size)
     numbers = w.reshape(w.arange(count), [1, 1, *sizes])
-    return w.transpose(numbers, [0, 1, *(rank - 1 - i for i in range(rank - 2))]) if column_major else numbers
+    if column_major:
+        numbers = w.transpose(numbers, [0, 1, *(rank - 1 - i for i in range(rank - 2))])
+    return padded(w, numbers, wins, rank)
 
 
 def _first_of_channels(w: Writer, rank: int) -> str:
     """Index of the first element of each channel, int64[N, C, 1...]."""
+    shape = w.node.shape(0) or ()
+    if None not in shape:
+        sizes = [int(size or 0) for size in shape]
+        firsts = np.arange(sizes[0] * sizes[1]) * math.prod(sizes[2:])
+        return w.const(firsts.reshape(*sizes[:2], *([1] * (rank - 2))))
     batch, channels = w.size("x0", 0), w.size("x0", 1)
     volume = w.size("x0", 2)
     for axis in range(3, rank):
@@ -94,6 +120,13 @@ _EXAMPLES = (
         g (float[1, 2, 8, 9] x) => (float[1, 2, 2, 4] y, int64[1, 2, 2, 4] i) {
             y, i = MaxPool <kernel_shape = [3, 2], strides = [3, 2], dilations = [2, 2], storage_order = 1,
                 ceil_mode = 1> (x)
+        }""",
+    ),
+    Example(
+        "opset 9",
+        """<ir_version: 8, opset_import: ["" : 9]>
+        g (float[2, 2, 8, 9] x) => (float[2, 2, 4, 5] y, int64[2, 2, 4, 5] i) {
+            y, i = MaxPool <kernel_shape = [2, 3], strides = [2, 2], pads = [0, 1, 0, 1]> (x)
         }""",
     ),
     Example(

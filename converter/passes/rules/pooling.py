@@ -170,6 +170,12 @@ _EXAMPLES = (
         opset=18,
     ),
     _example(
+        "lp, opset 9",
+        "(float[1, 2, 7, 8] x) => (float[1, 2, 3, 4] y)",
+        "y = LpPool <kernel_shape = [3, 2], strides = [2, 2], p = 4> (x)",
+        opset=9,
+    ),
+    _example(
         "lp, 1-D, same",
         "(float[1, 2, 9] x) => (float[1, 2, 9] y)",
         'y = LpPool <kernel_shape = [3], auto_pad = "SAME_UPPER", p = 2> (x)',
