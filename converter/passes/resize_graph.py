@@ -9,11 +9,16 @@ from converter.passes.statement_writer import Writer
 
 
 class Axis:
-    """One axis whose input or output length is known at run time. size, out: int64[1]; scale: float32[1]."""
+    """One axis whose input or output length is known at run time. size, out: int64[1].
 
-    def __init__(self, w: Writer, size: str, out: str, scale: str) -> None:
+    The scale is over / under, float32[1] each: whole numbers where it comes from sizes. Then coordinates are quotients of
+    whole numbers, so that those midway between two inputs come out so.
+    """
+
+    def __init__(self, w: Writer, size: str, out: str, over: str, under: str) -> None:
         self.w = w
-        self.size, self.out, self.scale = size, out, scale
+        self.size, self.out, self.over, self.under = size, out, over, under
+        self.scale = w.do("Div", over, under)
         self.last = w.do("Sub", size, w.ints(1))
 
     def places(self, s: Sampling, roi: tuple[float, float]) -> str:
@@ -33,17 +38,21 @@ class Axis:
             middle = w.do("Mul", last, self._one((high - low) / 2))
             return w.do("Add", begin, w.do("Where", single, middle, spread))
         if s.coordinates == "asymmetric":
-            return w.do("Div", y, self.scale)
-        x = w.do("Div", w.do("Add", y, self._one(0.5)), self.scale)
-        if s.coordinates == "tf_half_pixel_for_nn":
-            return x
-        x = w.do("Sub", x, self._one(0.5))
+            return w.do("Div", w.do("Mul", y, self.under), self.over)
+        # (y + 1/2) / scale - 1/2 is ((2 y + 1) under - over) / (2 over); symmetric, with n outputs of m inputs,
+        # m/2 (1 - n / (m scale)) more: ((2 y + 1 - n) under + (m - 1) over) / (2 over).
+        twice = w.do("Add", w.do("Mul", y, self._one(2.0)), self._one(1.0))
+        if s.coordinates == "half_pixel_symmetric":
+            twice = w.do("Sub", twice, w.cast(self.out, "float32"))
+            shift = w.do("Mul", last, self.over)
+        elif s.coordinates == "tf_half_pixel_for_nn":
+            shift = self._one(0.0)
+        else:
+            shift = w.do("Neg", self.over)
+        whole = w.do("Add", w.do("Mul", twice, self.under), shift)
+        x = w.do("Div", whole, w.do("Mul", self.over, self._one(2.0)))
         if s.coordinates == "pytorch_half_pixel":
             return w.do("Where", w.do("Equal", length, self._one(1.0)), self._one(-0.5), x)
-        if s.coordinates == "half_pixel_symmetric":
-            ratio = w.do("Div", w.cast(self.out, "float32"), length)
-            half = w.do("Mul", size, self._one(0.5))
-            return w.do("Add", x, w.do("Mul", half, w.do("Sub", self._one(1.0), ratio)))
         return x
 
     def nearest_index(self, s: Sampling, x: str) -> str:

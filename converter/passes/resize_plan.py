@@ -14,7 +14,10 @@ from converter.passes.statement_writer import Writer
 
 @dataclass(frozen=True)
 class Stretch:
-    """One axis. in and out: numbers, or None; then `size`, `length` (int64[1]) and `factor` (float32[1]) name values."""
+    """One axis. before, after: its lengths, or None; then `size` and `length` (int64[1]) name them.
+
+    over, under: names of float32[1] whose quotient is the scale.
+    """
 
     axis: int
     before: int | None
@@ -23,7 +26,8 @@ class Stretch:
     roi: tuple[float, float]
     size: str = ""
     length: str = ""
-    factor: str = ""
+    over: str = ""
+    under: str = ""
 
     @property
     def known(self) -> bool:
@@ -78,7 +82,13 @@ def stretches(node: NodeView, w: Writer) -> list[Stretch] | Refusal:
     befores = [shape[axis] for axis in axes]
     if sizes is not None and all(before is not None for before in befores):
         return _fixed(axes, [b or 0 for b in befores], [int(n) for n in sizes], policy, rois)
-    return _computed(w, axes, befores, policy, rois)
+    parts = _computed(w, axes, befores, policy, rois)
+    if sizes is None or policy != "stretch":
+        return parts
+    return [
+        part if b is None else Stretch(part.axis, b, int(n), int(n) / b, part.roi)
+        for part, b, n in zip(parts, befores, sizes, strict=True)
+    ]
 
 
 def _rois(node: NodeView, count: int) -> list[tuple[float, float]] | Refusal:
@@ -103,7 +113,7 @@ def _scaled(w: Writer, axis: int, before: int | None, scale: float, roi: tuple[f
     size = w.size("x0", axis)
     factor = w.const(np.array([scale], np.float32))
     length = w.cast(w.do("Floor", w.do("Mul", w.cast(size, "float32"), factor)), "int64")
-    return Stretch(axis, None, None, scale, roi, size, length, factor)
+    return Stretch(axis, None, None, scale, roi, size, length, factor, w.const(np.ones(1, np.float32)))
 
 
 def _fixed(
@@ -122,15 +132,21 @@ def _computed(
 ) -> list[Stretch]:
     inputs = [w.size("x0", axis) for axis in axes]
     lengths = [w.do("Gather", "x3", w.ints(i), axis=0) for i in range(len(axes))]
-    wide = [w.cast(size, "float32") for size in inputs]
-    factors = [w.do("Div", w.cast(n, "float32"), size) for n, size in zip(lengths, wide, strict=True)]
+    unders = [w.cast(size, "float32") for size in inputs]
+    overs = [w.cast(length, "float32") for length in lengths]
     if policy != "stretch":
-        factor = w.do("Min" if policy == "not_larger" else "Max", *factors)
-        factors = [factor] * len(axes)
+        over, under = overs[0], unders[0]
+        for other_over, other_under in zip(overs[1:], unders[1:], strict=True):
+            # The smaller scale, or the larger; products of whole numbers compare exactly.
+            ours, theirs = w.do("Mul", over, other_under), w.do("Mul", other_over, under)
+            better = w.do("Less" if policy == "not_larger" else "Greater", theirs, ours)
+            over = w.do("Where", better, other_over, over)
+            under = w.do("Where", better, other_under, under)
         half = w.const(np.array([0.5], np.float32))
-        rounded = [w.do("Floor", w.do("Add", w.do("Mul", size, factor), half)) for size in wide]
-        lengths = [w.cast(value, "int64") for value in rounded]
+        scaled = [w.do("Div", w.do("Mul", size, over), under) for size in unders]
+        lengths = [w.cast(w.do("Floor", w.do("Add", value, half)), "int64") for value in scaled]
+        overs, unders = [over] * len(axes), [under] * len(axes)
     return [
-        Stretch(axis, None, None, None, roi, size, length, factor)
-        for axis, roi, size, length, factor in zip(axes, rois, inputs, lengths, factors, strict=True)
+        Stretch(axis, None, None, None, roi, *names)
+        for axis, roi, *names in zip(axes, rois, inputs, lengths, overs, unders, strict=True)
     ]

@@ -35,8 +35,15 @@ class Writer:
         self._count = 0
 
     def nodes(self) -> list[onnx.NodeProto]:
-        """What was written. Raises onnx.parser.ParseError, or LookupError for a name that nothing makes."""
-        return self.node.statements("\n".join(self._lines), **self._values)
+        """What was written and is needed. Raises onnx.parser.ParseError, or LookupError for a name that nothing makes."""
+        written = self.node.statements("\n".join(self._lines), **self._values)
+        needed = {name for name in self.node.outputs if name}
+        kept = []
+        for node in reversed(written):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        return kept[::-1]
 
     def name(self, hint: str = "v") -> str:
         self._count += 1

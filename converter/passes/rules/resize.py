@@ -68,7 +68,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     else:
         w.do("Identity", data, result="y0")
     numerics = "Resize multiplies by a matrix of weights, for which TensorRT may use TF32" if products else ""
-    if s.mode == "nearest" and not all(part.known or part.idle for part in plan):
+    unknown = [part for part in plan if not part.known and not part.idle]
+    crop = s.coordinates == "tf_crop_and_resize"
+    # Of sizes alone, coordinates are quotients of whole numbers and exact where it counts.
+    if s.mode == "nearest" and any(part.scale is not None or crop for part in unknown):
         numerics = _TIES
     return Replacement(w.nodes(), f"Resize ({s.mode}, {s.coordinates}) axis by axis", numerics=numerics)
 
@@ -141,7 +144,7 @@ def _along_computed(
     w: Writer, data: str, s: Sampling, part: Stretch, rank: int, work: str, masks: list[str]
 ) -> tuple[str, bool]:
     others = [i for i in range(rank) if i != part.axis]
-    axis = Axis(w, part.size, part.length, part.factor)
+    axis = Axis(w, part.size, part.length, part.over, part.under)
     x = axis.places(s, part.roi)
     if s.coordinates == "tf_crop_and_resize":
         masks.append(w.unsqueeze(axis.outside(x), others))
