@@ -6,7 +6,8 @@ Each becomes strided slices that are combined (converter/passes/pool_windows.py)
 from __future__ import annotations
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from converter.passes.pool_windows import clipped, counts, padded, pooled, windows
+from converter.passes.pool_counts import counts
+from converter.passes.pool_windows import clipped, padded, pooled, windows
 from converter.passes.statement_writer import Writer
 
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
