@@ -121,6 +121,12 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "put a Cast to float after the UINT8 input, and one to UINT8 before the output",
     ),
     Explanation(
+        ("has no runners that implement it",),
+        "This TensorRT has a layer for the operator, but no kernel for the layer.",
+        "an operator that this TensorRT runs: TensorRT-RTX has no NonMaxSuppression, for one",
+        "end the model before the node and do the rest outside of the network, or build with the full TensorRT",
+    ),
+    Explanation(
         ("version tag does not match",),
         "The engine was built by another version of TensorRT.",
         "the version that runs it",

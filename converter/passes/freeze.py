@@ -62,6 +62,11 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "Squeeze": frozenset({1}),
     "Unsqueeze": frozenset({1}),
     **{reduction: frozenset({1}) for reduction in _REDUCTIONS},
+    "Upsample": frozenset({1}),
+    **{
+        f"Reduce{kind}": frozenset({1})
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    },
 }
 """By operator, the inputs that have to be constants: they decide what is computed, not how large it is."""
 

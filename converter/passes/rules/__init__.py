@@ -24,6 +24,21 @@ from converter.passes.rules.training_dropout import TRAINING_DROPOUT
 from converter.passes.rules.unique import UNIQUE
 from converter.passes.rules.vectors import VECTORS
 from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
+from converter.passes.rules.batch_statistics import BATCH_STATISTICS
+from converter.passes.rules.col2im import COL2IM
+from converter.passes.rules.conv_transpose import CONV_TRANSPOSE
+from converter.passes.rules.dft import DFT
+from converter.passes.rules.grid_sample_types import GRID_SAMPLE_TYPES
+from converter.passes.rules.lrn import LRN
+from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
+from converter.passes.rules.max_unpool import MAX_UNPOOL
+from converter.passes.rules.mel_weights import MEL_WEIGHTS
+from converter.passes.rules.non_max_suppression import NON_MAX_SUPPRESSION
+from converter.passes.rules.pooling import POOLING
+from converter.passes.rules.recurrent import RECURRENT
+from converter.passes.rules.resize import RESIZE
+from converter.passes.rules.roi_align import ROI_ALIGN
+from converter.passes.rules.stft import STFT
 
 RULES: tuple[NodeRule, ...] = (
     CONSTANT_IF,
@@ -49,4 +64,19 @@ RULES: tuple[NodeRule, ...] = (
     UNIQUE,
     WIDE_ACTIVATIONS,
     TRAINING_DROPOUT,
+    POOLING,
+    MAX_POOL_INDICES,
+    MAX_UNPOOL,
+    COL2IM,
+    ROI_ALIGN,
+    DFT,
+    STFT,
+    MEL_WEIGHTS,
+    RESIZE,
+    BATCH_STATISTICS,
+    LRN,
+    CONV_TRANSPOSE,
+    RECURRENT,
+    GRID_SAMPLE_TYPES,
+    NON_MAX_SUPPRESSION,
 )

@@ -1,0 +1,133 @@
+"""The same as converter/passes/resize_weights.py, computed by the graph in float32, for sizes of run time."""
+
+from __future__ import annotations
+
+import math
+
+from converter.passes.resize_weights import Sampling
+from converter.passes.statement_writer import Writer
+
+
+class Axis:
+    """One axis whose input or output length is known at run time. size, out: int64[1].
+
+    The scale is over / under, float32[1] each: whole numbers where it comes from sizes. Then coordinates are quotients of
+    whole numbers, so that those midway between two inputs come out so.
+    """
+
+    def __init__(self, w: Writer, size: str, out: str, over: str, under: str) -> None:
+        self.w = w
+        self.size, self.out, self.over, self.under = size, out, over, under
+        self.scale = w.do("Div", over, under)
+        self.last = w.do("Sub", size, w.ints(1))
+
+    def places(self, s: Sampling, roi: tuple[float, float]) -> str:
+        """Coordinates, float32[out]."""
+        w = self.w
+        y = w.cast(w.arange(self.out), "float32")
+        size, last = w.cast(self.size, "float32"), w.cast(self.last, "float32")
+        length = w.do("Mul", self.scale, size)
+        if s.coordinates in ("align_corners", "tf_crop_and_resize"):
+            low, high = (0.0, 1.0) if s.coordinates == "align_corners" else roi
+            single = w.do("Equal", length, self._one(1.0))
+            gaps = w.do("Where", single, self._one(1.0), w.do("Sub", length, self._one(1.0)))
+            begin = w.do("Mul", last, self._one(low))
+            spread = w.do("Div", w.do("Mul", w.do("Mul", y, self._one(high - low)), last), gaps)
+            if s.coordinates == "align_corners":
+                return w.do("Where", single, self._one(0.0), spread)
+            middle = w.do("Mul", last, self._one((high - low) / 2))
+            return w.do("Add", begin, w.do("Where", single, middle, spread))
+        if s.coordinates == "asymmetric":
+            return w.do("Div", w.do("Mul", y, self.under), self.over)
+        # (y + 1/2) / scale - 1/2 is ((2 y + 1) under - over) / (2 over); symmetric, with n outputs of m inputs,
+        # m/2 (1 - n / (m scale)) more: ((2 y + 1 - n) under + (m - 1) over) / (2 over).
+        twice = w.do("Add", w.do("Mul", y, self._one(2.0)), self._one(1.0))
+        if s.coordinates == "half_pixel_symmetric":
+            twice = w.do("Sub", twice, w.cast(self.out, "float32"))
+            shift = w.do("Mul", last, self.over)
+        elif s.coordinates == "tf_half_pixel_for_nn":
+            shift = self._one(0.0)
+        else:
+            shift = w.do("Neg", self.over)
+        whole = w.do("Add", w.do("Mul", twice, self.under), shift)
+        x = w.do("Div", whole, w.do("Mul", self.over, self._one(2.0)))
+        if s.coordinates == "pytorch_half_pixel":
+            return w.do("Where", w.do("Equal", length, self._one(1.0)), self._one(-0.5), x)
+        return x
+
+    def nearest_index(self, s: Sampling, x: str) -> str:
+        w = self.w
+        half = self._one(0.5)
+        rounded = {
+            "round_prefer_floor": lambda: w.do("Ceil", w.do("Sub", x, half)),
+            "round_prefer_ceil": lambda: w.do("Floor", w.do("Add", x, half)),
+            "floor": lambda: w.do("Floor", x),
+            "ceil": lambda: w.do("Ceil", x),
+        }[s.nearest]()
+        return w.cast(self._inside(rounded), "int64")
+
+    def taps(self, s: Sampling, x: str) -> list[tuple[str, str]]:
+        """(index, weight) for each of the two or four neighbours, without antialiasing."""
+        w = self.w
+        floor = w.do("Floor", x)
+        spots = [w.do("Add", floor, self._one(float(t))) for t in range(1 - s.reach, s.reach + 1)]
+        weights = [self._kernel(s, w.do("Sub", spot, x)) for spot in spots]
+        if s.exclude_outside:
+            weights = [w.do("Mul", v, self._is_inside(p)) for v, p in zip(weights, spots, strict=True)]
+            total = w.do("Sum", *weights)
+            total = w.do("Where", w.do("Equal", total, self._one(0.0)), self._one(1.0), total)
+            weights = [w.do("Div", weight, total) for weight in weights]
+        return [(w.cast(self._inside(p), "int64"), v) for p, v in zip(spots, weights, strict=True)]
+
+    def matrix(self, s: Sampling, x: str) -> tuple[str, str]:
+        """With antialiasing: the inputs that count, edges repeated (int64[n]), and their weights (float32[out, n])."""
+        w = self.w
+        shrink = w.do("Min", self.scale, self._one(1.0))
+        margin = w.cast(w.do("Ceil", w.do("Div", self._one(float(s.reach)), shrink)), "int64")
+        count = w.do("Add", self.size, w.do("Mul", margin, w.ints(2)))
+        spots = w.cast(w.do("Sub", w.arange(count), margin), "float32")
+        distance = w.do("Mul", w.do("Sub", w.unsqueeze(spots, [0]), w.unsqueeze(x, [1])), shrink)
+        weight = self._kernel(s, distance)
+        if s.exclude_outside:
+            weight = w.do("Mul", weight, w.unsqueeze(self._is_inside(spots), [0]))
+        total = w.reduce("ReduceSum", weight, [1])
+        total = w.do("Where", w.do("Equal", total, self._one(0.0)), self._one(1.0), total)
+        return w.cast(self._inside(spots), "int64"), w.do("Div", weight, total)
+
+    def outside(self, x: str) -> str:
+        """Whether a coordinate is beyond the input, bool[out]."""
+        w = self.w
+        last = w.cast(self.last, "float32")
+        return w.do("Or", w.do("Less", x, self._one(0.0)), w.do("Greater", x, last))
+
+    def _inside(self, spots: str) -> str:
+        w = self.w
+        last = w.cast(self.last, "float32")
+        return w.do("Min", w.do("Max", spots, self._one(0.0)), last)
+
+    def _is_inside(self, spots: str) -> str:
+        return self.w.cast(self.w.do("Not", self.outside(spots)), "float32")
+
+    def _kernel(self, s: Sampling, distance: str) -> str:
+        w = self.w
+        d = w.do("Abs", distance)
+        if s.mode == "linear":
+            return w.do("Max", w.do("Sub", self._one(1.0), d), self._one(0.0))
+        a = s.cubic
+        near = self._polynomial(d, (a + 2, -(a + 3), 0.0, 1.0))
+        far = self._polynomial(d, (a, -5 * a, 8 * a, -4 * a))
+        beyond = w.do("Less", d, self._one(2.0))
+        far = w.do("Where", beyond, far, self._one(0.0))
+        return w.do("Where", w.do("Greater", d, self._one(1.0)), far, near)
+
+    def _polynomial(self, d: str, factors: tuple[float, ...]) -> str:
+        w = self.w
+        result = self._one(factors[0])
+        for factor in factors[1:]:
+            result = w.do("Add", w.do("Mul", result, d), self._one(factor))
+        return result
+
+    def _one(self, value: float) -> str:
+        if not math.isfinite(value):
+            raise ValueError(f"a coordinate of {value}")
+        return self.w.reshape(self.w.number(value, "float32"), [1])

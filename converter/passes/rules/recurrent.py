@@ -1,0 +1,78 @@
+"""LSTM, GRU and RNN in the forms that TensorRT refuses, made into the ones that it takes.
+
+- sequence_lens with float16 or bfloat16: its parser masks in float32, and the types clash; the layer runs in float32;
+- no hidden_size: it is read off the weights.
+
+An activation Affine and LSTM's input_forget have no form that TensorRT takes.
+"""
+
+from __future__ import annotations
+
+from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from converter.passes.statement_writer import Writer
+
+_SEQUENCE_LENS = 4
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if "Affine" in (node.attributes.get("activations") or ()):
+        return Refusal(
+            f"{node.op_type} with the activation Affine",
+            "Sigmoid, Tanh, Relu, HardSigmoid, Softsign, Softplus, Elu, LeakyRelu, ScaledTanh or ThresholdedRelu",
+            "fold the factors into the weights, and export the model with another activation",
+        )
+    if node.op_type == "LSTM" and node.attributes.get("input_forget"):
+        return Refusal(
+            "input_forget = 1 (coupled input and forget gates)",
+            "input_forget = 0",
+            "export the recurrence as a Scan or Loop of plain operators",
+        )
+    narrow = node.dtype(0) in ("float16", "bfloat16") and bool(node.input(_SEQUENCE_LENS))
+    hidden = node.attributes.get("hidden_size")
+    if not narrow and hidden:
+        return None
+    if not hidden:
+        weights = node.shape(2)
+        hidden = weights[2] if weights else None
+    if not hidden:
+        return Refusal(
+            f"{node.op_type} without hidden_size, and recurrent weights {node.input(2)!r} of unknown shape",
+            "one of the two",
+            "give the node its hidden_size",
+        )
+    w = Writer(node)
+    inputs = []
+    for index, name in enumerate(node.inputs):
+        wide = narrow and bool(name) and index != _SEQUENCE_LENS
+        inputs.append(w.cast(f"x{index}", "float32") if wide else f"x{index}" if name else "")
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute} | {"hidden_size": hidden}
+    used = [index for index, name in enumerate(node.outputs) if name and node.used(index)]
+    results = [
+        f"y{i}" if i in used and not narrow else w.name() if i in used else ""
+        for i in range(len(node.outputs))
+    ]
+    w.many(node.op_type, inputs, results, **given)
+    if narrow:
+        for index in used:
+            w.cast(results[index], node.dtype(0) or "", result=f"y{index}")
+    what = "in float32, to be masked by sequence_lens" if narrow else "with the hidden_size of its weights"
+    return Replacement(w.nodes(), f"{node.op_type} {what}")
+
+
+_EXAMPLES = (
+    Example(
+        "no hidden_size",
+        """<ir_version: 8, opset_import: ["" : 14]>
+        g (float[5, 2, 4] x, float[1, 9, 4] w, float[1, 9, 3] r) => (float[1, 2, 3] h) { , h = GRU (x, w, r) }""",
+        reference=True,  # onnxruntime wants it
+        rtol=1e-4,
+    ),
+)
+
+RECURRENT = NodeRule(
+    "recurrent",
+    "LSTM, GRU and RNN in the forms that TensorRT takes",
+    ("GRU", "LSTM", "RNN"),
+    _rewrite,
+    _EXAMPLES,
+)
