@@ -3,6 +3,29 @@
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.axes import AXES
 from converter.passes.rules.constant_if import CONSTANT_IF
+from converter.passes.rules.contrib_activations import CONTRIB_ACTIVATIONS
+from converter.passes.rules.contrib_arrays import CONTRIB_ARRAYS
+from converter.passes.rules.contrib_attention import CONTRIB_ATTENTION
+from converter.passes.rules.contrib_conv import BLOCKED_LAYOUT, CONTRIB_CONV
+from converter.passes.rules.contrib_embedding import CONTRIB_EMBEDDING
+from converter.passes.rules.contrib_matmul import CONTRIB_MATMUL
+from converter.passes.rules.contrib_multi_head import CONTRIB_MULTI_HEAD
+from converter.passes.rules.contrib_norm import CONTRIB_NORM
+from converter.passes.rules.contrib_rotary import CONTRIB_ROTARY
 from converter.passes.rules.functions import FUNCTIONS
 
-RULES: tuple[NodeRule, ...] = (CONSTANT_IF, AXES, FUNCTIONS)
+RULES: tuple[NodeRule, ...] = (
+    CONSTANT_IF,
+    AXES,
+    FUNCTIONS,
+    CONTRIB_ACTIVATIONS,
+    CONTRIB_MATMUL,
+    CONTRIB_CONV,
+    CONTRIB_NORM,
+    CONTRIB_EMBEDDING,
+    CONTRIB_ATTENTION,
+    CONTRIB_MULTI_HEAD,
+    CONTRIB_ROTARY,
+    CONTRIB_ARRAYS,
+    BLOCKED_LAYOUT,
+)
