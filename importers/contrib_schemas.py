@@ -93,7 +93,7 @@ def _attention(inputs: Sequence[Value], given: Attributes) -> Sequence[Value]:
     sizes = given("qkv_hidden_sizes", [])
     total = weights[1] if weights else None
     hidden = sizes[2] if len(sizes) == 3 else total // 3 if isinstance(total, int) else None
-    first: Dims = [*dims[:2], hidden] if dims else [None, None, hidden]
+    first = [*dims[:2], hidden] if dims else [None, None, hidden]
     heads = given("num_heads", None)
     head = hidden // heads if isinstance(hidden, int) and heads else None
     return [(_type(inputs), first), (_type(inputs), [2, first[0], heads, None, head])]
@@ -110,7 +110,7 @@ def _multi_head(inputs: Sequence[Value], given: Attributes) -> Sequence[Value]:
 
 def _embedding(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
     ids, words = inputs[0][1], inputs[2][1]
-    dims: Dims = [*(ids or [None, None]), words[1] if words else None]
+    dims = [*(ids or [None, None]), words[1] if words else None]
     return [(_type(inputs[2:]), dims), (TensorProto.INT32, [dims[0]]), (_type(inputs[2:]), dims)]
 
 

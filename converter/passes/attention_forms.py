@@ -6,7 +6,6 @@ CPU provider adds: `mask_filter_value` where a key is padding, the type's lowest
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 
 from converter.passes.contrib_forms import number, unknown
@@ -119,7 +118,7 @@ def _lengths(dims: tuple[Dim, ...], batch: Dim) -> str | None:
 
 def causal(result: str, queries: str, keys: str, past: str, dtype: str) -> str:
     """The type's lowest value where a key lies ahead of its query; `past` names the number of keys before the first."""
-    bottom = ml_dtypes.finfo(dtype).min if dtype == "bfloat16" else np.finfo(dtype).min
+    bottom = np.finfo(dtype).min if dtype != "bfloat16" else -((2 - 2**-7) * 2.0**127)
     return f"""
         {length(f"{result}_rows_count", queries, 2)}
         {length(f"{result}_columns_count", keys, 2)}

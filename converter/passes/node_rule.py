@@ -94,13 +94,17 @@ class Example:
 
 @dataclass(frozen=True)
 class NodeRule:
-    """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`."""
+    """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`.
+
+    refused: models, as ONNX text, in which the rule refuses a node; for a rule that only refuses they are its examples.
+    """
 
     name: str
     doc: str
     op_types: tuple[str, ...]
     rewrite: Callable[[NodeView], Replacement | Refusal | None]
     examples: tuple[Example, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class NodeView:

@@ -6,11 +6,12 @@ from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.contrib_activations import CONTRIB_ACTIVATIONS
 from converter.passes.rules.contrib_arrays import CONTRIB_ARRAYS
 from converter.passes.rules.contrib_attention import CONTRIB_ATTENTION
-from converter.passes.rules.contrib_conv import BLOCKED_LAYOUT, CONTRIB_CONV
+from converter.passes.rules.contrib_conv import CONTRIB_CONV
 from converter.passes.rules.contrib_embedding import CONTRIB_EMBEDDING
 from converter.passes.rules.contrib_matmul import CONTRIB_MATMUL
 from converter.passes.rules.contrib_multi_head import CONTRIB_MULTI_HEAD
 from converter.passes.rules.contrib_norm import CONTRIB_NORM
+from converter.passes.rules.contrib_refused import CACHED, LAID_OUT
 from converter.passes.rules.contrib_rotary import CONTRIB_ROTARY
 from converter.passes.rules.functions import FUNCTIONS
 
@@ -27,5 +28,6 @@ RULES: tuple[NodeRule, ...] = (
     CONTRIB_MULTI_HEAD,
     CONTRIB_ROTARY,
     CONTRIB_ARRAYS,
-    BLOCKED_LAYOUT,
+    LAID_OUT,
+    CACHED,
 )

@@ -45,12 +45,13 @@ def _crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             reason, "a constant crop_size, and opset 16 or later", "export the model so, or freeze crop_size"
         )
-    if dims is None or dims[2] is None or dims[3] is None or dtype is None:
+    height, width = dims[2:4] if dims and len(dims) == 4 else (None, None)
+    if height is None or width is None or dtype is None:
         return unknown(node, 0, "a spatial size")
     if dtype != "float32":
         return Refusal(f"its type is {dtype}", "float32", "cast its inputs to float32")
     nearest = node.attributes.get("mode", "bilinear") == "nearest"
-    lines = [_coordinates(axis, int(size[i]), dims[2 + i], nearest) for i, axis in enumerate("yx")]
+    lines = [_coordinates(axis, int(size[i]), (height, width)[i], nearest) for i, axis in enumerate("yx")]
     rows, columns = int(size[0]), int(size[1])
     lines += [
         "ids = Cast <to = 7> (x2)",

@@ -1,8 +1,4 @@
-"""onnxruntime's fused convolutions: a sum and an activation after them, or channels last.
-
-The convolutions of the domain com.microsoft.nchwc keep their weights in blocks of channels, in an order that depends on
-the machine that saved them: those are refused, as is every operator of that domain.
-"""
+"""onnxruntime's fused convolutions: a sum and an activation after them, or channels last."""
 
 from __future__ import annotations
 
@@ -62,25 +58,6 @@ def _other_layout(node: NodeView) -> Refusal | None:
     )
 
 
-def _blocked(node: NodeView) -> Refusal:
-    return Refusal(
-        "onnxruntime laid its values out in blocks of channels for the machine that saved the model",
-        "a model without operators of the domain " + node.domain,
-        ADVICE,
-    )
-
-
-_BLOCKED = (
-    "AveragePool",
-    "Conv",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "MaxPool",
-    "ReorderInput",
-    "ReorderOutput",
-    "Upsample",
-)
-
 _EXAMPLES = (
     Example(
         "sum and activation",
@@ -110,12 +87,3 @@ CONTRIB_CONV = NodeRule(
     _rewrite,
     _EXAMPLES,
 )
-
-BLOCKED_LAYOUT = NodeRule(
-    "blocked-layout",
-    "operators on onnxruntime's blocked layouts are refused",
-    (*(f"com.microsoft.nchwc::{name}" for name in _BLOCKED),),
-    _blocked,
-    (),
-)
-"""It replaces nothing: tests/converter/passes/test_contrib.py has its cases."""
