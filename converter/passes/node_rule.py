@@ -201,7 +201,19 @@ class NodeView:
 
     def producer(self, index: int) -> onnx.NodeProto | None:
         """The node of this graph or an outer one that makes an input; None for inputs and initializers."""
-        return self._scope.producer(self.input(index))
+        return self.producer_of(self.input(index))
+
+    def producer_of(self, name: str) -> onnx.NodeProto | None:
+        """The same for any value that the node can read, for those who follow a chain of nodes."""
+        return self._scope.producer(name)
+
+    def constant_of(self, name: str) -> np.ndarray | None:
+        """As `constant`, for any value that the node can read."""
+        return self._scope.constant(name)
+
+    def type_of(self, name: str) -> onnx.TypeProto | None:
+        """As `type_proto`, for any value that the node can read."""
+        return self._scope.type_proto(name)
 
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
