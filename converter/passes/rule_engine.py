@@ -160,6 +160,7 @@ class _Round:
         scope = Scope(graph, self._shared, outer)
         nodes: list[onnx.NodeProto] = []
         freed: list[str] = []
+        replaced = False  # a node without inputs frees no value
         for node in graph.node:
             made = self._node(node, scope)
             if made is None:
@@ -168,11 +169,12 @@ class _Round:
                 nodes.append(node)
             else:
                 nodes.extend(made)
+                replaced = True
                 freed.extend(name for name in node.input if name)
                 self._shared.used.subtract(node.input)
                 for new in made:
                     self._count(new)
-        if freed:
+        if replaced:
             nodes = self._without_dead(nodes, freed, graph)
             kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
             del graph.node[:]
