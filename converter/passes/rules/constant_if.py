@@ -10,9 +10,9 @@ import onnx
 from onnx import helper
 
 from converter.native import native_operators
+from converter.passes.inline import graph_attribute, inlined
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.scopes import all_graphs
-from converter.passes.values import rename_values
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -20,9 +20,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if condition is None or not (node.made or node.folded(0) or _foreign(node.proto)):
         return None
     branch = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
-    graph = onnx.GraphProto()
-    graph.CopyFrom(next(a.g for a in node.proto.attribute if a.name == branch))
-    return Replacement(_inlined(graph, node), f"the {branch.replace('_', ' ')}, as the condition is constant")
+    nodes, results = inlined(graph_attribute(node.proto, branch), node)
+    pairs = zip(results, node.outputs, strict=True)
+    nodes += [helper.make_node("Identity", [value], [name]) for value, name in pairs if name]
+    return Replacement(nodes, f"the {branch.replace('_', ' ')}, as the condition is constant")
 
 
 def _foreign(proto: onnx.NodeProto) -> bool:
@@ -33,18 +34,6 @@ def _foreign(proto: onnx.NodeProto) -> bool:
         for graph in all_graphs(attribute.g)
         for inner in graph.node
     )
-
-
-def _inlined(graph: onnx.GraphProto, node: NodeView) -> list[onnx.NodeProto]:
-    """The branch's nodes under fresh names, then the outputs of the If."""
-    nodes = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in graph.initializer]
-    nodes.extend(graph.node)
-    renamed = {name: node.fresh(name) for made in nodes for name in made.output if name}
-    for made in nodes:
-        rename_values(made, renamed, node.fresh)
-    pairs = zip(graph.output, node.outputs, strict=True)
-    ends = [(renamed.get(value.name, value.name), name) for value, name in pairs if name]
-    return [*nodes, *(helper.make_node("Identity", [value], [name]) for value, name in ends)]
 
 
 _EXAMPLES = (
