@@ -14,6 +14,7 @@ from converter.passes.rules.contrib_norm import CONTRIB_NORM
 from converter.passes.rules.contrib_refused import CACHED, LAID_OUT
 from converter.passes.rules.contrib_rotary import CONTRIB_ROTARY
 from converter.passes.rules.functions import FUNCTIONS
+from converter.passes.rules.loops import LOOPS, SCANS
 from converter.passes.rules.optionals import OPTIONALS
 from converter.passes.rules.sequences import SEQUENCES
 
@@ -32,6 +33,8 @@ RULES: tuple[NodeRule, ...] = (
     CONTRIB_ARRAYS,
     LAID_OUT,
     CACHED,
+    LOOPS,
+    SCANS,
     SEQUENCES,
     OPTIONALS,
 )
