@@ -16,6 +16,7 @@ from converter.build.build import build
 from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError, TrtsmithError
+from converter.index_bounds import index_bounds
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
@@ -145,7 +146,10 @@ def _prepare(
     outputs = [value.name for value in original.proto.graph.output]
     if options.tolerances is not None:
         options.tolerances.check_outputs(outputs)
-    feeds = load_inputs(options.inputs, specs) if options.inputs else generate_inputs(specs, profile)
+    if options.inputs:
+        feeds = load_inputs(options.inputs, specs)
+    else:
+        feeds = generate_inputs(specs, profile, index_bounds(original.proto))
     expected = load_expected(options.expected, outputs) if options.expected else None
     what = str(options.inputs) if options.inputs else "generated"
     what += f", outputs expected: {options.expected}" if options.expected else ""
