@@ -8,10 +8,11 @@ from converter.passes.rules.contrib_arrays import CONTRIB_ARRAYS
 from converter.passes.rules.contrib_attention import CONTRIB_ATTENTION
 from converter.passes.rules.contrib_conv import CONTRIB_CONV
 from converter.passes.rules.contrib_embedding import CONTRIB_EMBEDDING
+from converter.passes.rules.contrib_group_query import CONTRIB_GROUP_QUERY
 from converter.passes.rules.contrib_matmul import CONTRIB_MATMUL
 from converter.passes.rules.contrib_multi_head import CONTRIB_MULTI_HEAD
 from converter.passes.rules.contrib_norm import CONTRIB_NORM
-from converter.passes.rules.contrib_refused import CACHED, LAID_OUT
+from converter.passes.rules.contrib_refused import LAID_OUT
 from converter.passes.rules.contrib_rotary import CONTRIB_ROTARY
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.loops import LOOPS, SCANS
@@ -29,10 +30,10 @@ RULES: tuple[NodeRule, ...] = (
     CONTRIB_EMBEDDING,
     CONTRIB_ATTENTION,
     CONTRIB_MULTI_HEAD,
+    CONTRIB_GROUP_QUERY,
     CONTRIB_ROTARY,
     CONTRIB_ARRAYS,
     LAID_OUT,
-    CACHED,
     LOOPS,
     SCANS,
     SEQUENCES,

@@ -35,15 +35,6 @@ def _laid_out(node: NodeView) -> Refusal:
     )
 
 
-def _cached(node: NodeView) -> Refusal:
-    """TensorRT's parser imports it by a plugin that TensorRT-RTX 1.7.1 does not have."""
-    return Refusal(
-        "its key-value cache grows by lengths that are inputs, and TensorRT-RTX has no plugin for it",
-        "attention whose past is an input and whose present is an output",
-        "export the model with MultiHeadAttention, or with ONNX's Attention (opset 23), instead",
-    )
-
-
 LAID_OUT = NodeRule(
     "laid-out",
     "operators on layouts of onnxruntime's own are refused",
@@ -57,18 +48,5 @@ LAID_OUT = NodeRule(
         g (float[1, 8, 4, 4] x, float[8, 8, 1, 1] w) => (float[1, 8, 4, 4] y) { y = com.microsoft.nchwc.Conv (x, w) }""",
         """<ir_version: 8, opset_import: ["" : 17, "com.ms.internal.nhwc" : 1]>
         g (float[1, 4, 4, 8] x) => (float[1, 1, 1, 8] y) { y = com.ms.internal.nhwc.GlobalMaxPool (x) }""",
-    ),
-)
-
-CACHED = NodeRule(
-    "cached",
-    "onnxruntime's GroupQueryAttention is refused",
-    ("com.microsoft::GroupQueryAttention",),
-    _cached,
-    refused=(
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[1, 3, 16] q, float[1, 3, 8] k, float[1, 3, 8] v, int32[1] last, int32[1] total) => (float[1, 3, 16] y) {
-            y = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, k, v, , , last, total)
-        }""",
     ),
 )

@@ -11,9 +11,8 @@ import numpy as np
 from converter.passes.attention_forms import OLDEST, counted, length, too_old
 from converter.passes.contrib_forms import float_type, unknown, unknown_type
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from converter.passes.opset_forms import ints, slice_, unsqueeze
-
-_INTERLEAVED = 1
+from converter.passes.opset_forms import ints, unsqueeze
+from converter.passes.rotary_forms import rotate
 
 
 def _native(node: NodeView) -> bool:
@@ -57,13 +56,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         rows, back = "data = Identity (x0)", "y0 = Identity (turned)"
     head = node.shape(0)[-1] if rank == 4 else None  # type: ignore[index]
     partial = bool(node.attributes.get("rotary_embedding_dim")) and head != wide
-    first = (
-        f"{slice_('part', 'data', [0], [wide], [3], node.opset)}\n"
-        f"{slice_('rest', 'data', [wide], [np.iinfo(np.int64).max], [3], node.opset)}"
-        if partial
-        else "part = Identity (data)"
-    )
-    last = "turned = Concat <axis = 3> (mixed, rest)" if partial else "turned = Identity (mixed)"
+    apart = bool(node.attributes.get("interleaved"))
     positions = "places = Identity (x1)"
     if node.rank(1) == 1:  # the position of the first token; the others follow
         positions = f"""
@@ -74,54 +67,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         """
     body = f"""
         {rows}
-        {first}
         {positions}
-        cos_rows = Gather (x2, places)
-        sin_rows = Gather (x3, places)
-        {unsqueeze("cos", "cos_rows", [1], node.opset)}
-        {unsqueeze("sin", "sin_rows", [1], node.opset)}
-        {_turned(node, wide)}
-        {last}
+        {rotate("turned", "data", "places", ("x2", "x3"), wide, node.opset, interleaved=apart, partial=partial)}
         {back}
     """
     return Replacement(node.statements(body), "products with the cosines and sines of each position")
-
-
-def _turned(node: NodeView, wide: int) -> str:
-    """`mixed`: a cos - b sin and a sin + b cos of the pairs (a, b) in `part`."""
-    apart = node.attributes.get("interleaved", 0) == _INTERLEAVED
-    end, half = np.iinfo(np.int64).max, wide // 2
-    if apart:
-        pairs = [
-            slice_("a", "part", [0], [end], [3], node.opset, [2]),
-            slice_("b", "part", [1], [end], [3], node.opset, [2]),
-        ]
-        axis = [4]
-        join = f"""
-            {unsqueeze("left_column", "left", axis, node.opset)}
-            {unsqueeze("right_column", "right", axis, node.opset)}
-            columns = Concat <axis = 4> (left_column, right_column)
-            part_shape = Shape (part)
-            mixed = Reshape (columns, part_shape)
-        """
-    else:
-        pairs = [
-            slice_("a", "part", [0], [half], [3], node.opset),
-            slice_("b", "part", [half], [wide], [3], node.opset),
-        ]
-        join = "mixed = Concat <axis = 3> (left, right)"
-    return "\n".join(
-        [
-            *pairs,
-            "a_cos = Mul (a, cos)",
-            "b_sin = Mul (b, sin)",
-            "a_sin = Mul (a, sin)",
-            "b_cos = Mul (b, cos)",
-            "left = Sub (a_cos, b_sin)",
-            "right = Add (a_sin, b_cos)",
-            join,
-        ]
-    )
 
 
 def _example(

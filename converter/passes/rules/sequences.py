@@ -110,12 +110,8 @@ def _map(node: NodeView) -> Result:
 
 def _built(node: NodeView) -> Result:
     """Gone once nobody reads it."""
-    if node.op_type == "Identity" and not is_sequence(node.type_proto(0)):
-        return None
     if not node.used(0):
         return Replacement([], "unrolled: nothing reads the sequence any more")
-    if node.op_type == "Identity":
-        return None
     return Refusal(
         f"the sequence {node.output(0)!r} is read by what cannot be unrolled, or is an output of the model",
         "tensors",
@@ -125,7 +121,6 @@ def _built(node: NodeView) -> Result:
 
 _BODIES: Mapping[str, Callable[[NodeView], Result]] = {
     "ConcatFromSequence": _concat,
-    "Identity": _built,
     "SequenceAt": _at,
     "SequenceConstruct": _built,
     "SequenceEmpty": _built,

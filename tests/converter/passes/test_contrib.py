@@ -235,6 +235,59 @@ def test_an_encoder_that_was_optimised_converts(optimise: object, opset: int, tm
         )
 
 
+DECODER = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+g (float[B, S, 64] q, float[B, S, 32] k, float[B, S, 32] v, float[B, 2, P, 16] pk, float[B, 2, P, 16] pv, int64[B, T] mask,
+   float[32, 8] c, float[32, 8] s) => (float[B, S, 64] y, float[B, 2, T, 16] nk, float[B, 2, T, 16] nv) {
+    axes = Constant <value = int64[1] {1}> ()
+    one = Constant <value = int64[1] {1}> ()
+    counted = ReduceSum <keepdims = 0> (mask, axes)
+    last_wide = Sub (counted, one)
+    last = Cast <to = 6> (last_wide)
+    shape = Shape (mask)
+    total_wide = Gather (shape, one)
+    total = Cast <to = 6> (total_wide)
+    y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, do_rotary = 1>
+        (q, k, v, pk, pv, last, total, c, s)
+}"""
+
+
+def decoder_inputs(batch: int, tokens: int, past: int, padding: int = 0) -> dict[str, np.ndarray]:
+    mask = np.ones((batch, past + tokens), np.int64)
+    mask[-1, mask.shape[1] - padding :] = 0
+    return {
+        "q": random(batch, tokens, 64), "k": random(batch, tokens, 32), "v": random(batch, tokens, 32),
+        "pk": random(batch, 2, past, 16), "pv": random(batch, 2, past, 16), "mask": mask,
+        "c": random(32, 8), "s": random(32, 8),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [(2, 1, 6), (1, 3, 4), (2, 5, 0), (2, 4, 0, 2)])
+def test_one_decoder_for_prompts_and_tokens(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    """Lengths come from the mask, as decoders have them; of a prompt's padding only the cache is defined."""
+    onnx.save(onnx.parser.parse_model(DECODER), tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    result = rewrite(model)
+    assert plan(result).convertible
+    inputs = decoder_inputs(*sizes)
+    expected, got = run(model, inputs), run(expand(result.model), inputs)
+    if len(sizes) > 3:
+        expected["y"][-1, -sizes[3] :] = got["y"][-1, -sizes[3] :]
+    for name, array in expected.items():
+        np.testing.assert_allclose(got[name], array, rtol=1e-4, atol=1e-5)
+
+
+@needs_tensorrt
+def test_tensorrt_builds_the_decoder_for_every_length(tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(DECODER), tmp_path / "m.onnx")
+    save_model(rewrite(load_model(tmp_path / "m.onnx")).model, tmp_path / "rewritten.onnx")
+    shapes = [
+        {n: a.shape for n, a in decoder_inputs(*sizes).items()}
+        for sizes in ((1, 1, 1), (1, 1, 8), (2, 8, 16))
+    ]
+    profiles = {n: Profile(*(s[n] for s in shapes)) for n in shapes[0] if n not in "cs"}
+    assert built(tmp_path / "rewritten.onnx", tmp_path, profiles) > 0
+
+
 def test_a_long_stack_takes_few_rounds(tmp_path: Path) -> None:
     """Types go through the fused operators, so that no layer waits for the one before it."""
     text = "\n".join(f"x{i + 1} = com.microsoft.QuickGelu (x{i})" for i in range(40))
