@@ -15,8 +15,11 @@ from converter.build.request import BuildRequest, Profile
 from converter.modelfile.load import load_model
 from converter.modelfile.ort import run
 from converter.modelfile.save import save_model
+from converter.passes.node_rule import Example
+from converter.passes.rules import RULES
 from converter.plan import plan
 from converter.rewrite import expand, rewrite
+from tests.converter.passes.test_rules import feeds
 from tests.converter.passes.transformer_models import HEADS, HIDDEN, encoder, encoder_inputs
 
 needs_tensorrt = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
@@ -320,3 +323,36 @@ def test_refusals_name_the_culprit(call: str, word: str, tmp_path: Path) -> None
     problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
     assert any(word in problem.what for problem in problems)
     assert all(all(problem.to_json().values()) for problem in problems)
+
+
+HALVES = [
+    pytest.param(example, dtype, id=f"{rule.name}-{example.name}-{dtype}")
+    for rule in RULES
+    if rule.name.startswith("contrib-")
+    for example in rule.examples
+    if "float start" not in example.text and "CropAndResize" not in example.text
+    for dtype in ("float16", "bfloat16")
+]
+
+
+@pytest.mark.parametrize(("example", "dtype"), HALVES)
+def test_small_types_stay_and_build(example: Example, dtype: str, tmp_path: Path) -> None:
+    """The same graph in float16 and bfloat16: constants and masks are of that type, numbers of its precision."""
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(example.text), path)
+    inputs = feeds(load_model(path), example)
+    expected = run(load_model(path), inputs)
+    onnx.save(onnx.parser.parse_model(example.text.replace("float[", f"{dtype}[")), path)
+    result = rewrite(load_model(path))
+    assert plan(result).convertible
+    types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.output}
+    assert {onnx.TensorProto.DataType.Name(t).lower() for t in types.values()} <= {dtype, "int32"}
+    if dtype == "float16":
+        narrow = {n: a.astype(np.float16) if a.dtype == np.float32 else a for n, a in inputs.items()}
+        for name, array in run(expand(result.model), narrow).items():
+            bound = 0.03 * max(1.0, float(np.abs(expected[name]).max()))
+            assert array.dtype == (np.float16 if expected[name].dtype == np.float32 else expected[name].dtype)
+            assert np.abs(array.astype(np.float64) - expected[name]).max() <= bound
+    elif importlib.util.find_spec("tensorrt_rtx"):
+        save_model(result.model, tmp_path / "rewritten.onnx")
+        assert built(tmp_path / "rewritten.onnx", tmp_path) > 0
