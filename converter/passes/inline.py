@@ -1,4 +1,4 @@
-"""A graph that a node carries, as nodes in the node's place."""
+"""A graph that a node carries, as nodes in the node's place, once or several times."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import onnx
 from onnx import helper
 
 from converter.passes.node_rule import NodeView
+from converter.passes.opset_forms import unsqueeze
 from converter.passes.values import rename_values
 
 
@@ -30,3 +31,11 @@ def inlined(
 def graph_attribute(proto: onnx.NodeProto, name: str) -> onnx.GraphProto:
     graph: onnx.GraphProto = next(a.g for a in proto.attribute if a.name == name)
     return graph
+
+
+def stacked(node: NodeView, row: list[str], result: str, axis: int) -> list[onnx.NodeProto]:
+    """The values `row`, one for each run, along a new axis; `result` names an output as in NodeView.statements."""
+    names = {f"part_{i}": name for i, name in enumerate(row)}
+    lines = [unsqueeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(names)]
+    lines.append(f"{result} = Concat <axis = {axis}> ({', '.join(f'row_{i}' for i in range(len(row)))})")
+    return node.statements("\n".join(lines), **names)

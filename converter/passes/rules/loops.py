@@ -6,10 +6,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.passes.inline import graph_attribute, inlined
+from converter.passes.inline import graph_attribute, inlined, stacked
 from converter.passes.loop_bodies import changing_state, obstacle
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement, constant_node
-from converter.passes.opset_forms import split, squeeze, unsqueeze
 from converter.passes.scopes import all_graphs
 
 _MOST_NODES = 20_000
@@ -100,15 +99,8 @@ def _unrolled(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Rep
         if not row:
             fix = "remove the loop where the model is exported"
             return Refusal("it never runs, and what it collects is used", "at least one run", fix)
-        nodes += _stacked(node, row, f"y{index}", 0)
+        nodes += stacked(node, row, f"y{index}", 0)
     return Replacement(nodes, f"its body {runs} times, as {why}")
-
-
-def _stacked(node: NodeView, row: list[str], result: str, axis: int) -> list[onnx.NodeProto]:
-    names = {f"part_{i}": name for i, name in enumerate(row)}
-    lines = [unsqueeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(names)]
-    lines.append(f"{result} = Concat <axis = {axis}> ({', '.join(f'row_{i}' for i in range(len(row)))})")
-    return node.statements("\n".join(lines), **names)
 
 
 def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:
@@ -125,59 +117,6 @@ def _with_condition(node: NodeView) -> Replacement:
     loop.CopyFrom(node.proto)
     loop.input[1] = name
     return Replacement([constant_node(name, np.array(True)), loop], "the Loop with a condition that is true")
-
-
-def _scan(node: NodeView) -> Replacement | Refusal | None:
-    body = graph_attribute(node.proto, "body")
-    why = obstacle(body)
-    if not why:
-        return None
-    count = node.attributes["num_scan_inputs"]
-    states = list(node.inputs[: len(node.inputs) - count])
-    if node.version < 9:
-        return Refusal(
-            f"{why}, in a Scan of opset 8", "opset 9 or later", "convert the model to opset 9 or later"
-        )
-    axes = node.attributes.get("scan_input_axes") or [0] * count
-    backwards = node.attributes.get("scan_input_directions") or [0] * count
-    first = len(states)
-    shape = node.shape(first)
-    runs = shape[axes[0]] if shape else None
-    if runs is None:
-        fix = "export the model with that dimension fixed"
-        return Refusal(f"{why}, and the length of {node.input(first)!r} is unknown", "a fixed length", fix)
-    nodes: list[onnx.NodeProto] = []
-    columns = []
-    for index in range(count):
-        parts = [f"part_{i}" for i in range(runs)]
-        names = {f"row_{i}": node.fresh(f"row_{index}") for i in range(runs)}
-        lines = [split(parts, f"x{first + index}", [1] * runs, axes[index], node.opset)]
-        lines += [squeeze(f"made_{i}", part, [axes[index]], node.opset) for i, part in enumerate(parts)]
-        lines += [f"kept_{i} = Identity (made_{i})" for i in range(runs)]
-        made = node.statements("\n".join(lines))
-        for new, name in zip(made[-runs:], names.values(), strict=True):
-            new.output[0] = name
-        nodes += made
-        columns.append(list(names.values())[:: -1 if backwards[index] else 1])
-    rows: list[list[str]] = [[] for _ in range(len(body.output) - len(states))]
-    for row in zip(*columns, strict=True):
-        made, results = inlined(body, node, [*states, *row])
-        nodes += made
-        states = results[: len(states)]
-        for column, name in zip(rows, results[len(states) :], strict=True):
-            column.append(name)
-    nodes += [
-        helper.make_node("Identity", [state], [name])
-        for state, name in zip(states, node.outputs, strict=False)
-        if name
-    ]
-    out_axes = node.attributes.get("scan_output_axes") or [0] * len(rows)
-    turned = node.attributes.get("scan_output_directions") or [0] * len(rows)
-    for index, column in enumerate(rows):
-        if node.used(len(states) + index):
-            ordered = column[:: -1 if turned[index] else 1]
-            nodes += _stacked(node, ordered, f"y{len(states) + index}", out_axes[index])
-    return Replacement(nodes, f"its body {runs} times, as {why}")
 
 
 def _example(name: str, body: str, outputs: str, opset: int = 17) -> Example:
@@ -246,24 +185,6 @@ _EXAMPLES = (
     ),
 )
 
-_SCAN_EXAMPLES = (
-    _example(
-        "backwards",
-        """
-        y, w = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
-            body = b (float[1, 4] s, float[4] p) => (float[1, 4] r, float[4] q) {
-                parts = SequenceConstruct (s, s)
-                joined = ConcatFromSequence <axis = 0> (parts)
-                some = ReduceSum <keepdims = 1> (joined, zero)
-                r = Add (some, p)
-                q = Squeeze (r, zero)
-            }
-        > (z, x)
-        """,
-        "float[1, 4] y, float[4, 5] w",
-    ),
-)
-
 LOOPS = NodeRule(
     "loops",
     "Loops of a fixed number of runs become their body, written out, where TensorRT does not run them",
@@ -283,12 +204,4 @@ LOOPS = NodeRule(
             }>
         }""",
     ),
-)
-
-SCANS = NodeRule(
-    "scans",
-    "Scans over a fixed length become their body, written out, where TensorRT does not run them",
-    ("Scan",),
-    _scan,
-    _SCAN_EXAMPLES,
 )

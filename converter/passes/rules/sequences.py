@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from onnx import helper
 
 from converter.passes.contrib_forms import unknown
-from converter.passes.inline import graph_attribute, inlined
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement, constant_node
 from converter.passes.opset_forms import split, squeeze, unsqueeze
-from converter.passes.sequence_values import elements, is_sequence, known_size, position, split_sizes
+from converter.passes.sequence_values import elements, known_size, position, split_sizes
 
 _MOST_PARTS = 4096
 """TensorRT builds thousands of slices, slowly; more are a mistake in the model."""
@@ -78,36 +76,6 @@ def _split(node: NodeView) -> Result:
     return Replacement(node.statements("\n".join(lines)), "Split")
 
 
-def _map(node: NodeView) -> Result:
-    """The body once for each position. What is no sequence is the same each time."""
-    first = elements(node, node.input(0))
-    if isinstance(first, Refusal):
-        return first
-    columns = [first]
-    for index in range(1, len(node.inputs)):
-        held = (
-            elements(node, node.input(index)) if is_sequence(node.type_proto(index)) else [node.input(index)]
-        )
-        if isinstance(held, Refusal):
-            return held
-        columns.append(held if is_sequence(node.type_proto(index)) else held * len(first))
-    if len({len(column) for column in columns}) > 1:
-        fix = "give sequences of one length"
-        return Refusal(f"sequences of {', '.join(str(len(c)) for c in columns)} tensors", "one length", fix)
-    nodes = []
-    results: list[list[str]] = [[] for _ in node.outputs]
-    for row in zip(*columns, strict=True):
-        made, outputs = inlined(graph_attribute(node.proto, "body"), node, row)
-        nodes += made
-        for column, name in zip(results, outputs, strict=True):
-            column.append(name)
-    for held, name in zip(results, node.outputs, strict=True):
-        kind = "SequenceConstruct" if held else "SequenceEmpty"
-        if name:
-            nodes.append(helper.make_node(kind, held, [name]))
-    return Replacement(nodes, f"its body {len(first)} times")
-
-
 def _built(node: NodeView) -> Result:
     """Gone once nobody reads it."""
     if not node.used(0):
@@ -127,7 +95,6 @@ _BODIES: Mapping[str, Callable[[NodeView], Result]] = {
     "SequenceErase": _built,
     "SequenceInsert": _built,
     "SequenceLength": _length,
-    "SequenceMap": _map,
     "SplitToSequence": _split,
 }
 
@@ -171,24 +138,6 @@ _EXAMPLES = (
         """,
         "float[6, 2] y",
         11,
-    ),
-    _example(
-        "map",
-        """
-        empty = SequenceEmpty ()
-        one = SequenceInsert (empty, z)
-        two = SequenceInsert (one, z)
-        sizes = Constant <value = int64[2] {3, 3}> ()
-        parts = SplitToSequence <axis = 1> (x, sizes)
-        sums, kept = SequenceMap (two, parts, z) <
-            body = b (float[2, 3] a, float[2, 3] c, float[2, 3] d) => (float[2, 3] s, float[2, 3] k) {
-                p = Add (a, c)  s = Mul (p, d)  k = Identity (a)
-            }
-        >
-        y = ConcatFromSequence <axis = 0> (sums)
-        w = ConcatFromSequence <axis = 0, new_axis = 1> (kept)
-        """,
-        "float[4, 3] y, float[2, 2, 3] w",
     ),
 )
 
