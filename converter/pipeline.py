@@ -19,6 +19,7 @@ from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError, TrtsmithError
 from converter.freezing import rewrite_frozen
+from converter.index_bounds import index_bounds
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
@@ -193,7 +194,7 @@ def _prepare(
     if options.inputs:
         feeds = load_inputs(options.inputs, specs)
     else:
-        feeds = generate_inputs(specs, profile)
+        feeds = generate_inputs(specs, profile, index_bounds(original.proto))
         feeds |= {
             spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
         }

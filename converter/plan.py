@@ -13,6 +13,7 @@ import onnx
 from onnx import helper
 
 from converter.build.request import PluginUse
+from converter.elsewhere import elsewhere
 from converter.infer import value_dtypes, value_shapes
 from converter.modelfile.model import Model
 from converter.native import native_operators
@@ -233,6 +234,14 @@ def _plugin_faults(
 
 
 def _unknown(node: onnx.NodeProto, kind: str) -> Problem:
+    place = elsewhere(normalise_domain(node.domain), node.op_type)
+    if place is not None:
+        return Problem(
+            f"operator {kind} {place.what}",
+            f"node {node.name!r} ({kind})",
+            "an operator that an engine can run",
+            place.fix,
+        )
     spelled = find_spellings(ALIAS_DOMAIN, node.op_type)
     if spelled:
         domains = sorted({domain or "none" for _, entry in spelled for domain in entry.domains or ("",)})

@@ -248,9 +248,12 @@ def verify_graphs(
     return judge(compare(expected, actual, tolerances), inputs, engine_run=False)
 
 
-def generate_inputs(specs: Sequence[InputSpec], profile: Mapping[str, ShapeRange]) -> dict[str, np.ndarray]:
+def generate_inputs(
+    specs: Sequence[InputSpec], profile: Mapping[str, ShapeRange], bounds: Mapping[str, int] | None = None
+) -> dict[str, np.ndarray]:
     """Seeded inputs at the profile's usual shapes: standard normal floats, integers 0 to 9, both booleans.
 
+    bounds: by input, an integer that its integers have to stay below.
     UsageError for a shape that this machine's memory does not hold.
     """
     rng = np.random.default_rng(SEED)
@@ -258,7 +261,7 @@ def generate_inputs(specs: Sequence[InputSpec], profile: Mapping[str, ShapeRange
     for spec in specs:
         shape = profile[spec.name].opt if spec.name in profile else tuple(d or 0 for d in spec.shape)
         try:
-            feeds[spec.name] = _generate(rng, np.dtype(spec.dtype), shape)
+            feeds[spec.name] = _generate(rng, np.dtype(spec.dtype), shape, (bounds or {}).get(spec.name, 10))
         except (MemoryError, ValueError, OverflowError) as error:
             raise UsageError(
                 Problem(
@@ -271,11 +274,13 @@ def generate_inputs(specs: Sequence[InputSpec], profile: Mapping[str, ShapeRange
     return feeds
 
 
-def _generate(rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
+def _generate(
+    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], bound: int
+) -> np.ndarray:
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
-        return rng.integers(0, 10, shape).astype(dtype)
+        return rng.integers(0, min(bound, 10), shape).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)
 
 

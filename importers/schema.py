@@ -10,6 +10,7 @@ import onnx
 import onnx.defs
 from onnx import TensorProto, TypeProto
 
+from importers.contrib_schemas import contrib_schemas
 from importers.dims import Unknown
 from importers.fields import fields_of_node
 from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
@@ -108,11 +109,12 @@ def _dim(dim: Any) -> Any:
 
 @contextmanager
 def registered_schemas() -> Iterator[None]:
-    """Our operators are known to onnx inside this block; onnx's registry is left as it was."""
-    for op in OPS:
-        onnx.defs.register_schema(schema_of(op))
+    """Our operators and onnxruntime's are known to onnx inside this block; onnx's registry is left as it was."""
+    schemas = [*map(schema_of, OPS), *contrib_schemas()]
+    for schema in schemas:
+        onnx.defs.register_schema(schema)
     try:
         yield
     finally:
-        for op in OPS:
-            onnx.defs.deregister_schema(op.name, 1, PLUGIN_NAMESPACE)
+        for schema in schemas:
+            onnx.defs.deregister_schema(schema.name, schema.since_version, schema.domain)

@@ -33,6 +33,8 @@ KERNEL_RECORDS = [ROOT / "benchmarks" / "h200" / name for name in ("bench.json",
 """The newest first: of the others only what it has not."""
 COVERAGE = ROOT / "docs" / "ONNX_COVERAGE.md"
 COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
+REAL_MODELS = ROOT / "docs" / "REAL_MODELS.md"
+REAL_MODELS_RECORD = ROOT / "benchmarks" / "real_models.json"
 
 
 class DocumentError(Exception):
@@ -51,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             (README, README_PARTS),
             (CONTRIBUTING, CONTRIBUTING_PARTS),
             (COVERAGE, COVERAGE_PARTS),
+            (REAL_MODELS, REAL_MODELS_PARTS),
         )
         if refresh(path, parts, write=not options.check)
     ]
@@ -226,6 +229,29 @@ def render_coverage(record: Mapping[str, Any]) -> str:
     )
 
 
+def real_models() -> str:
+    """What scripts/real_models.py found, with a line for each form of each model."""
+    return render_real_models(json.loads(REAL_MODELS_RECORD.read_text(encoding="utf-8")))
+
+
+def render_real_models(record: Mapping[str, Any]) -> str:
+    said = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
+    rows = [
+        (
+            f"`{r['model']}`, {r['about']}, of {r['package']}",
+            r["form"],
+            str(r["opset"]),
+            ", ".join(f"{count:,} {route}" for route, count in r["routes"].items()) or f"{r['nodes']:,}",
+            r["outcome"].replace("|", "\\|"),
+            "" if r["relative"] is None else f"{r['relative']:.1e}",
+            f"{r['engine_bytes'] / 2**20:.1f} MiB" if r["engine_bytes"] else "none",
+        )
+        for r in record["results"]
+    ]
+    head = ("model", "form", "opset", "nodes", "outcome", "largest relative error", "engine")
+    return f"{said}.\n\n" + markdown_table(head, rows)
+
+
 README_PARTS: Mapping[str, Callable[[], str]] = {
     "operators": operators,
     "torch operators": torch_operators,
@@ -250,6 +276,7 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     "map of scripts": modules("scripts", "scripts/envsetup", "scripts/gpucheck", "scripts/onnxcoverage"),
 }
 COVERAGE_PARTS: Mapping[str, Callable[[], str]] = {"onnx coverage": onnx_coverage}
+REAL_MODELS_PARTS: Mapping[str, Callable[[], str]] = {"real models": real_models}
 
 
 if __name__ == "__main__":

@@ -160,7 +160,8 @@ def _check_values(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
         if tensor_type.elem_type not in _DATA_TYPES:
             what = f"It has the data type {tensor_type.elem_type}."
             yield Problem(what, where, "a data type that ONNX defines", "export the model again")
-        if any(size < 0 for size in dims) or too_large(dims):
+        # -1 is how old exporters write a dynamic dimension
+        if any(size < -1 for size in dims) or too_large(dims):
             what = f"It has the shape {list(dims[:16])}."
             yield Problem(what, where, "sizes that a machine can hold", "export the model again")
 

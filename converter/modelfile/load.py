@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from converter.errors import ConversionError, InvalidModelError
 from converter.modelfile.check import check_model, iter_tensors
+from converter.modelfile.dims import free_unnamed_dims
 from converter.modelfile.model import INLINE_LIMIT, Model
 from converter.modelfile.save import save_model
 from converter.modelfile.tensors import is_external, reference_of, set_reference
@@ -38,6 +39,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     problems = check_model(proto, str(path))
     if problems:
         raise InvalidModelError(problems)
+    free_unnamed_dims(proto)
     files = {location: file}
     problems = _map_external_files(proto, path, files)
     if problems:

@@ -94,13 +94,17 @@ class Example:
 
 @dataclass(frozen=True)
 class NodeRule:
-    """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`."""
+    """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`.
+
+    refused: models, as ONNX text, in which the rule refuses a node; for a rule that only refuses they are its examples.
+    """
 
     name: str
     doc: str
     op_types: tuple[str, ...]
     rewrite: Callable[[NodeView], Replacement | Refusal | None]
     examples: tuple[Example, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class NodeView:
@@ -201,7 +205,19 @@ class NodeView:
 
     def producer(self, index: int) -> onnx.NodeProto | None:
         """The node of this graph or an outer one that makes an input; None for inputs and initializers."""
-        return self._scope.producer(self.input(index))
+        return self.producer_of(self.input(index))
+
+    def producer_of(self, name: str) -> onnx.NodeProto | None:
+        """The same for any value that the node can read, for those who follow a chain of nodes."""
+        return self._scope.producer(name)
+
+    def constant_of(self, name: str) -> np.ndarray | None:
+        """As `constant`, for any value that the node can read."""
+        return self._scope.constant(name)
+
+    def type_of(self, name: str) -> onnx.TypeProto | None:
+        """As `type_proto`, for any value that the node can read."""
+        return self._scope.type_proto(name)
 
     def maker(self, index: int) -> NodeView | None:
         """What makes an input, as a rule sees it; None for inputs and initializers."""

@@ -16,6 +16,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import open_session
 from converter.modelfile.save import save_model
 from converter.passes.freeze import inputs_to_freeze
+from converter.passes.loop_bodies import loop_inputs_to_freeze
 from converter.passes.scopes import all_graphs
 from converter.plan import plan
 from converter.rewrite import Rewritten, expand, rewrite
@@ -59,7 +60,8 @@ def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str,
     onnx.save(case.model, path)
     try:
         model = load_model(path)
-        names = inputs_to_freeze(model.proto) if freeze_inputs else frozenset()
+        wanted = inputs_to_freeze(model.proto) | loop_inputs_to_freeze(model.proto)
+        names = wanted if freeze_inputs else frozenset()
         freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
         result = rewrite(model, freeze=freeze)
         problems = plan(result).problems

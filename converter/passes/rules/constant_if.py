@@ -10,9 +10,9 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
+from converter.passes.inline import graph_attribute, inlined
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.scopes import branch_of
-from converter.passes.values import rename_values
 
 _NEVER_FAIL = frozenset(
     """Abs Acos Asin Atan Cast Ceil Constant Cos Elu Erf Exp Floor HardSigmoid Identity IsNaN LeakyRelu Log Neg Not
@@ -26,9 +26,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if condition is None or not (node.made or (node.folded(0) and not _both_are_right(node.proto))):
         return None
     branch = branch_of(condition)
-    graph = onnx.GraphProto()
-    graph.CopyFrom(next(a.g for a in node.proto.attribute if a.name == branch))
-    return Replacement(_inlined(graph, node), f"the {branch.replace('_', ' ')}, as the condition is constant")
+    nodes, results = inlined(graph_attribute(node.proto, branch), node)
+    pairs = zip(results, node.outputs, strict=True)
+    nodes += [helper.make_node("Identity", [value], [name]) for value, name in pairs if name]
+    return Replacement(nodes, f"the {branch.replace('_', ' ')}, as the condition is constant")
 
 
 def _both_are_right(proto: onnx.NodeProto) -> bool:
@@ -37,18 +38,6 @@ def _both_are_right(proto: onnx.NodeProto) -> bool:
     types = [[value.type.tensor_type.elem_type for value in graph.output] for graph in graphs]
     known = all(inner.op_type in _NEVER_FAIL and not inner.domain for graph in graphs for inner in graph.node)
     return known and types[0] == types[-1] and all(types[0])
-
-
-def _inlined(graph: onnx.GraphProto, node: NodeView) -> list[onnx.NodeProto]:
-    """The branch's nodes under fresh names, then the outputs of the If."""
-    nodes = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in graph.initializer]
-    nodes.extend(graph.node)
-    renamed = {name: node.fresh(name) for made in nodes for name in made.output if name}
-    for made in nodes:
-        rename_values(made, renamed, node.fresh)
-    pairs = zip(graph.output, node.outputs, strict=True)
-    ends = [(renamed.get(value.name, value.name), name) for value, name in pairs if name]
-    return [*nodes, *(helper.make_node("Identity", [value], [name]) for value, name in ends)]
 
 
 _EXAMPLES = (

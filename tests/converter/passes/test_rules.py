@@ -57,9 +57,18 @@ def by_reference(model: Model, inputs: dict[str, np.ndarray]) -> dict[str, np.nd
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
-    assert rule.examples and rule.doc
+    assert (rule.examples or rule.refused) and rule.doc
     assert all(example.builds or example.why for example in rule.examples)
     assert sorted({r.name for r in RULES}) == sorted(r.name for r in RULES)
+
+
+@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RULES for text in rule.refused])
+def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
+    result = rewrite(parsed(Example("", text), tmp_path), passes=())
+    assert {record.pass_name for record in result.declined} == {rule.name}
+    planned = plan(result)
+    assert not planned.convertible
+    assert all(all(problem.to_json().values()) for problem in planned.problems)
 
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
