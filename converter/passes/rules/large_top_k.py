@@ -12,7 +12,7 @@ from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Rep
 from converter.passes.opset_forms import slice_
 
 LARGEST = 3840
-"""TensorRT 10, 11 and RTX: "K exceeds the maximum value allowed (3840)"."""
+"""TensorRT-RTX 1.7.1: "K exceeds the maximum value allowed (3840)"."""
 
 ROUNDS = 32
 """Of 14 nodes each; 122,880 elements."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import reference
 
 from converter.build.build import build
 from converter.build.request import BuildRequest, Profile
@@ -14,6 +15,8 @@ from converter.modelfile.ort import run
 from converter.modelfile.save import save_model
 from converter.plan import plan
 from converter.rewrite import expand, rewrite
+
+UNKNOWN_TO_ONNXRUNTIME = {"cumulative_product"}
 
 Sizes = dict[str, tuple[int, ...]]
 
@@ -71,6 +74,14 @@ MODELS: dict[str, tuple[str, list[Sizes]]] = {
         g (float[N, C] x) => (float[N, 4000] y, int64[N, 4000] i) <int64[1] k = {4000}> { y, i = TopK (x, k) }""",
         [{"x": (2, 5000)}, {"x": (1, 4000)}],
     ),
+    "cumulative_product": (
+        """<ir_version: 10, opset_import: ["" : 26]>
+        g (float[N, C, 2] x) => (float[N, C, 2] a, float[N, C, 2] b) <int64 first = {0}, int64 second = {1}> {
+            a = CumProd <exclusive = 1> (x, second)
+            b = CumProd <reverse = 1> (x, first)
+        }""",
+        [{"x": (3, 5, 2)}, {"x": (1, 1, 2)}],
+    ),
     "compress": (
         """<ir_version: 9, opset_import: ["" : 18]>
         g (float[N, C] x) => (float[N, 2] y) <bool[3] c = {1, 0, 1}> { y = Compress <axis = 1> (x, c) }""",
@@ -103,7 +114,12 @@ def test_the_numbers_are_the_same_for_every_size(name: str, tmp_path: Path) -> N
     assert result.rewrites and not result.declined and plan(result).convertible
     for sizes in all_sizes:
         feeds = generated(proto, sizes)
-        expected, got = run(model, feeds), run(expand(result.model), feeds)
+        got = run(expand(result.model), feeds)
+        if name in UNKNOWN_TO_ONNXRUNTIME:
+            values = reference.ReferenceEvaluator(proto).run(None, feeds)
+            expected = dict(zip([value.name for value in proto.graph.output], values, strict=True))
+        else:
+            expected = run(model, feeds)
         for output, array in expected.items():
             assert got[output].shape == array.shape
             if array.dtype.kind == "i":
