@@ -79,7 +79,7 @@ def _by_channel(lines: Lines, index: int, name: str, rank: int) -> str:
 def _integer_conv(lines: Lines, x: int, w: int, x_zero: int, w_zero: int, data: str) -> Sum | Refusal:
     node = lines.node
     rank = node.rank(w)
-    unknown = untyped(node, x, w)
+    unknown = untyped(node, (x, x_zero), (w, w_zero))
     if unknown or rank is None:
         return Refusal(
             f"the types of {', '.join(map(repr, unknown))} are not known to be of 8 bits"

@@ -12,6 +12,7 @@ import numpy as np
 
 from converter.passes.node_rule import NodeView, Refusal
 from converter.passes.opset_forms import squeeze, unsqueeze
+from converter.passes.rules.quantised.element_types import NUMBERS
 from converter.passes.rules.quantised.lines import FLOAT, Lines
 
 
@@ -75,6 +76,8 @@ def spread(
 ) -> str:
     """Input `index` of the node, a scale or zero point, in type `to` and made to broadcast against `data`."""
     node = lines.node
+    if grain.kind == "tensor" and NUMBERS.get(node.dtype(index) or "") == to and node.rank(index) == 0:
+        return f"x{index}"
     constant = node.constant(index)
     if constant is not None and (grain.kind != "block" or grain.size is not None):
         raw = lines.bind(f"{result}_given", grain.shaped(constant.astype(np.float32)))

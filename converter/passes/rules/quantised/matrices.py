@@ -12,8 +12,6 @@ from converter.passes.rules.quantised.exact_products import Reduction, Slice, Su
 from converter.passes.rules.quantised.lines import Lines
 from converter.passes.rules.quantised.operands import operand, untyped
 
-RANKS = "matrices of int8 or uint8 whose ranks are known"
-
 
 def integer_matmul(lines: Lines, a: int, b: int, a_zero: int, b_zero: int) -> Sum | Refusal:
     """(A - a_zero) @ (B - b_zero), from the node's inputs of these numbers.
@@ -22,16 +20,17 @@ def integer_matmul(lines: Lines, a: int, b: int, a_zero: int, b_zero: int) -> Su
     """
     node = lines.node
     rank_a, rank_b = node.rank(a), node.rank(b)
-    unknown = untyped(node, a, b)
-    if unknown or not rank_a or not rank_b:
-        what = f"the type of {', '.join(map(repr, unknown))}" if unknown else "the rank of an operand"
+    zero_a = node.constant(a_zero) if node.input(a_zero) else None
+    vector = (node.rank(a_zero) if zero_a is None else zero_a.ndim) == 1
+    rows = vector and rank_a != 1
+    unknown = untyped(node, (a, a_zero), (b, b_zero))
+    if unknown or not rank_b or (vector and not rank_a):
+        types = f"the type of {', '.join(map(repr, unknown))} is not known to be one of 8 bits"
         return Refusal(
-            f"{what} is not known to be one of 8 bits" if unknown else f"{what} is not known",
-            RANKS,
+            types if unknown else "the rank of an operand is not known",
+            "matrices of int8 or uint8 whose ranks are known",
             "run onnx.shape_inference on the model",
         )
-    zero_a = node.constant(a_zero) if node.input(a_zero) else None
-    rows = (node.rank(a_zero) if zero_a is None else zero_a.ndim) == 1 and rank_a > 1
     left = operand(
         lines,
         "a",

@@ -47,7 +47,7 @@ def operand(
     Differences of 8-bit numbers have 9 bits: float32 has them, and so has TF32, whose 11 bits TensorRT may multiply.
     """
     node = lines.node
-    low, high = RANGES[node.dtype(data) or "uint8"]
+    low, high = RANGES[narrow_type(node, data, zero_point) or "uint8"]
     zeros = node.constant(zero_point) if node.input(zero_point) else np.zeros((), np.int8)
     array = node.constant(data)
     if array is not None and zeros is not None:
@@ -72,6 +72,13 @@ def operand(
     return Operand(lines.op(name, "Sub", value, point), bound)
 
 
-def untyped(node: NodeView, *indices: int) -> list[str]:
-    """Those of the inputs whose element type is none of 8 bits: unknown, or another."""
-    return [node.input(i) for i in indices if node.dtype(i) not in ("int8", "uint8")]
+def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:
+    """Of input `data`; its zero point has the same, where it is not known itself."""
+    return node.dtype(data) or node.dtype(zero_point)
+
+
+def untyped(node: NodeView, *pairs: tuple[int, int]) -> list[str]:
+    """Those of the inputs (data, zero point) whose element type is none of 8 bits: unknown, or another."""
+    return [
+        node.input(data) for data, zero in pairs if narrow_type(node, data, zero) not in ("int8", "uint8")
+    ]
