@@ -19,6 +19,7 @@ from converter.passes.node_rule import Example
 from converter.passes.rules import RULES
 from converter.plan import plan
 from converter.rewrite import expand, rewrite
+from converter.verify import verify_graphs
 from tests.converter.passes.test_rules import feeds
 from tests.converter.passes.transformer_models import HEADS, HIDDEN, encoder, encoder_inputs
 
@@ -323,6 +324,20 @@ def test_refusals_name_the_culprit(call: str, word: str, tmp_path: Path) -> None
     problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
     assert any(word in problem.what for problem in problems)
     assert all(all(problem.to_json().values()) for problem in problems)
+
+
+@pytest.mark.parametrize("rest", ["", ", , lengths"])
+def test_an_attention_at_which_onnxruntime_crashes_can_be_compared(rest: str, tmp_path: Path) -> None:
+    """Without a bias: the process would end with a segmentation fault."""
+    text = f"""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 3, 8] x, int32[2] lengths, float[8, 24] w) => (float[2, 3, 8] y) {{
+        y = com.microsoft.Attention <num_heads = 2> (x, w{rest})
+    }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    inputs = {"x": X, "lengths": np.array([2, 3], np.int32), "w": random(8, 24)}
+    verdict = verify_graphs(model, rewrite(model).model, inputs, "given")
+    assert verdict.status == "agree"
 
 
 HALVES = [
