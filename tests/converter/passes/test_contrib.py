@@ -302,6 +302,21 @@ def test_a_long_stack_takes_few_rounds(tmp_path: Path) -> None:
     assert len(result.rewrites) == 40 and plan(result).convertible
 
 
+def test_blocked_layouts_are_refused_without_further_complaints(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "com.microsoft.nchwc" : 1]>
+    g (float[1, 8, 4, 4] x, float[8, 8, 1, 1] w) => (float[1, 8, 4, 4] y) {
+        a = com.microsoft.nchwc.ReorderInput (x)
+        b = com.microsoft.nchwc.Conv (a, w)
+        c = com.microsoft.nchwc.ReorderOutput (b)
+        d = com.microsoft.QuickGelu (c)
+        y = com.microsoft.FusedMatMul <transA = 1> (d, d)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert len(problems) == 3
+    assert all("com.microsoft.nchwc" in p.what and "ORT_ENABLE_EXTENDED" in p.fix for p in problems)
+
+
 @pytest.mark.parametrize(
     ("call", "word"),
     [
