@@ -9,7 +9,11 @@ from functools import cache
 import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
+<<<<<<< HEAD
 from converter.collector import collector_paused
+=======
+from converter.crashes import without_crashes
+>>>>>>> contrib
 from converter.errors import ConversionError
 from converter.fold import fold_constants
 from converter.infer import infer_shapes, value_dtypes
@@ -159,6 +163,7 @@ def reference(model: Model) -> Model:
 
     Nodes that nobody knows stay as they are, and onnxruntime will refuse them by name.
     """
+    model = without_crashes(model)
     inferred = infer_shapes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     graph = to_gs(inferred)

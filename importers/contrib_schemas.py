@@ -144,10 +144,29 @@ _OLD_NAMES: Mapping[str, Rule] = {
 """In ONNX's own domain, whatever the opset: there onnxruntime keeps what it fuses into them."""
 
 
+_LAID_OUT = (
+    "AveragePool",
+    "Conv",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "MaxPool",
+    "ReorderInput",
+    "ReorderOutput",
+    "Upsample",
+)
+"""In `com.microsoft.nchwc`: refused, and that once, not for every node behind them whose type they would hide."""
+
+
+def _same_rank(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
+    dims = inputs[0][1]
+    return [(inputs[0][0], None if dims is None else [None] * len(dims))]
+
+
 def contrib_schemas() -> list[onnx.defs.OpSchema]:
     return [
         *(_schema(name, DOMAIN, rule) for name, rule in _RULES.items()),
         *(_schema(name, "", rule) for name, rule in _OLD_NAMES.items()),
+        *(_schema(name, f"{DOMAIN}.nchwc", _same_rank) for name in _LAID_OUT),
     ]
 
 

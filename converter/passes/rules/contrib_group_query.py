@@ -20,7 +20,6 @@ from converter.passes.rotary_forms import rotate
 _PLAIN = {
     "causal": (1, None),
     "k_quant_type": ("NONE", "", None),
-    "local_window_size": (-1, 0, None),
     "qk_output": (0, None),
     "sliding_window_cache": (0, None),
     "smooth_softmax": (0, -1, None),
@@ -84,8 +83,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         f"y{i} = Identity ({name})" for i, name in ((1, "present_key"), (2, "present_value")) if node.used(i)
     ]
     lines.append(_attention(node, query, queries, keys, size, dtype))
-    return Replacement(
-        node.statements("\n".join(lines)), "a cache that is put together, two products and a Softmax"
+    what = "a cache that is put together, two products and a Softmax"
+    return Replacement(node.statements("\n".join(lines)), what, _notes(node))
+
+
+def _notes(node: NodeView) -> tuple[str, ...]:
+    window = node.attributes.get("local_window_size", -1)
+    if window <= 0:
+        return ()
+    return (
+        f"a token sees itself and the {window - 1} before it, as in onnxruntime 1.31: older releases let it see one more",
     )
 
 
@@ -109,6 +116,14 @@ def _attention(node: NodeView, query: str, queries: int, keys: int, size: int, d
     """With the queries of one key in a dimension of their own, over which keys and values broadcast."""
     scale = node.attributes.get("scale") or size**-0.5
     cap = node.attributes.get("softcap") or 0.0
+    window = node.attributes.get("local_window_size", -1)
+    behind = f"""
+        {ints("window", [window], scalar=True)}
+        oldest = Sub (own_column, window)
+        after_oldest = Greater (slots, oldest)
+        is_old = Not (after_oldest)
+        is_hidden = Or (is_ahead, is_old)
+    """
     capped = f"""
         {number("cap", cap, dtype)}
         scaled_down = Div (scores, cap)
@@ -127,8 +142,9 @@ def _attention(node: NodeView, query: str, queries: int, keys: int, size: int, d
         {capped if cap else "bounded = Identity (scores)"}
         {unsqueeze("own_column", "own", [1, 2, 4], node.opset)}
         is_ahead = Greater (slots, own_column)
+        {behind if window > 0 else "is_hidden = Identity (is_ahead)"}
         {number("lowest", -65504.0 if dtype == "float16" else -3.0e38, dtype)}
-        masked = Where (is_ahead, lowest, bounded)
+        masked = Where (is_hidden, lowest, bounded)
         weights = Softmax <axis = 4> (masked)
         attended = MatMul (weights, shared_value)
         {ints("ungrouped", [0, queries, -1, size])}
@@ -188,6 +204,8 @@ _EXAMPLES = (
         size=32,
     ),
     _example("a token, packed, turned", _ROTARY, 1, 8, [5, 7], 8, packed=True, tables=8, opset=12),
+    _example("a prompt with a window", ", local_window_size = 2", 5, 0, [4, 4], 5),
+    _example("a token with a window", ", local_window_size = 3", 1, 9, [6, 3], 7, opset=13),
     _example("a prompt into an empty cache", _ROTARY, 4, 8, [3, 3], 4, tables=8),
 )
 
@@ -200,7 +218,7 @@ CONTRIB_GROUP_QUERY = NodeRule(
     refused=(
         """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
         g (float[1, 3, 16] q, float[1, 3, 8] k, float[1, 3, 8] v, int32[1] last, int32[1] total) => (float[1, 3, 16] y) {
-            y = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1, local_window_size = 2>
+            y = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1, smooth_softmax = 1>
                 (q, k, v, , , last, total)
         }""",
     ),

@@ -19,6 +19,7 @@ from converter.passes.node_rule import Example
 from converter.passes.rules import RULES
 from converter.plan import plan
 from converter.rewrite import expand, rewrite
+from converter.verify import verify_graphs
 from tests.converter.passes.test_rules import feeds
 from tests.converter.passes.transformer_models import HEADS, HIDDEN, encoder, encoder_inputs
 
@@ -301,6 +302,21 @@ def test_a_long_stack_takes_few_rounds(tmp_path: Path) -> None:
     assert len(result.rewrites) == 40 and plan(result).convertible
 
 
+def test_blocked_layouts_are_refused_without_further_complaints(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "com.microsoft.nchwc" : 1]>
+    g (float[1, 8, 4, 4] x, float[8, 8, 1, 1] w) => (float[1, 8, 4, 4] y) {
+        a = com.microsoft.nchwc.ReorderInput (x)
+        b = com.microsoft.nchwc.Conv (a, w)
+        c = com.microsoft.nchwc.ReorderOutput (b)
+        d = com.microsoft.QuickGelu (c)
+        y = com.microsoft.FusedMatMul <transA = 1> (d, d)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert len(problems) == 3
+    assert all("com.microsoft.nchwc" in p.what and "ORT_ENABLE_EXTENDED" in p.fix for p in problems)
+
+
 @pytest.mark.parametrize(
     ("call", "word"),
     [
@@ -323,6 +339,20 @@ def test_refusals_name_the_culprit(call: str, word: str, tmp_path: Path) -> None
     problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
     assert any(word in problem.what for problem in problems)
     assert all(all(problem.to_json().values()) for problem in problems)
+
+
+@pytest.mark.parametrize("rest", ["", ", , lengths"])
+def test_an_attention_at_which_onnxruntime_crashes_can_be_compared(rest: str, tmp_path: Path) -> None:
+    """Without a bias: the process would end with a segmentation fault."""
+    text = f"""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 3, 8] x, int32[2] lengths, float[8, 24] w) => (float[2, 3, 8] y) {{
+        y = com.microsoft.Attention <num_heads = 2> (x, w{rest})
+    }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    inputs = {"x": X, "lengths": np.array([2, 3], np.int32), "w": random(8, 24)}
+    verdict = verify_graphs(model, rewrite(model).model, inputs, "given")
+    assert verdict.status == "agree"
 
 
 HALVES = [
