@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -21,6 +21,7 @@ from converter.passes.node_rule import NodeRule
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
 from converter.passes.spellings import rewrite_spellings
+from converter.passes.types import IoType, carry_types
 from importers.expansion import MIN_OPSET, expand_model
 from importers.problem import Problem
 from importers.registry import normalise_domain
@@ -54,18 +55,6 @@ class Rewritten:
         )
 
 
-@dataclass(frozen=True)
-class IoType:
-    """An input or output of the model whose element type is another one in the engine, as "float64" and "float32"."""
-
-    name: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.name!r} is {self.after} in the engine, {self.before} in the model: cast it where it is used"
-
-
 def rewrite(
     model: Model,
     passes: tuple[Pass, ...] = PASSES,
@@ -82,13 +71,46 @@ def rewrite(
     inferred = infer_shapes(model)
     folded = fold_constants(inferred)
     graph = to_gs(folded)
-    records = [record for rule in passes for record in rule.apply(graph)]
-    rewrites = tuple(record for record in records if isinstance(record, Rewrite))
-    declined = tuple(record for record in records if isinstance(record, Declined))
+    applied = [record for rule in passes for record in rule.apply(graph)]
+    rewrites = tuple(record for record in applied if isinstance(record, Rewrite))
+    declined = tuple(record for record in applied if isinstance(record, Declined))
     changed = rewrites or any(record.fatal for record in declined)  # those were given names
     result = infer_shapes(from_gs(graph, folded)) if changed else inferred
     ruled = apply_rules(result, rules)
-    return Rewritten(ruled.model, (*rewrites, *ruled.rewrites), (*declined, *ruled.declined), frozen)
+    # rules read ONNX's own types; what the types pass makes of a node may then be another rule's
+    carried = carry_types(ruled.model)
+    again = apply_rules(carried.model, rules) if carried.rewrites else ruled
+    records = (*rewrites, *ruled.rewrites, *carried.rewrites)
+    records = (*records, *again.rewrites) if carried.rewrites else records
+    return Rewritten(again.model, _merged(records), (*declined, *again.declined), frozen, carried.io_types)
+
+
+def _merged(records: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
+    """One record for each original node: what a later pass did to the nodes that an earlier one made is told with it."""
+    merged: list[Rewrite] = []
+    maker: dict[str, int] = {}  # name of a made node: index of its record
+    for record in records:
+        index = maker.get(record.node)
+        if index is None:
+            index = len(merged)
+            merged.append(record)
+        else:
+            first = merged[index]
+            made = (*(name for name in first.made if name != record.node), *record.made)
+            merged[index] = replace(
+                first,
+                pass_name=_joined(", ", first.pass_name, record.pass_name),
+                what=_joined("; then ", first.what, record.what),
+                notes=tuple(dict.fromkeys((*first.notes, *record.notes))),
+                numerics=tuple(dict.fromkeys((*first.numerics, *record.numerics))),
+                made=made,
+            )
+        maker |= dict.fromkeys(record.made, index)
+    return tuple(merged)
+
+
+def _joined(separator: str, *texts: str) -> str:
+    return separator.join(dict.fromkeys(part for text in texts for part in text.split(separator)))
 
 
 def expand(model: Model) -> Model:
