@@ -26,6 +26,9 @@ from importers.problem import Problem
 # The newest IR version that onnxruntime 1.31 takes. Later ones only add fields and types that a reader may
 # ignore; a model that really uses what onnxruntime lacks is refused by it all the same, with the node's name.
 _NEWEST_IR_VERSION = 13
+# Else a model is refused for naming an opset that is newer than the newest released when onnxruntime was built, even if
+# all its operators are older ones. A user's own setting wins.
+os.environ.setdefault("ALLOW_RELEASED_ONNX_OPSET_ONLY", "0")
 _FATAL_ONLY = 4  # its errors are raised, so that to log them as well would say everything twice
 
 # onnxruntime's errors have no common base below Exception.
