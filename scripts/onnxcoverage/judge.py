@@ -157,6 +157,7 @@ def _silent_changes(case: Case, result: Rewritten) -> str:
 
 def _as_type(value: Any, type_: onnx.TypeProto) -> Any:
     """The array in the element type of the graph's input, as the engine's runner casts it."""
+    value = np.asarray(value) if isinstance(value, np.generic) else value  # some cases give scalars
     if not isinstance(value, np.ndarray) or not type_.HasField("tensor_type"):
         return value
     want = helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
