@@ -89,10 +89,12 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "softmax_precision", "s
 """Attributes that hold an element type."""
 
 
-def compute(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], elem: int, count: int) -> list[str]:
-    """The node's operator on carriers; `elem` is the ONNX type of its numbers. `count` values, "" where unused."""
+def compute(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], elem: int) -> list[str]:
+    """The node's operator on carriers; `elem` is the ONNX type of its numbers. "" for outputs that are left out."""
     if elem == T.UINT64 and node.op_type in _UNSIGNED_64:
-        return _UNSIGNED_64[node.op_type](emit, node, inputs, count)
+        return _UNSIGNED_64[node.op_type](emit, node, inputs)
+    if elem == T.UINT32 and node.op_type in _UNSIGNED_32:
+        return _UNSIGNED_32[node.op_type](emit, node, inputs)
     outputs = copied(emit, node, inputs)
     if elem not in INTEGERS or node.op_type not in LEAVES_RANGE or elem == T.UINT64:
         return outputs
@@ -115,36 +117,59 @@ def copied(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[s
     return outputs
 
 
-Handler = Callable[[Emitter, onnx.NodeProto, Sequence[str], int], list[str]]
+Handler = Callable[[Emitter, onnx.NodeProto, Sequence[str]], list[str]]
 
 
-def _in_order(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], count: int) -> list[str]:
+_COMPARES = frozenset({"Greater", "Less", "GreaterOrEqual", "LessOrEqual"})
+_ON_ALL = frozenset({"Max", "Min", "Clip"}) | _COMPARES
+_GIVES_NUMBERS = frozenset({"Max", "Min", "Clip", "ReduceMax", "ReduceMin", "TopK", "Unique"})
+
+
+def _in_order(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
     """Operators that go by order: on values with their top bits flipped, which are flipped back."""
-    whole = node.op_type in ("Max", "Min", "Clip", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
+    return _shifted(emit, node, inputs, -(2**63), -(2**63))
+
+
+def _near_zero(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
+    """The same for uint32 in the range of int32: onnxruntime 1.31, which verifies what is rewritten, takes int64 numbers
+    from 2**31 to 2**32 - 1 for negative in Max, Min, Sign and Clip of more than one element.
+    """
+    return _shifted(emit, node, inputs, -(2**31), 2**31)
+
+
+def _shifted(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], there: int, back: int) -> list[str]:
     changed = [
-        unsigned64.flipped(emit, name) if name and (whole or i == 0) else name
+        emit("Add", name, emit.integer(there)) if name and (node.op_type in _ON_ALL or i == 0) else name
         for i, name in enumerate(inputs)
     ]
     outputs = copied(emit, node, changed)
-    if node.op_type in ("Max", "Min", "Clip", "ReduceMax", "ReduceMin", "TopK", "Unique"):
-        outputs[0] = unsigned64.flipped(emit, outputs[0])
+    if node.op_type in _GIVES_NUMBERS:
+        outputs[0] = emit("Add", outputs[0], emit.integer(back))
     return outputs
 
 
-def _divide(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], count: int) -> list[str]:
+def _divide(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
     return [unsigned64.quotient(emit, *inputs)]
 
 
-def _modulo(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], count: int) -> list[str]:
+def _modulo(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
     return [unsigned64.remainder(emit, *inputs)]
 
 
-def _sign(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], count: int) -> list[str]:
+def _sign(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
     return [emit.cast(emit.cast(inputs[0], T.BOOL), T.INT64)]
 
 
-def _same(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], count: int) -> list[str]:
+def _same(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
     return [emit("Identity", inputs[0])]
+
+
+def _reduce_sum(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
+    """The sum of absolute values of numbers that have no sign."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.op_type = "ReduceSum"
+    return copied(emit, copy, inputs)
 
 
 _UNSIGNED_64: Mapping[str, Handler] = {
@@ -169,14 +194,12 @@ _UNSIGNED_64: Mapping[str, Handler] = {
     "Abs": _same,
     "Div": _divide,
     "Mod": _modulo,
-    "ReduceL1": lambda emit, node, inputs, count: _reduce_sum(emit, node, inputs),
+    "ReduceL1": _reduce_sum,
     "Sign": _sign,
 }
 
 
-def _reduce_sum(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
-    """The sum of absolute values of numbers that have no sign."""
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    copy.op_type = "ReduceSum"
-    return copied(emit, copy, inputs)
+_UNSIGNED_32: Mapping[str, Handler] = {
+    **dict.fromkeys(("Clip", "Max", "Min", "ReduceMax", "ReduceMin", "TopK"), _near_zero),
+    "Sign": _sign,
+}

@@ -309,7 +309,7 @@ class _Retyper:
             made[0] = emit.cast(made[0], carrier(elem) if elem != T.INT8 else T.INT32)
         else:
             start = len(emit.nodes)
-            made = compute(emit, node, inputs, elem, len(node.output))
+            made = compute(emit, node, inputs, elem)
             for new in emit.nodes[start:]:
                 if new.op_type == node.op_type:
                     self._attributes(new)

@@ -15,19 +15,19 @@ from converter.passes.types.emitter import Emitter
 
 def rounded(emit: Emitter, value: str, form: SmallFloat, *, saturate: bool) -> str:
     """`value`, a float32, to nearest even in the format. float4e2m1 saturates in any case, and reads NaN as 0."""
-    nan = emit("IsNaN", value)
-    finite = emit.where(nan, emit.number(0.0), value)
-    # beyond twice the largest all is alike, and infinities would make NaN below
+    if not form.nan:
+        value = emit.where(emit("IsNaN", value), emit.number(0.0), value)
+    # beyond twice the largest all is alike, and infinities would make NaN below; NaN itself passes through all of this
     bound = 2.0 ** (math.floor(math.log2(form.largest)) + 2)
     # by comparisons, not by Max and Min, which may read -0 as 0
-    finite = emit.where(emit("Greater", finite, emit.number(bound)), emit.number(bound), finite)
-    finite = emit.where(emit("Less", finite, emit.number(-bound)), emit.number(-bound), finite)
-    rest, step = _scaled(emit, finite, form)
+    value = emit.where(emit("Greater", value, emit.number(bound)), emit.number(bound), value)
+    value = emit.where(emit("Less", value, emit.number(-bound)), emit.number(-bound), value)
+    rest, step = _scaled(emit, value, form)
     result = emit("Mul", emit("Round", rest), step)
     result = _limited(emit, result, form, saturate or not form.nan)
     if not form.negative_zero:
         result = emit.where(emit("Equal", result, emit.number(0.0)), emit.number(0.0), result)
-    return emit.where(nan, emit.number(math.nan), result) if form.nan else result
+    return result
 
 
 def _scaled(emit: Emitter, value: str, form: SmallFloat) -> tuple[str, str]:
