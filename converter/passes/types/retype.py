@@ -132,8 +132,9 @@ class _Retyper:
         before.CopyFrom(graph)
         values = Values(Scope(before, self._shared, outer.scope if outer else None), emit, outer)
         readers = _readers(graph)
-        self._inputs(graph, values, outer is None, readers)
-        self._initializers(graph, values, readers)
+        wanted = _wanted(graph)
+        self._inputs(graph, values, outer is None, readers, wanted)
+        self._initializers(graph, values, readers, wanted)
         results = {v.name: tensor_elem(v) for v in graph.output}
         edge = {name for name, elem in results.items() if outer is None and elem == T.UINT8}
         for node in graph.node:
@@ -148,13 +149,20 @@ class _Retyper:
     # the ends of a graph
 
     def _inputs(
-        self, graph: onnx.GraphProto, values: Values, main: bool, readers: dict[str, set[str]]
+        self,
+        graph: onnx.GraphProto,
+        values: Values,
+        main: bool,
+        readers: dict[str, set[str]],
+        wanted: set[str],
     ) -> None:
         for value in graph.input:
             elem = tensor_elem(value)
             uses = readers.get(value.name, set())
-            if (main and elem == T.UINT8) or (elem in QUANTISED and uses and uses <= IN_ONNX_TYPES):
+            if (main and elem == T.UINT8) or (elem in QUANTISED and value.name in wanted):
                 values.keep(value.name, elem)
+                if elem == T.UINT8 and _INSIDE in uses:
+                    values.carried(value.name)  # TensorRT wants the Cast next to the input, not in a branch
                 continue
             kind = value.type.WhichOneof("value")
             if not retyped(value.type):
@@ -167,21 +175,27 @@ class _Retyper:
     def _io(self, name: str, elem: int) -> None:
         self.io_types.append(IoType(name, dtype_name(elem), dtype_name(carrier(elem))))
 
-    def _initializers(self, graph: onnx.GraphProto, values: Values, readers: dict[str, set[str]]) -> None:
+    def _initializers(
+        self, graph: onnx.GraphProto, values: Values, readers: dict[str, set[str]], wanted: set[str]
+    ) -> None:
         inputs = {value.name for value in graph.input}
+        more: list[onnx.TensorProto] = []
         for tensor in graph.initializer:
             elem = tensor.data_type
-            uses = readers.get(tensor.name, set())
-            if elem not in CARRIERS:
+            if elem not in CARRIERS or (tensor.name in inputs and values.kept(tensor.name)):
                 continue
-            if uses & IN_ONNX_TYPES and tensor.name not in inputs:
-                values.keep(tensor.name, elem)
-                continue
-            if tensor.name in inputs and values.kept(tensor.name):
-                continue
-            tensor.CopyFrom(self._tensor(tensor))
-            values.carry(tensor.name, elem)
+            converted_ = self._tensor(tensor)
             self.changed = True
+            if tensor.name not in wanted:
+                tensor.CopyFrom(converted_)
+                values.carry(tensor.name, elem)
+                continue
+            values.keep(tensor.name, elem)
+            if readers.get(tensor.name, set()) - IN_ONNX_TYPES - _MOVES:  # others want it in its carrier
+                converted_.name = self._shared.fresh(f"{tensor.name}/{dtype_name(carrier(elem))}")
+                more.append(converted_)
+                values.carry(tensor.name, elem, converted_.name)
+        graph.initializer.extend(more)
 
     def _tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
         array = carried_array(self.model.array(tensor), tensor.data_type)
@@ -221,12 +235,10 @@ class _Retyper:
     def _stays(self, node: onnx.NodeProto, values: Values) -> str:
         """The node on carriers, without arithmetic of ours; what changed about it."""
         own = not normalise_domain(node.domain) and node.op_type in IN_ONNX_TYPES
-        inputs = [values.native(name) if own else values.carried(name) for name in node.input]
-        kept = own or (
-            node.op_type in _MOVES and any(map(values.kept, node.input)) and _only_kept(node, values)
-        )
-        if kept and not own:
-            inputs = list(node.input)
+        moved = node.op_type in _MOVES and any(map(values.kept, node.input)) and _only_kept(node, values)
+        kept = own or moved
+        held = values.native if own else values.carried
+        inputs = list(node.input) if moved else [held(name) for name in node.input]
         elems = {name: values.elem(name) for name in (*node.input, *node.output) if name}
         changed = inputs != list(node.input)
         copy = onnx.NodeProto()
@@ -421,6 +433,24 @@ def _what(elems: list[int]) -> str:
     )
 
 
+def _wanted(graph: onnx.GraphProto) -> set[str]:
+    """Values that an operator reads to which the type itself counts, through others that only move them."""
+    wanted = {
+        name
+        for part in all_graphs(graph)
+        for node in part.node
+        if node.op_type in IN_ONNX_TYPES and not normalise_domain(node.domain)
+        for name in node.input
+    }
+    for node in reversed(graph.node):
+        if node.op_type in _MOVES and wanted.intersection(node.output):
+            wanted.update(node.input)
+    return wanted
+
+
+_INSIDE = "(a graph inside)"
+
+
 def _readers(graph: onnx.GraphProto) -> dict[str, set[str]]:
     """By value name, the operators that read it in this graph and those inside."""
     readers: dict[str, set[str]] = {}
@@ -429,9 +459,11 @@ def _readers(graph: onnx.GraphProto) -> dict[str, set[str]]:
             for name in node.input:
                 if name:
                     readers.setdefault(name, set()).add(node.op_type)
+                    if part is not graph:
+                        readers[name].add(_INSIDE)
         if part is not graph:
             for value in part.output:
-                readers.setdefault(value.name, set()).add("subgraph output")
+                readers.setdefault(value.name, set()).add(_INSIDE)
     return readers
 
 

@@ -73,8 +73,8 @@ class Values:
         return self._native[name]
 
     def kept(self, name: str) -> bool:
-        """Whether the value is found in its ONNX type only."""
-        return self._found(name, "_native") is not None and self._found(name, "_carried") is None
+        """Whether the value is found in its ONNX type under its own name."""
+        return self._found(name, "_native") == name
 
     def _found(self, name: str, table: str) -> str | None:
         values: Values | None = self

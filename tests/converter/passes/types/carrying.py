@@ -18,9 +18,7 @@ OPSET = 21
 
 def model_of(inputs: str, body: str, outputs: str, opset: int = OPSET, ir: int = 10) -> onnx.ModelProto:
     text = f'<ir_version: {ir}, opset_import: ["" : {opset}]> g ({inputs}) => ({outputs}) {{ {body} }}'
-    proto = onnx.parser.parse_model(text)
-    onnx.checker.check_model(proto)
-    return proto
+    return onnx.parser.parse_model(text)
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class Ran:
 
 
 def rewritten(proto: onnx.ModelProto, folder: Path) -> Rewritten:
+    onnx.checker.check_model(proto)
     path = folder / "model.onnx"
     onnx.save(proto, path)
     return rewrite(load_model(path), passes=())
