@@ -74,14 +74,15 @@ def rewrite(
     applied = [record for rule in passes for record in rule.apply(graph)]
     rewrites = tuple(record for record in applied if isinstance(record, Rewrite))
     declined = tuple(record for record in applied if isinstance(record, Declined))
-    changed = rewrites or any(record.fatal for record in declined)  # those were given names
-    result = infer_shapes(from_gs(graph, folded)) if changed else inferred
+    named = rewrites or any(record.fatal for record in declined)  # those were given names
+    result = infer_shapes(from_gs(graph, folded)) if named else inferred
     ruled = apply_rules(result, rules)
     # rules read ONNX's own types; what the types pass makes of a node may then be another rule's
     carried = carry_types(ruled.model)
-    again = apply_rules(carried.model, rules) if carried.rewrites else ruled
+    changed = carried.model is not ruled.model
+    again = apply_rules(carried.model, rules) if changed else ruled
     records = (*rewrites, *ruled.rewrites, *carried.rewrites)
-    records = (*records, *again.rewrites) if carried.rewrites else records
+    records = (*records, *again.rewrites) if changed else records
     return Rewritten(again.model, _merged(records), (*declined, *again.declined), frozen, carried.io_types)
 
 

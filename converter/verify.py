@@ -15,6 +15,7 @@ import numpy as np
 from converter.errors import ConversionError, UsageError
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
+from converter.passes.types import IoType, to_engine, to_model
 from converter.rewrite import expand, reference
 from converter.shapes import InputSpec, ShapeRange
 from importers.problem import Problem
@@ -227,13 +228,14 @@ def verify_graphs(
     inputs: str,
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
+    io_types: Sequence[IoType] = (),
 ) -> Verdict:
     """The original against the TensorRT graph, both in onnxruntime on the CPU. The engine is not run.
 
     expected: outputs to compare with instead of the original's, from the framework that the model comes from.
 
     Custom nodes that onnxruntime has not are expanded in the original, plugin nodes in the rewritten graph, from the
-    fields that TensorRT will get.
+    fields that TensorRT will get. io_types: inputs and outputs that have another type in the rewritten graph.
     """
     if expected is None:
         try:
@@ -241,7 +243,7 @@ def verify_graphs(
         except ConversionError as error:
             return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
     try:
-        actual = run(expand(rewritten), feeds)
+        actual = to_model(run(expand(rewritten), to_engine(feeds, io_types)), io_types)
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
     return judge(compare(expected, actual, tolerances), inputs, engine_run=False)

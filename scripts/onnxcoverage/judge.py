@@ -16,6 +16,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import open_session
 from converter.modelfile.save import save_model
 from converter.passes.freeze import inputs_to_freeze
+from converter.passes.types import to_model
 from converter.plan import plan
 from converter.rewrite import Rewritten, expand, rewrite
 from importers.problem import Problem
@@ -50,7 +51,7 @@ def rewritten(case: Case, folder: Path) -> dict[str, Any]:
     except TrtsmithError as error:
         problems = error.problems
         return {"problems": _texts(problems), "changed": False, "numbers": "not rewritten", "frozen": []}
-    changed = bool(freeze) or any(record for record in result.rewrites)
+    changed = bool(freeze or result.rewrites or result.io_types)
     if changed:
         save_model(result.model, folder / f"{case.name}.trt.onnx")
     found = {
@@ -96,7 +97,7 @@ def _numbers(case: Case, model: Model, result: Rewritten) -> dict[str, str]:
         outputs = _run_onnxruntime(reference, feeds)
     except ConversionError as error:
         return _by_reference(case, reference, feeds, result, error.problems[0].what[:200])
-    outputs = _in_onnx_types(outputs, result)
+    outputs = to_model(outputs, result.io_types)
     fault = _faults(outputs, case)
     if fault and _differs_from_onnx(case, model):
         return _by_reference(
@@ -110,7 +111,7 @@ def _by_reference(
 ) -> dict[str, str]:
     """The same by onnx's reference implementation; `why` onnxruntime cannot be asked."""
     try:
-        fault = _faults(_in_onnx_types(_run_reference(graph, feeds), result), case)
+        fault = _faults(to_model(_run_reference(graph, feeds), result.io_types), case)
     except Exception as error:  # its operators raise whatever numpy raises
         return {"numbers": f"{why}; onnx.reference: {type(error).__name__}: {error}"[:400], "by": ""}
     return {"numbers": fault, "by": f"onnx.reference: {why}"}
@@ -122,16 +123,6 @@ def _differs_from_onnx(case: Case, model: Model) -> bool:
         return bool(_faults(_run_onnxruntime(model, case.inputs), case))
     except ConversionError:
         return True
-
-
-def _in_onnx_types(outputs: Mapping[str, Any], result: Rewritten) -> dict[str, Any]:
-    """Outputs whose type changed, cast back as the engine's runner does: uint64 comes as the int64 of its bits."""
-    before = {io.name: np.dtype(io.before) for io in result.io_types}
-    with np.errstate(all="ignore"):
-        return {
-            name: np.asarray(value).astype(before[name]) if name in before else value
-            for name, value in outputs.items()
-        }
 
 
 def _faults(outputs: Mapping[str, Any], case: Case) -> str:

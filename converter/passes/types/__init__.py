@@ -20,9 +20,10 @@ int8 stays int8, as TensorRT moves and casts it: only a node that TensorRT does 
 between two Casts. What QuantizeLinear makes and DequantizeLinear reads keeps its type, so that TensorRT finds its
 quantised layers. A uint8 input or output of the graph stays uint8, with a Cast next to it, as TensorRT wants it; other
 inputs and outputs get the carrier's type, and an IoType says so. Their values are cast as numpy's astype does it: by
-value, and uint64 by its bits.
+value, and uint64 by its bits (`to_engine`, `to_model`).
 """
 
-from converter.passes.types.retype import Carried, IoType, carry_types
+from converter.passes.types.io_types import IoType, to_engine, to_model
+from converter.passes.types.retype import Carried, carry_types
 
-__all__ = ["Carried", "IoType", "carry_types"]
+__all__ = ["Carried", "IoType", "carry_types", "to_engine", "to_model"]

@@ -26,6 +26,7 @@ from converter.passes.types.carriers import (
 )
 from converter.passes.types.casts import Rounding, converted
 from converter.passes.types.emitter import Emitter
+from converter.passes.types.io_types import IoType
 from converter.passes.types.operators import (
     IN_FLOAT,
     IN_ONNX_TYPES,
@@ -40,24 +41,6 @@ from importers.registry import normalise_domain
 NAME = "types"
 
 FLOAT64 = "float64 is computed in float32: 7 digits instead of 16, and infinite from 3.4e38 on"
-
-
-@dataclass(frozen=True)
-class IoType:
-    """An input or output of the model whose element type is another one in the engine, as "float64" and "float32".
-
-    Whoever runs the engine casts as numpy's astype does: by value, and uint64 and int64 into each other by their bits.
-    """
-
-    name: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        how = "cast its bits" if self.before == "uint64" else "cast it"
-        return (
-            f"{self.name!r} is {self.after} in the engine, {self.before} in the model: {how} where it is used"
-        )
 
 
 @dataclass(frozen=True)
@@ -124,6 +107,7 @@ class _Retyper:
         self.changed = False
         self._shared = Shared(model, model)
         self._told_float64 = False
+        self._bytes_out = frozenset(v.name for v in model.proto.graph.output if tensor_elem(v) == T.UINT8)
 
     def graph(self, graph: onnx.GraphProto, outer: Values | None) -> None:
         emit = Emitter(self._shared)
@@ -272,10 +256,8 @@ class _Retyper:
                 node.output[position] = values.emit.fresh("int32")
                 values.carry(name, T.UINT8, node.output[position])
 
-    def _uint8_outputs(self, values: Values) -> set[str]:
-        if values.scope._outer is not None:
-            return set()
-        return {v.name for v in self.model.proto.graph.output if tensor_elem(v) == T.UINT8}
+    def _uint8_outputs(self, values: Values) -> frozenset[str]:
+        return self._bytes_out if values.scope._outer is None else frozenset()
 
     def _attributes(self, node: onnx.NodeProto) -> bool:
         """Element types and tensors among the attributes, in their carriers; whether there were any."""
@@ -467,4 +449,4 @@ def _readers(graph: onnx.GraphProto) -> dict[str, set[str]]:
     return readers
 
 
-__all__ = ["Carried", "IoType", "carry_types"]
+__all__ = ["Carried", "carry_types"]

@@ -1,7 +1,6 @@
 """Where types are carried and where they are left: ends of the graph, bodies, constants, quantised values."""
 
 import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +9,6 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from carrying import carried, model_of, rewritten, types_of
-
 from converter.build.build import build
 from converter.build.request import BuildRequest
 from converter.modelfile.load import load_model
@@ -21,6 +16,7 @@ from converter.modelfile.save import save_model
 from converter.passes.types import carry_types
 from converter.plan import plan
 from converter.rewrite import Rewritten
+from tests.converter.passes.types.carrying import carried, model_of, rewritten, types_of
 
 RNG = np.random.default_rng(0)
 

@@ -1,15 +1,12 @@
 """Casts to floats of a byte or less: every value of the format, every midpoint and its neighbours, all that is special."""
 
-import sys
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from carrying import carried, model_of
+from tests.converter.passes.types.carrying import carried, model_of
 
 FLOAT8 = {
     "float8e4m3fn": ml_dtypes.float8_e4m3fn,
