@@ -121,8 +121,9 @@ class _Retyper:
         self._initializers(graph, values, readers, wanted)
         results = {v.name: tensor_elem(v) for v in graph.output}
         edge = {name for name, elem in results.items() if outer is None and elem == T.UINT8}
+        last = {name for name in edge if name not in readers}
         for node in graph.node:
-            self._node(node, values, edge - readers.keys())
+            self._node(node, values, last)
         self._outputs(graph, values, edge, outer is None)
         del graph.node[:]
         graph.node.extend(emit.nodes)
