@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -18,6 +18,7 @@ from converter.passes import PASSES
 from converter.passes.base import Declined, Pass, Rewrite
 from converter.passes.freeze import Frozen, freeze_inputs
 from converter.passes.node_rule import NodeRule
+from converter.passes.records import merged
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
 from converter.passes.spellings import rewrite_spellings
@@ -83,35 +84,7 @@ def rewrite(
     again = apply_rules(carried.model, rules) if changed else ruled
     records = (*rewrites, *ruled.rewrites, *carried.rewrites)
     records = (*records, *again.rewrites) if changed else records
-    return Rewritten(again.model, _merged(records), (*declined, *again.declined), frozen, carried.io_types)
-
-
-def _merged(records: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
-    """One record for each original node: what a later pass did to the nodes that an earlier one made is told with it."""
-    merged: list[Rewrite] = []
-    maker: dict[str, int] = {}  # name of a made node: index of its record
-    for record in records:
-        index = maker.get(record.node)
-        if index is None:
-            index = len(merged)
-            merged.append(record)
-        else:
-            first = merged[index]
-            made = (*(name for name in first.made if name != record.node), *record.made)
-            merged[index] = replace(
-                first,
-                pass_name=_joined(", ", first.pass_name, record.pass_name),
-                what=_joined("; then ", first.what, record.what),
-                notes=tuple(dict.fromkeys((*first.notes, *record.notes))),
-                numerics=tuple(dict.fromkeys((*first.numerics, *record.numerics))),
-                made=made,
-            )
-        maker |= dict.fromkeys(record.made, index)
-    return tuple(merged)
-
-
-def _joined(separator: str, *texts: str) -> str:
-    return separator.join(dict.fromkeys(part for text in texts for part in text.split(separator)))
+    return Rewritten(again.model, merged(records), (*declined, *again.declined), frozen, carried.io_types)
 
 
 def expand(model: Model) -> Model:

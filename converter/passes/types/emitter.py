@@ -9,24 +9,24 @@ import onnx
 from onnx import TensorProto, helper
 
 from converter.passes.node_rule import constant_node
-from converter.passes.scopes import Shared
+from converter.passes.types.names import Names
 
 
 class Emitter:
     """Nodes for one graph. `nodes` is what was written so far; `base` names what is written next."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, names: Names) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.base = "types"
-        self.shared = shared
+        self.names = names
         self._constants: dict[tuple[str, bytes], str] = {}
 
     @property
     def opset(self) -> int:
-        return self.shared.opset("")
+        return self.names.opset
 
     def fresh(self, hint: str) -> str:
-        return self.shared.fresh(f"{self.base}/{hint}")
+        return self.names.value(f"{self.base}/{hint}")
 
     def __call__(self, op_type: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One node with one output, named `out` or freshly."""

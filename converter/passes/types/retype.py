@@ -13,7 +13,7 @@ from onnx import inliner
 from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.passes.base import Rewrite
-from converter.passes.scopes import Scope, Shared, all_graphs, subgraphs
+from converter.passes.scopes import all_graphs, subgraphs
 from converter.passes.types.carriers import (
     CARRIERS,
     FLOATS,
@@ -27,6 +27,7 @@ from converter.passes.types.carriers import (
 from converter.passes.types.casts import Rounding, converted
 from converter.passes.types.emitter import Emitter
 from converter.passes.types.io_types import IoType
+from converter.passes.types.names import Names, element_type
 from converter.passes.types.operators import (
     IN_FLOAT,
     IN_ONNX_TYPES,
@@ -80,11 +81,7 @@ def _candidate(proto: onnx.ModelProto) -> bool:
 
 def _elements(graph: onnx.GraphProto) -> Iterator[int]:
     yield from (tensor.data_type for tensor in graph.initializer)
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        type_ = value.type
-        while type_.WhichOneof("value") in ("sequence_type", "optional_type"):
-            type_ = getattr(type_, str(type_.WhichOneof("value"))).elem_type
-        yield type_.tensor_type.elem_type
+    yield from (element_type(value.type) for value in (*graph.input, *graph.output, *graph.value_info))
     for node in graph.node:
         yield from _attribute_types(node)
 
@@ -105,16 +102,13 @@ class _Retyper:
         self.rewrites: list[Rewrite] = []
         self.io_types: list[IoType] = []
         self.changed = False
-        self._shared = Shared(model, model)
+        self._names = Names(model.proto)
         self._told_float64 = False
         self._bytes_out = frozenset(v.name for v in model.proto.graph.output if tensor_elem(v) == T.UINT8)
 
     def graph(self, graph: onnx.GraphProto, outer: Values | None) -> None:
-        emit = Emitter(self._shared)
-        # read while the graph is still in ONNX's types
-        before = onnx.GraphProto()
-        before.CopyFrom(graph)
-        values = Values(Scope(before, self._shared, outer.scope if outer else None), emit, outer)
+        emit = Emitter(self._names)
+        values = Values(graph, emit, outer)
         readers = _readers(graph)
         wanted = _wanted(graph)
         self._inputs(graph, values, outer is None, readers, wanted)
@@ -177,7 +171,7 @@ class _Retyper:
                 continue
             values.keep(tensor.name, elem)
             if readers.get(tensor.name, set()) - IN_ONNX_TYPES - _MOVES:  # others want it in its carrier
-                converted_.name = self._shared.fresh(f"{tensor.name}/{dtype_name(carrier(elem))}")
+                converted_.name = self._names.value(f"{tensor.name}/{dtype_name(carrier(elem))}")
                 more.append(converted_)
                 values.carry(tensor.name, elem, converted_.name)
         graph.initializer.extend(more)
@@ -258,7 +252,7 @@ class _Retyper:
                 values.carry(name, T.UINT8, node.output[position])
 
     def _uint8_outputs(self, values: Values) -> frozenset[str]:
-        return self._bytes_out if values.scope._outer is None else frozenset()
+        return self._bytes_out if values.outer is None else frozenset()
 
     def _attributes(self, node: onnx.NodeProto) -> bool:
         """Element types and tensors among the attributes, in their carriers; whether there were any."""
@@ -364,11 +358,11 @@ class _Retyper:
 
     def _record(self, node: onnx.NodeProto, what: str, made: list[onnx.NodeProto], values: Values) -> None:
         name = node.name
-        if not name or self._shared.node_names[name] > 1:
-            name = self._shared.fresh_node(name or next((n for n in node.output if n), node.op_type))
+        if not name or self._names.nodes[name] > 1:
+            name = self._names.node(name or next((n for n in node.output if n), node.op_type))
         for new in made:
             if new.name != name or len(made) > 1:
-                new.name = self._shared.fresh_node(f"{name}/{new.op_type}" if len(made) > 1 else name)
+                new.name = self._names.node(f"{name}/{new.op_type}" if len(made) > 1 else name)
         numerics: tuple[str, ...] = ()
         if not self._told_float64 and "float64" in what:
             self._told_float64 = True

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 from onnx import TensorProto as T
 
-from converter.passes.scopes import Scope
 from converter.passes.types.carriers import CARRIERS, carrier
 from converter.passes.types.emitter import Emitter
+from converter.passes.types.names import element_types
 
 
 class Values:
@@ -16,25 +16,24 @@ class Values:
     A value whose ONNX type TensorRT computes in is both, under its own name.
     """
 
-    def __init__(self, scope: Scope, emit: Emitter, outer: Values | None) -> None:
-        self.scope = scope
+    def __init__(self, graph: onnx.GraphProto, emit: Emitter, outer: Values | None) -> None:
+        """`graph` is still in ONNX's types."""
         self.emit = emit
-        self._outer = outer
+        self.outer = outer
         self._carried: dict[str, str] = {}
         self._native: dict[str, str] = {}
-        self._elements: dict[str, int] = {}
+        self._elements = element_types(graph)
+        self._made = {value.name for value in (*graph.input, *graph.initializer)}
+        self._made.update(name for node in graph.node for name in node.output)
 
     def elem(self, name: str) -> int:
         """ONNX element type of a value; 0 if unknown."""
         values: Values | None = self
-        while values is not None:
+        while name and values is not None:
             if name in values._elements:
                 return values._elements[name]
-            values = values._outer
-        type_ = self.scope.type_proto(name) if name else None
-        while type_ is not None and type_.WhichOneof("value") in ("sequence_type", "optional_type"):
-            type_ = getattr(type_, str(type_.WhichOneof("value"))).elem_type
-        return 0 if type_ is None else int(type_.tensor_type.elem_type)
+            values = values.outer
+        return 0
 
     def carry(self, name: str, elem: int, holder: str = "") -> None:
         """The value is found in its carrier from now on, under `holder` or its own name."""
@@ -82,9 +81,9 @@ class Values:
             known: dict[str, str] = getattr(values, table)
             if name in known:
                 return known[name]
-            if name in values._elements:  # made here: an outer value of that name is another one
+            if name in values._made:  # an outer value of that name is another one
                 return None
-            values = values._outer
+            values = values.outer
         return None
 
     def _out_of(self, name: str, elem: int) -> str:
