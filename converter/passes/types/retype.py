@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -92,6 +92,20 @@ def _attribute_types(node: onnx.NodeProto) -> Iterator[int]:
             yield attribute.i
         elif attribute.HasField("t"):
             yield attribute.t.data_type
+
+
+_LOSSES: Mapping[tuple[int, str], str] = {
+    **{
+        (T.UINT64, op): "uint64 is read as int64: right for numbers below 2**63"
+        for op in ("Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
+    },
+    **{
+        (elem, op): "integers are computed in float32: exact up to 2**24"
+        for elem in (T.UINT32, T.UINT64)
+        for op in IN_FLOAT
+    },
+}
+"""By type and operator, what may differ from ONNX; whole numbers are exact otherwise."""
 
 
 class _Retyper:
@@ -209,7 +223,7 @@ class _Retyper:
             what = self._stays(node, values)
         if what:
             self.changed = True
-            self._record(node, what, emit.nodes[start:], values)
+            self._record(node, what, emit.nodes[start:], values.elem(node.input[0]) if node.input else 0)
 
     def _stays(self, node: onnx.NodeProto, values: Values) -> str:
         """The node on carriers, without arithmetic of ours; what changed about it."""
@@ -278,12 +292,12 @@ class _Retyper:
         if not integers or node.op_type in _MOVES:
             return None
         elem = values.elem(node.input[0])
-        if elem not in integers:
-            if node.op_type != "Where" and not int8:
+        if (
+            elem not in integers
+        ):  # such as the exponents of a Pow: what comes out is of the first input's type
+            if not int8:
                 return None
-            elem = integers[0]
-        if elem == T.INT8 and not int8:
-            return None
+            elem = 0
         emit = values.emit
         inputs = [
             emit.cast(name, T.INT32)
@@ -295,7 +309,7 @@ class _Retyper:
         if node.op_type in IN_FLOAT:
             inputs = [emit.cast(inputs[0], T.FLOAT), *inputs[1:]]
             made = copied(emit, node, inputs)
-            made[0] = emit.cast(made[0], carrier(elem) if elem != T.INT8 else T.INT32)
+            made[0] = emit.cast(made[0], T.INT32 if elem == T.INT8 else carrier(elem))
         else:
             start = len(emit.nodes)
             made = compute(emit, node, inputs, elem)
@@ -356,20 +370,20 @@ class _Retyper:
         self._store(node.output[0], value, values)
         return _what([e for e in (source, target) if e in CARRIERS])
 
-    def _record(self, node: onnx.NodeProto, what: str, made: list[onnx.NodeProto], values: Values) -> None:
+    def _record(self, node: onnx.NodeProto, what: str, made: list[onnx.NodeProto], elem: int) -> None:
         name = node.name
         if not name or self._names.nodes[name] > 1:
             name = self._names.node(name or next((n for n in node.output if n), node.op_type))
         for new in made:
             if new.name != name or len(made) > 1:
                 new.name = self._names.node(f"{name}/{new.op_type}" if len(made) > 1 else name)
-        numerics: tuple[str, ...] = ()
+        numerics = [_LOSSES[elem, kind] for kind in (node.op_type,) if (elem, kind) in _LOSSES]
         if not self._told_float64 and "float64" in what:
             self._told_float64 = True
-            numerics = (f"{FLOAT64}; here, and in every other node of that type",)
+            numerics.append(f"{FLOAT64}; here, and in every other node of that type")
         shown = "::".join(part for part in (normalise_domain(node.domain), node.op_type) if part)
         self.rewrites.append(
-            Rewrite(name, shown, NAME, what, numerics=numerics, made=tuple(n.name for n in made))
+            Rewrite(name, shown, NAME, what, numerics=tuple(numerics), made=tuple(n.name for n in made))
         )
 
 

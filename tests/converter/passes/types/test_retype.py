@@ -250,3 +250,17 @@ def test_casts_like_another_value(tmp_path: Path) -> None:
     ran = carried(proto, feeds, tmp_path)
     ran.check()
     builds(ran.result, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "uint64"])
+def test_exponents_do_not_decide_the_range(dtype: str, tmp_path: Path) -> None:
+    proto = model_of(f"float[4] x, {dtype}[4] e", "y = Pow (x, e)", "float[4] y")
+    x = np.array([-200.5, 3.25, 0.5, 20], np.float32)
+    ran = carried(proto, {"x": x, "e": np.array([3, 2, 7, 5], dtype)}, tmp_path)
+    np.testing.assert_allclose(ran.got["y"], x ** np.array([3, 2, 7, 5]), rtol=1e-6)
+    builds(ran.result, tmp_path)
+
+
+def test_what_cannot_be_exact_is_said(tmp_path: Path) -> None:
+    proto = model_of("uint64[2, 3] x", "y = ReduceMean <keepdims = 0> (x)", "uint64 y")
+    assert any("below 2**63" in text for text in rewritten(proto, tmp_path).warnings())
