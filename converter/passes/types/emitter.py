@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ class Emitter:
         node = helper.make_node(op_type, inputs, [name], **attributes)
         self.nodes.append(node)
         return name
+
+    def copied(self, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
+        """The same node on other inputs; its outputs are fresh, "" where one is left out."""
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        del copy.input[:], copy.output[:]
+        outputs = [self.fresh(node.op_type) if name else "" for name in node.output]
+        copy.input.extend(inputs)
+        copy.output.extend(outputs)
+        self.nodes.append(copy)
+        return outputs
 
     def constant(self, value: float, elem: int) -> str:
         """A scalar; equal ones of a graph are one value."""
