@@ -53,8 +53,7 @@ class Ledger:
         if not name or self.names.nodes[name] > 1:
             name = self.names.node(name or next((n for n in node.output if n), node.op_type))
         for new in made:
-            if new.name != name or len(made) > 1:
-                new.name = self.names.node(f"{name}/{new.op_type}" if len(made) > 1 else name)
+            new.name = name if len(made) == 1 else self.names.node(f"{name}/{new.op_type}")
         numerics = [_LOSSES[elem, kind] for kind in (node.op_type,) if (elem, kind) in _LOSSES]
         if not self._told_float64 and "float64" in what:
             self._told_float64 = True
