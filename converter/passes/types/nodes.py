@@ -67,7 +67,7 @@ class NodeCarrier:
         copy.CopyFrom(node)
         del copy.input[:]
         copy.input.extend(inputs)
-        retyped_attributes = False if own else self._attributes(copy)
+        retyped_attributes = False if kept else self._attributes(copy)
         values.emit.nodes.append(copy)
         for inner in subgraphs(copy):
             self._graph(inner, values)
@@ -113,6 +113,8 @@ class NodeCarrier:
         """What was done to a node whose operator has to be computed otherwise; None if it stays as it is."""
         if node.op_type in IN_ONNX_TYPES or any(True for _ in subgraphs(node)):
             return None
+        if node.op_type == "Constant":
+            return self._constant(node, values)
         if node.op_type in ("Cast", "CastLike"):
             return self._cast(node, values, edge)
         elems = [values.elem(name) for name in node.input if name]
@@ -147,6 +149,20 @@ class NodeCarrier:
             if name:
                 self._store(name, value, values, int8)
         return what_changed(integers)
+
+    def _constant(self, node: onnx.NodeProto, values: Values) -> str | None:
+        """A constant that a DequantizeLinear wants keeps its type; others get one in its carrier."""
+        name = node.output[0]
+        elem = values.elem(name)
+        if elem not in CARRIERS or not values.wanted(name):
+            return None
+        values.emit.nodes.append(node)
+        values.keep(name, elem)
+        if values.wanted_carried(name):
+            (more,) = values.emit.copied(node, ())
+            self._attributes(values.emit.nodes[-1])
+            values.carry(name, elem, more)
+        return ""
 
     def _store(self, name: str, value: str, values: Values, int8: bool = False) -> None:
         """`value`, in the carrier, is the node's output `name` from now on."""

@@ -24,8 +24,7 @@ from converter.passes.types.io_types import IoType
 from converter.passes.types.ledger import Ledger
 from converter.passes.types.names import Names
 from converter.passes.types.nodes import NodeCarrier
-from converter.passes.types.operators import IN_ONNX_TYPES, MOVES
-from converter.passes.types.reading import INSIDE, candidate, operators_reading, wanted_in_onnx_types
+from converter.passes.types.reading import INSIDE, candidate
 from converter.passes.types.values import Values, tensor_elem
 
 
@@ -68,13 +67,11 @@ class _Retyper:
     def graph(self, graph: onnx.GraphProto, outer: Values | None) -> None:
         emit = Emitter(self._names)
         values = Values(graph, emit, outer)
-        readers = operators_reading(graph)
-        wanted = wanted_in_onnx_types(graph)
-        self._inputs(graph, values, outer is None, readers, wanted)
-        self._initializers(graph, values, readers, wanted)
+        self._inputs(graph, values, outer is None)
+        self._initializers(graph, values)
         results = {v.name: tensor_elem(v) for v in graph.output}
         edge = {name for name, elem in results.items() if outer is None and elem == T.UINT8}
-        last = {name for name in edge if name not in readers}
+        last = {name for name in edge if name not in values.readers}
         for node in graph.node:
             self._nodes.node(node, values, last)
         self._outputs(graph, values, edge, outer is None)
@@ -86,20 +83,12 @@ class _Retyper:
 
     # the ends of a graph
 
-    def _inputs(
-        self,
-        graph: onnx.GraphProto,
-        values: Values,
-        main: bool,
-        readers: dict[str, set[str]],
-        wanted: set[str],
-    ) -> None:
+    def _inputs(self, graph: onnx.GraphProto, values: Values, main: bool) -> None:
         for value in graph.input:
             elem = tensor_elem(value)
-            uses = readers.get(value.name, set())
-            if (main and elem == T.UINT8) or (elem in QUANTISED and value.name in wanted):
+            if (main and elem == T.UINT8) or (elem in QUANTISED and values.wanted(value.name)):
                 values.keep(value.name, elem)
-                if elem == T.UINT8 and INSIDE in uses:
+                if elem == T.UINT8 and INSIDE in values.readers.get(value.name, ()):
                     values.carried(value.name)  # TensorRT wants the Cast next to the input, not in a branch
                 continue
             kind = value.type.WhichOneof("value")
@@ -110,22 +99,20 @@ class _Retyper:
             if main and kind == "tensor_type":
                 self.ledger.io(value.name, elem)
 
-    def _initializers(
-        self, graph: onnx.GraphProto, values: Values, readers: dict[str, set[str]], wanted: set[str]
-    ) -> None:
+    def _initializers(self, graph: onnx.GraphProto, values: Values) -> None:
         inputs = {value.name for value in graph.input}
         more: list[onnx.TensorProto] = []
         for tensor in graph.initializer:
             elem = tensor.data_type
             if elem not in CARRIERS or (tensor.name in inputs and values.kept(tensor.name)):
                 continue
-            if tensor.name not in wanted:
+            if not values.wanted(tensor.name):
                 tensor.CopyFrom(self._tensor(tensor))
                 values.carry(tensor.name, elem)
                 self.ledger.changed = True
                 continue
             values.keep(tensor.name, elem)
-            if readers.get(tensor.name, set()) - IN_ONNX_TYPES - MOVES:  # others want it in its carrier
+            if values.wanted_carried(tensor.name):  # others want it in its carrier
                 more.append(self._tensor(tensor))
                 more[-1].name = self._names.value(f"{tensor.name}/{dtype_name(carrier(elem))}")
                 values.carry(tensor.name, elem, more[-1].name)

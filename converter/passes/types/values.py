@@ -8,6 +8,8 @@ from onnx import TensorProto as T
 from converter.passes.types.carriers import CARRIERS, carrier
 from converter.passes.types.emitter import Emitter
 from converter.passes.types.names import element_types
+from converter.passes.types.operators import IN_ONNX_TYPES, MOVES
+from converter.passes.types.reading import operators_reading, wanted_in_onnx_types
 
 
 class Values:
@@ -25,6 +27,8 @@ class Values:
         self._elements = element_types(graph)
         self._made = {value.name for value in (*graph.input, *graph.initializer)}
         self._made.update(name for node in graph.node for name in node.output)
+        self.readers = operators_reading(graph)
+        self._wanted = wanted_in_onnx_types(graph)
 
     def elem(self, name: str) -> int:
         """ONNX element type of a value; 0 if unknown."""
@@ -34,6 +38,14 @@ class Values:
                 return values._elements[name]
             values = values.outer
         return 0
+
+    def wanted(self, name: str) -> bool:
+        """Whether an operator to which the type itself counts reads the value, after others that only move it."""
+        return name in self._wanted
+
+    def wanted_carried(self, name: str) -> bool:
+        """Whether any other operator reads it."""
+        return bool(self.readers.get(name, set()) - IN_ONNX_TYPES - MOVES)
 
     def carry(self, name: str, elem: int, holder: str = "") -> None:
         """The value is found in its carrier from now on, under `holder` or its own name."""

@@ -264,3 +264,17 @@ def test_exponents_do_not_decide_the_range(dtype: str, tmp_path: Path) -> None:
 def test_what_cannot_be_exact_is_said(tmp_path: Path) -> None:
     proto = model_of("uint64[2, 3] x", "y = ReduceMean <keepdims = 0> (x)", "uint64 y")
     assert any("below 2**63" in text for text in rewritten(proto, tmp_path).warnings())
+
+
+def test_constant_nodes_for_dequantisation_stay_quantised(tmp_path: Path) -> None:
+    proto = model_of(
+        "float[2, 4] x",
+        """s = Constant <value = float {0.25}> () d = DequantizeLinear (w, s) a = MatMul (x, d)
+        f = Cast <to = 1> (w) y = MatMul (a, f)""",
+        "float[2, 4] y",
+    )
+    weights = helper.make_tensor("w", T.INT4, [4, 4], RNG.integers(-8, 8, 16).tolist())
+    proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=weights))
+    ran = carried(proto, {"x": RNG.normal(size=(2, 4)).astype(np.float32)}, tmp_path)
+    np.testing.assert_allclose(ran.got["y"], ran.expected["y"], rtol=1e-5)
+    builds(ran.result, tmp_path)
