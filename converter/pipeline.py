@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,8 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             *built.warnings,
             *_coverage(planned, built),
         )
-        facts = _facts(planned, built, verdict) | {"warnings": warnings}
+        io_types = [asdict(io) for io in rewritten.io_types]
+        facts = _facts(planned, built, verdict) | {"io_types": io_types, "warnings": warnings}
         bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
     return Conversion(planned, built, verdict, bundle, clock.seconds, warnings)
@@ -203,7 +204,7 @@ def _prepare(
     what = str(options.inputs) if options.inputs else "generated"
     what += f", outputs expected: {options.expected}" if options.expected else ""
     return lambda rewritten: verify_graphs(
-        original, rewritten.model, feeds, what, options.tolerances, expected
+        original, rewritten.model, feeds, what, options.tolerances, expected, rewritten.io_types
     )
 
 

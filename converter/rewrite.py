@@ -9,11 +9,8 @@ from functools import cache
 import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
-<<<<<<< HEAD
 from converter.collector import collector_paused
-=======
 from converter.crashes import without_crashes
->>>>>>> contrib
 from converter.errors import ConversionError
 from converter.fold import fold_constants
 from converter.infer import infer_shapes, value_dtypes
@@ -24,10 +21,12 @@ from converter.passes.base import Declined, Pass, Record, Rewrite
 from converter.passes.freeze import Frozen, freeze_inputs
 from converter.passes.local_functions import functions_holding, inline, not_native
 from converter.passes.node_rule import NodeRule
+from converter.passes.records import merged
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
 from converter.passes.scopes import all_graphs
 from converter.passes.spellings import rewrite_spellings
+from converter.passes.types import IoType, carry_types
 from converter.type_check import infer_checked
 from importers.expansion import MIN_OPSET, expand_model
 from importers.problem import Problem
@@ -66,18 +65,6 @@ class Rewritten:
         )
 
 
-@dataclass(frozen=True)
-class IoType:
-    """An input or output of the model whose element type is another one in the engine, as "float64" and "float32"."""
-
-    name: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.name!r} is {self.after} in the engine, {self.before} in the model: cast it where it is used"
-
-
 def rewrite(
     model: Model,
     passes: tuple[Pass, ...] = PASSES,
@@ -109,9 +96,14 @@ def _rewrite(
 ) -> Rewritten:
     passed, records = _apply_passes(model, passes)
     ruled = apply_rules(passed, rules)
-    rewrites = tuple(record for record in records if isinstance(record, Rewrite))
-    declined = tuple(record for record in records if isinstance(record, Declined))
-    return Rewritten(ruled.model, (*rewrites, *ruled.rewrites), (*declined, *ruled.declined), frozen)
+    # rules read ONNX's own types; what the types pass makes of a node may then be another rule's
+    carried = carry_types(ruled.model)
+    changed = carried.model is not ruled.model
+    again = apply_rules(carried.model, rules) if changed else ruled
+    done = (*(r for r in records if isinstance(r, Rewrite)), *ruled.rewrites, *carried.rewrites)
+    done = (*done, *again.rewrites) if changed else done
+    declined = (*(r for r in records if isinstance(r, Declined)), *again.declined)
+    return Rewritten(again.model, merged(done), declined, frozen, carried.io_types)
 
 
 def _apply_passes(model: Model, passes: Sequence[Pass]) -> tuple[Model, list[Record]]:

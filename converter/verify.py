@@ -14,6 +14,7 @@ from converter.arrays import load_arrays
 from converter.errors import ConversionError, UsageError
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
+from converter.passes.types import IoType, to_engine, to_model
 from converter.rewrite import expand, reference
 from converter.shapes import InputSpec, ShapeRange
 from importers.problem import Problem
@@ -226,6 +227,7 @@ def verify_graphs(
     inputs: str,
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
+    io_types: Sequence[IoType] = (),
 ) -> Verdict:
     """The original against the TensorRT graph, both in onnxruntime on the CPU. The engine is not run.
 
@@ -233,7 +235,7 @@ def verify_graphs(
     expected: outputs to compare with instead of the original's, from the framework that the model comes from.
 
     Custom nodes that onnxruntime has not are expanded in the original, plugin nodes in the rewritten graph, from the
-    fields that TensorRT will get.
+    fields that TensorRT will get. io_types: inputs and outputs that have another type in the rewritten graph.
     """
     if expected is None:
         try:
@@ -242,7 +244,8 @@ def verify_graphs(
             return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
     try:
         inputs_left = {value.name for value in rewritten.proto.graph.input}
-        actual = run(expand(rewritten), {n: v for n, v in feeds.items() if n in inputs_left})
+        left = to_engine({n: v for n, v in feeds.items() if n in inputs_left}, io_types)
+        actual = to_model(run(expand(rewritten), left), io_types)
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
     return judge(compare(expected, actual, tolerances), inputs, engine_run=False)

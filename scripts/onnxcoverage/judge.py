@@ -18,6 +18,7 @@ from converter.modelfile.save import save_model
 from converter.passes.freeze import inputs_to_freeze
 from converter.passes.loop_bodies import loop_inputs_to_freeze
 from converter.passes.scopes import all_graphs
+from converter.passes.types import to_model
 from converter.plan import plan
 from converter.rewrite import Rewritten, expand, rewrite
 from importers.problem import Problem
@@ -68,7 +69,7 @@ def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str,
     except TrtsmithError as error:
         problems = error.problems
         return {"problems": _texts(problems), "changed": False, "numbers": "not rewritten", "frozen": []}
-    changed = bool(freeze) or any(record for record in result.rewrites)
+    changed = bool(freeze or result.rewrites or result.io_types)
     if changed:
         save_model(result.model, folder / f"{case.name}.trt.onnx")
     found = {
@@ -113,17 +114,22 @@ def _numbers(case: Case, model: Model, result: Rewritten) -> dict[str, str]:
     try:
         outputs = _run_onnxruntime(reference, feeds)
     except ConversionError as error:
-        return _by_reference(case, reference, feeds, error.problems[0].what[:200])
+        return _by_reference(case, reference, feeds, result, error.problems[0].what[:200])
+    outputs = to_model(outputs, result.io_types)
     fault = _faults(outputs, case)
     if fault and _differs_from_onnx(case, model):
-        return _by_reference(case, reference, feeds, f"onnxruntime itself differs from ONNX ({fault})")
+        return _by_reference(
+            case, reference, feeds, result, f"onnxruntime itself differs from ONNX ({fault})"
+        )
     return {"numbers": fault, "by": "onnxruntime"}
 
 
-def _by_reference(case: Case, graph: Model, feeds: Mapping[str, Any], why: str) -> dict[str, str]:
+def _by_reference(
+    case: Case, graph: Model, feeds: Mapping[str, Any], result: Rewritten, why: str
+) -> dict[str, str]:
     """The same by onnx's reference implementation; `why` onnxruntime cannot be asked."""
     try:
-        fault = _faults(_run_reference(graph, feeds), case)
+        fault = _faults(to_model(_run_reference(graph, feeds), result.io_types), case)
     except Exception as error:  # its operators raise whatever numpy raises
         return {"numbers": f"{why}; onnx.reference: {type(error).__name__}: {error}"[:400], "by": ""}
     return {"numbers": fault, "by": f"onnx.reference: {why}"}
@@ -160,6 +166,7 @@ def _silent_changes(case: Case, result: Rewritten) -> str:
 
 def _as_type(value: Any, type_: onnx.TypeProto) -> Any:
     """The array in the element type of the graph's input, as the engine's runner casts it."""
+    value = np.asarray(value) if isinstance(value, np.generic) else value  # some cases give scalars
     if not isinstance(value, np.ndarray) or not type_.HasField("tensor_type"):
         return value
     want = helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)

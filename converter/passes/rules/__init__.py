@@ -6,6 +6,7 @@ from converter.passes.rules.batch_statistics import BATCH_STATISTICS
 from converter.passes.rules.bit_cast import BIT_CAST
 from converter.passes.rules.bit_shift import BIT_SHIFT
 from converter.passes.rules.bitwise import BITWISE
+from converter.passes.rules.bool_reduce import BOOL_REDUCE
 from converter.passes.rules.col2im import COL2IM
 from converter.passes.rules.compress import COMPRESS
 from converter.passes.rules.constant_if import CONSTANT_IF
@@ -30,6 +31,7 @@ from converter.passes.rules.dynamic_eye import DYNAMIC_EYE
 from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.grid_sample_types import GRID_SAMPLE_TYPES
+from converter.passes.rules.half_range import HALF_RANGE
 from converter.passes.rules.integer_products import INTEGER_PRODUCTS
 from converter.passes.rules.large_top_k import LARGE_TOP_K
 from converter.passes.rules.loops import LOOPS
@@ -115,4 +117,6 @@ RULES: tuple[NodeRule, ...] = (
     SEQUENCES,
     SEQUENCE_MAP,
     OPTIONALS,
+    BOOL_REDUCE,
+    HALF_RANGE,
 )

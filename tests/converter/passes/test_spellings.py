@@ -12,6 +12,7 @@ from onnx import helper as oh
 
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
+from converter.passes.types import to_engine
 from converter.rewrite import Rewritten, expand, rewrite
 from tests.converter.models import load, value
 from tests.importers.wild import EXAMPLES, Example
@@ -111,7 +112,7 @@ def test_names_that_the_rewrite_would_like_to_use(tmp_path: Path) -> None:
     outputs = [name for node in result.model.proto.graph.node for name in node.output]
     assert len(outputs) == len(set(outputs)), outputs
     x = matrices().astype(np.float64)
-    got = runs(result, {"x": x})
+    got = runs(result, to_engine({"x": x}, result.io_types))
     np.testing.assert_allclose(got["y"], np.linalg.inv(x), atol=1e-5)
 
 
