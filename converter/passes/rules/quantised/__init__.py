@@ -11,6 +11,7 @@ from converter.passes.rules.quantised.matmul_nbits import MATMUL_NBITS
 from converter.passes.rules.quantised.matmul_to_float import DYNAMIC_QUANTIZE_MATMUL, MATMUL_TO_FLOAT
 from converter.passes.rules.quantised.narrow_casts import NARROW_CASTS
 from converter.passes.rules.quantised.qattention import QATTENTION
+from converter.passes.rules.quantised.qembedding import QEMBEDDING
 from converter.passes.rules.quantised.qgemm import QGEMM
 from converter.passes.rules.quantised.qlinear_matmul import QLINEAR_MATMUL
 from converter.passes.rules.quantised.qlinear_rules import QLINEAR_POINTWISE
@@ -29,6 +30,7 @@ QUANTISED: tuple[NodeRule, ...] = (
     MATMUL_NBITS,
     GATHER_BLOCK_QUANTIZED,
     QATTENTION,
+    QEMBEDDING,
     DYNAMIC_QUANTIZE_LSTM,
     CONV_INTEGER,
     QLINEAR_CONV,
