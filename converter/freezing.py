@@ -15,6 +15,7 @@ from converter.arrays import load_array, load_arrays
 from converter.errors import UsageError
 from converter.modelfile.model import Model
 from converter.passes.freeze import example_flag, inputs_to_freeze, value_problems
+from converter.passes.local_functions import all_functions, inline
 from converter.rewrite import Rewritten, rewrite
 from importers.problem import Problem
 
@@ -35,10 +36,13 @@ def rewrite_frozen(
     if inputs is None:
         return rewrite(model, freeze=values), values
     examples = load_arrays(inputs, "--inputs")
-    values |= _chosen(model, examples, inputs_to_freeze(model.proto, deciding=False) - values.keys(), inputs)
+    whole = inline(
+        model, frozenset(all_functions(model))
+    ).proto  # functions read inputs under names of their own
+    values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
     result = rewrite(model, freeze=values)
     if any(record.fatal for record in result.declined):
-        more = _chosen(model, examples, inputs_to_freeze(model.proto) - values.keys(), inputs)
+        more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
         if more:
             values |= more
             result = rewrite(model, freeze=values)

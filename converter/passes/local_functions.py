@@ -19,6 +19,11 @@ Kind = tuple[str, str]
 """(domain, op_type)"""
 
 
+def all_functions(model: Model) -> Iterator[Kind]:
+    """Every function that the model carries."""
+    return ((normalise_domain(f.domain), f.name) for f in model.proto.functions)
+
+
 def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> frozenset[Kind]:
     """Functions that the model calls and that hold such a node, themselves or through others that they call.
 

@@ -6,7 +6,7 @@ How to add a rule. Write a file in converter/passes/rules/ with a function over 
         if not node.used(1):
             return None                       # TensorRT takes the node as it is: leave it alone
         if node.constant(2) is None:
-            return Refusal("input 'k' is computed at run time", "a constant", "freeze it: --freeze k=3")
+            return Refusal("input 'k' is computed at run time", "a constant", f"freeze it: --freeze {node.input(2)}=3")
         body = '''
             double = Add (x0, x0)
             y0 = Relu (double)
@@ -26,7 +26,8 @@ changed its form between opsets, such as the axes of a ReduceSum, is written wit
   shapes, folds constants, and offers the new nodes to all rules again in the next round. So a rule may write operators
   that another rule takes; it must not write the node that it takes itself, or the engine stops with its name.
 - Refusal: TensorRT does not take the node, and neither does this rule; the user is told why, unless another rule takes
-  the node. `reason` has the culprit value, `fix` the flag or edit.
+  the node. `reason` has the culprit value, `fix` the flag or edit. The engine makes `--freeze OPERAND=...` in a fix into
+  flags for the inputs of the model that the operand is computed from, ready to be pasted.
 
 `Replacement.numerics` is a sentence when results may differ from ONNX's, such as float64 computed in float32. It is
 printed and written into report and manifest. Leave it empty only where the replacement is exact (rounding of the same

@@ -7,12 +7,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
+from converter import fold
+from converter.errors import ConversionError
 from converter.fold import LIMIT, fold_constants
 from converter.infer import infer_shapes
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
+from importers.problem import Problem
 
 
 def load(tmp_path: Path, text: str) -> Model:
@@ -139,3 +143,73 @@ def test_values_that_a_subgraph_reads_are_kept(tmp_path: Path) -> None:
     assert "Add" not in ops(folded)
     y = run(folded, {"x": np.ones((1, 4, 6), np.float32), "c": np.array(True)})["y"]
     np.testing.assert_array_equal(y, np.full((1, 4, 6), 2, np.float32))
+
+
+def test_a_branch_is_folded_with_the_constants_around_it(tmp_path: Path) -> None:
+    text = header(
+        """
+        one = Constant <value = float[1] {1}> ()
+        y = If (c) <
+          then_branch = t () => (float[N, 4, 6] p) {
+            two = Add (one, one)  s = Shape <start = 1> (x)  n = ReduceProd <keepdims = 0> (s)  f = Cast <to = 1> (n)
+            k = Mul (two, f)  p = Mul (x, k)
+          },
+          else_branch = e () => (float[1] q) { no = Sub (one, one)  q = Neg (no) }
+        >
+        """,
+        inputs="float[N, 4, 6] x, bool c",
+        outputs="float[a, b, d] y",
+    )
+    model = load(tmp_path, text)
+    folded = fold_constants(model)
+    (node,) = (n for n in folded.proto.graph.node if n.op_type == "If")
+    branches = {a.name: [n.op_type for n in a.g.node] for a in node.attribute}
+    assert branches["then_branch"] == ["Constant", "Mul"]
+    assert branches["else_branch"] == ["Constant", "Neg"], "the output of a branch keeps its node"
+    feeds = {"x": np.ones((2, 4, 6), np.float32), "c": np.array(True)}
+    np.testing.assert_array_equal(run(folded, feeds)["y"], run(model, feeds)["y"])
+
+
+def test_a_node_that_onnxruntime_refuses_stops_only_what_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def refusing(model: Model, feeds: dict[str, np.ndarray], **options: bool) -> dict[str, np.ndarray]:
+        asked.append([node.op_type for node in model.proto.graph.node])
+        if "Mul" in asked[-1]:
+            raise ConversionError(Problem("no Mul", "", "", ""))
+        return run(model, feeds, **options)
+
+    monkeypatch.setattr(fold, "run", refusing)
+    model = load(
+        tmp_path,
+        header(
+            """
+            one = Constant <value = float[1] {1}> ()
+            a = Add (one, one)
+            d = Mul (one, one)
+            e = Neg (d)
+            b = Sub (a, one)
+            f = Mul (b, b)
+            g = Exp (b)
+            s = Sum (b, e, f, g)
+            k = ReduceMax <keepdims = 0> (s)
+            y = Mul (x, k)
+            """,
+            outputs="float[N, 4, 6] y",
+        ),
+    )
+    folded = fold_constants(model)
+    assert ops(folded) == ["Constant", "Mul", "Neg", "Mul", "Sum", "ReduceMax", "Mul"]
+    values = {tensor.name: numpy_helper.to_array(tensor).item() for tensor in folded.proto.graph.initializer}
+    assert values == {"b": 1.0, "g": pytest.approx(np.e)}
+    assert sum(group.count("Mul") == len(group) - group.count("Constant") for group in asked) == 1, (
+        "asked once"
+    )
+
+
+def test_part_of_a_dynamic_shape_is_folded(tmp_path: Path) -> None:
+    model = load(tmp_path, header("s = Shape <start = 1, end = 3> (x)\ny = Expand (x, s)"))
+    folded = fold_constants(model)
+    assert ops(folded) == ["Expand"] and folded.proto.graph.initializer[0].dims == [2]

@@ -89,6 +89,16 @@ def test_convert_compares_with_the_original_fed_the_frozen_values(
     assert any("frozen" in warning for warning in manifest["warnings"])
 
 
+def test_example_inputs_reach_into_functions(capsys: pytest.CaptureFixture[str]) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "mine" : 1]> g (float[2,3] x, int64[1] axes) => (float[a,b] y)
+        { y = mine.most (x, axes) }
+        <domain: "mine", opset_import: ["" : 18]> most (data, over) => (result) { result = ReduceMax (data, over) }"""
+    onnx.save(onnx.parser.parse_model(text), "function.onnx")
+    refused(trtsmith(capsys, "check", "function.onnx"), 1, "--freeze 'axes=[0]'")
+    ran = trtsmith(capsys, "check", "function.onnx", "--inputs", "axes.npz")
+    assert ran.code == 0 and "input 'axes' is frozen to [1]" in ran.out
+
+
 def test_values_of_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["b=true", "h=-0.5", "u=[0,255]", f"f={list(range(20))}"]
     ran = trtsmith(capsys, "check", "kinds.onnx", *(part for flag in flags for part in ("--freeze", flag)))

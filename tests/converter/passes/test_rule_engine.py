@@ -144,3 +144,48 @@ def test_frozen_inputs_are_constants_and_are_told(tmp_path: Path) -> None:
     for wrong in ({"axis": np.array([1])}, {"axes": np.array([1.0])}, {"axes": np.array([1, 0])}):
         with pytest.raises(UsageError):
             rewrite(model, freeze=wrong)
+
+
+BRANCHES = f"""{HEAD} g (float[2] x) => (float[2] y)
+    <bool c = {{1}}> {{
+        y = If (c) <
+            then_branch = a () => (float[2] p) {{ n = Neg (x)  p = Abs (n) }},
+            else_branch = b () => (float[2] q) {{ n = Neg (x)  q = Nobody (n) }}
+        >
+    }}"""
+
+
+def test_the_branch_that_a_constant_rules_out_is_neither_rewritten_nor_planned(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(BRANCHES), path)
+    model = load_model(path)
+    result = apply_rules(model, (rule("Neg", "z = Mul (x0, x0)\n y0 = Sqrt (z)"),))
+    (node,) = result.model.proto.graph.node
+    branches = {a.name: [n.op_type for n in a.g.node] for a in node.attribute}
+    assert branches == {"then_branch": ["Mul", "Sqrt", "Abs"], "else_branch": ["Neg", "Nobody"]}
+    assert len(result.rewrites) == 1
+    assert plan(rewrite(model)).convertible
+
+
+def test_a_fix_names_the_inputs_of_the_model(tmp_path: Path) -> None:
+    text = f"""{HEAD} g (float[2, 3] x, int32[2] first, int64 second) => (float[2, 3] y)
+        <int64[1] m = {{-1}}> {{
+            a = Cast <to = 7> (first)  b = Reshape (second, m)  c = Concat <axis = 0> (a, b)  y = Sum (x, c)
+        }}"""
+    refuse = NodeRule(
+        "refuse", "", ("Sum",), lambda node: Refusal("r", "e", f"freeze it: --freeze {node.input(1)}=1")
+    )
+    (declined,) = apply_rules(loaded(text, tmp_path), (refuse,)).declined
+    expected = "freeze it: --freeze 'first=[0,0]' --freeze second=0   (with your own value)"
+    assert declined.refusal.fix == expected
+    data = text.replace("Concat <axis = 0> (a, b)", "NonZero (x)")
+    (declined,) = apply_rules(loaded(data, tmp_path), (refuse,)).declined
+    assert declined.refusal.fix == "freeze it: --freeze c=1", "the data itself is not to be frozen"
+
+
+def test_reading_what_nothing_makes_is_the_rules_fault(tmp_path: Path) -> None:
+    def lost(node: NodeView) -> Replacement:
+        return Replacement(node.statements("y0 = Abs (gone)", gone="gone"), "")
+
+    with pytest.raises(ConversionError, match="'lost' on Neg reads 'gone'"):
+        apply_rules(loaded(CHAIN, tmp_path), (NodeRule("lost", "", ("Neg",), lost),))
