@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,17 +61,11 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "SequenceAt": frozenset({1}),
     "SequenceErase": frozenset({1}),
     "SequenceInsert": frozenset({2}),
-    "Slice": frozenset({3}),
-    "Split": frozenset({1}),
     "SplitToSequence": frozenset({1}),
     "Squeeze": frozenset({1}),
     "Unsqueeze": frozenset({1}),
-    **{reduction: frozenset({1}) for reduction in _REDUCTIONS},
     "Upsample": frozenset({1}),
-    **{
-        f"Reduce{kind}": frozenset({1})
-        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-    },
+    **{reduction: frozenset({1}) for reduction in _REDUCTIONS},
 }
 """By operator, the inputs that have to be constants: they decide what is computed, not how large it is."""
 
@@ -88,9 +81,20 @@ DECIDING_OPERANDS: Mapping[str, frozenset[int]] = {
 """By operator, further inputs that TensorRT takes at run time in the forms that it imports. The rules that write other
 forms with these want constants."""
 
+_SIZES: Mapping[str, frozenset[int]] = {**SHAPE_OPERANDS, "Loop": frozenset({0})}
+
+_FLOAT_TYPES = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+        onnx.TensorProto.DOUBLE,
+    }
+)
+
 _CARRIERS = frozenset(
-    """Abs Add Cast Concat Div Flatten Floor Gather Identity Max Min Mul Neg Reshape Slice Squeeze Sub Unsqueeze
-    Where""".split()  # noqa: SIM905
+    """Abs Add Cast Ceil Concat Div Flatten Floor Gather Identity Max Min Mul Neg Relu Reshape Slice Squeeze Sub
+    Unsqueeze Where""".split()  # noqa: SIM905
 )
 """Operators with which graphs put axes, shapes and sizes together."""
 
@@ -175,7 +179,9 @@ def example_flag(value: onnx.ValueInfoProto) -> str:
 def inputs_to_freeze(proto: onnx.ModelProto, deciding: bool = True) -> frozenset[str]:
     """Names of the graph inputs that some node needs as a constant, or (`deciding`) that a rule may want as one."""
     tables = (CONSTANT_OPERANDS, DECIDING_OPERANDS) if deciding else (CONSTANT_OPERANDS,)
-    return _inputs_of(proto, tables)
+    floats = {v.name for v in proto.graph.input if v.type.tensor_type.elem_type in _FLOAT_TYPES}
+    # a float that decides a size: TensorRT takes integers only for what a profile gives
+    return _inputs_of(proto, tables) | (_inputs_of(proto, (_SIZES,)) & floats)
 
 
 def shape_inputs(proto: onnx.ModelProto) -> frozenset[str]:
@@ -194,44 +200,6 @@ def _inputs_of(proto: onnx.ModelProto, tables: Sequence[Mapping[str, frozenset[i
     small = (v for v in proto.graph.input if len(v.type.tensor_type.shape.dim) <= 1)
     sources = {value.name: frozenset({value.name}) for value in small}
     found: set[str] = set()
-_FLOAT_ARITHMETIC = frozenset("Abs Add Cast Ceil Div Floor Identity Max Min Mul Neg Relu Sub".split())  # noqa: SIM905
-"""What may stand between a float input and the size that is computed of it."""
-_SIZES: Mapping[str, frozenset[int]] = {**SHAPE_OPERANDS, "Loop": frozenset({0})}
-def _floats_of_sizes(proto: onnx.ModelProto) -> Iterator[str]:
-    """Graph inputs of a float type that decide a size: TensorRT takes integers only for what a profile gives."""
-    floats = {v.name for v in proto.graph.input if v.type.tensor_type.elem_type in _FLOAT_TYPES}
-    if not floats:
-        return
-    makers = {name: node for node in proto.graph.node for name in node.output}
-    seen: set[str] = set()
-    queue = [
-        node.input[position]
-        for node in proto.graph.node
-        if not normalise_domain(node.domain)
-        for position in _SIZES.get(node.op_type, ())
-        if position < len(node.input)
-    ]
-    while queue:
-        name = queue.pop()
-        if not name or name in seen:
-            continue
-        seen.add(name)
-        if name in floats:
-            yield name
-        maker = makers.get(name)
-        if maker is not None and maker.op_type in _FLOAT_ARITHMETIC:
-            queue.extend(maker.input)
-_FLOAT_TYPES = frozenset(
-    {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
-        onnx.TensorProto.DOUBLE,
-)
-def inputs_to_freeze(proto: onnx.ModelProto) -> frozenset[str]:
-    """Names of the graph inputs that some node needs as a constant; through Identity and Cast too."""
-    source = {value.name: value.name for value in proto.graph.input}
-    needed = set(_floats_of_sizes(proto))
     for graph in all_graphs(proto.graph):
         for node in graph.node:
             if normalise_domain(node.domain):
