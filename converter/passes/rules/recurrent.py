@@ -9,6 +9,8 @@ An activation Affine and LSTM's input_forget have no form that TensorRT takes.
 
 from __future__ import annotations
 
+import numpy as np
+
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.statement_writer import Writer
 
@@ -68,6 +70,17 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 _EXAMPLES = (
+    Example(
+        "float16 with sequence_lens",
+        """<ir_version: 8, opset_import: ["" : 14]>
+        g (float16[5, 2, 4] x, float16[1, 12, 4] w, float16[1, 12, 3] r, int32[2] lens) => (float16[1, 2, 3] h) {
+            , h = LSTM <hidden_size = 3> (x, w, r, , lens)
+        }""",
+        feeds={"lens": np.array([5, 5], np.int32)},  # all of it, as the reference has no shorter ones
+        reference=True,
+        rtol=2e-2,
+        atol=1e-2,
+    ),
     Example(
         "no hidden_size",
         """<ir_version: 8, opset_import: ["" : 14]>
