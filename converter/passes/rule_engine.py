@@ -237,7 +237,8 @@ class _Round:
             for name in node.output:
                 if name and name in made:
                     raise _internal(f"{where} makes {name!r} twice", self._draft.source)
-                made.add(name)
+                if name:  # an output that is left out is not read by an input that is
+                    made.add(name)
         missing = [name for i, name in enumerate(view.outputs) if view.used(i) and name not in made]
         if missing:
             raise _internal(f"{where} does not make the output {missing[0]!r}", self._draft.source)

@@ -18,10 +18,21 @@ _ZEROS = "ConvTranspose multiplies by zeros between dilated weights: an infinite
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if node.dtype(0) == "bfloat16":
+        return _widened(node)
     spread = max(node.attributes.get("dilations") or [1]) > 1
     if spread and max(node.attributes.get("strides") or [1]) > 1:
         return _dilated(node)
     return _cut(node)
+
+
+def _widened(node: NodeView) -> Replacement:
+    """bfloat16, for which TensorRT has no kernel, in float32."""
+    w = Writer(node)
+    wide = [w.cast(f"x{i}", "float32") for i, name in enumerate(node.inputs) if name]
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
+    w.cast(w.do("ConvTranspose", *wide, **given), "bfloat16", result="y0")
+    return Replacement(w.nodes(), "ConvTranspose of bfloat16 in float32")
 
 
 def _dilated(node: NodeView) -> Replacement | Refusal | None:

@@ -66,7 +66,8 @@ def _average(node: NodeView) -> Replacement | Refusal | None:
 def _lp(node: NodeView) -> Replacement | Refusal | None:
     p = node.attributes.get("p", 2)
     flat = len(node.attributes.get("kernel_shape") or ()) == 1
-    if p in (1, 2) and not (_dilated(node) or _volumetric(node) or flat):
+    layered = node.dtype(0) != "bfloat16"  # TensorRT has no kernel for that type
+    if p in (1, 2) and layered and not (_dilated(node) or _volumetric(node) or flat):
         return None
     return _summed(node, f"LpPool with p = {p:g} as a sum over strided slices")
 
