@@ -265,6 +265,8 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/modelfile",
         "converter/passes",
         "converter/passes/rules",
+        "converter/passes/rules/quantised",
+        "converter/passes/types",
         "converter/build",
         "converter/plugin",
     ),

@@ -124,7 +124,7 @@ def _note(outcome: Any, step: str, finding: Any) -> None:
     elif finding.died:
         outcome.rewritten = outcome.numbers = f"trtsmith {finding.died}"
     else:
-        outcome.changed, outcome.frozen = found["changed"], found["frozen"]
+        outcome.changed, outcome.told, outcome.frozen = found["changed"], found["told"], found["frozen"]
         outcome.numbers, outcome.by = found["numbers"], found.get("by", "")
         outcome.refused, outcome.rules = found["problems"], found.get("rules", ())
 

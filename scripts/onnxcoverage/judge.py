@@ -68,13 +68,20 @@ def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str,
         problems = plan(result).problems
     except TrtsmithError as error:
         problems = error.problems
-        return {"problems": _texts(problems), "changed": False, "numbers": "not rewritten", "frozen": []}
+        return {
+            "problems": _texts(problems),
+            "changed": False,
+            "told": False,
+            "numbers": "not rewritten",
+            "frozen": [],
+        }
     changed = bool(freeze or result.rewrites or result.io_types)
     if changed:
         save_model(result.model, folder / f"{case.name}.trt.onnx")
     found = {
         "problems": _texts(problems),
         "changed": changed,
+        "told": bool(result.warnings()),
         "frozen": sorted(freeze),
         "rules": sorted({name for r in result.rewrites for name in r.pass_name.split(", ")}),
         "warnings": list(result.warnings()),

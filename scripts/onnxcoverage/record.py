@@ -26,6 +26,7 @@ class Outcome:
     numbers: str = "not run"
     by: str = ""
     changed: bool = False
+    told: bool = False
     frozen: Sequence[str] = ()
     rules: Sequence[str] = ()
     refused: Sequence[str] = ()
@@ -40,8 +41,9 @@ class Outcome:
 
     @property
     def needless(self) -> bool:
-        """Rewritten although TensorRT takes the case as it is."""
-        return self.changed and not self.as_is
+        """Rewritten although TensorRT takes the case as it is. Not where the rewrite says what TensorRT does silently, as
+        with float64, which it narrows."""
+        return self.changed and not self.as_is and not self.told
 
     @property
     def reason(self) -> str:

@@ -41,7 +41,9 @@ def test_a_sample_of_the_suite(tmp_path: Path) -> None:
     assert [case["name"] for case in record["cases"] if not case["passed"]] == []
     sample = covered(tmp_path, "--sample", "30", "--seed", "1")
     assert sample["summary"]["crashes_or_hangs"] == 0
-    assert [case["name"] for case in sample["cases"] if case["changed"] and not case["as_is"]] == []
+    assert [
+        case["name"] for case in sample["cases"] if case["changed"] and not (case["as_is"] or case["told"])
+    ] == []
     assert sample["summary"]["passed"] >= sample["summary"]["built_as_is"] - 2
 
 
