@@ -216,12 +216,17 @@ def _shape_constant(node: onnx.NodeProto, shape: Sequence[Dim]) -> onnx.TensorPr
     return helper.make_tensor(node.output[0], TensorProto.INT64, [len(sizes)], sizes)
 
 
+_GROUP = 1000
+"""Nodes of a session: opening one took 0.06 s for 5,000 nodes and 0.78 s for 20,000."""
+
+
 def _compute(draft: Draft, scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto]:
     """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them."""
     values = {work.node.outputs[0]: work.shape for work in works if work.shape is not None}
     refused: set[tuple[str, tuple[int, ...]]] = set()
-    # Halves of a group that was refused, in order: each is run with what was computed before it.
-    queue = [(0, [work for work in works if work.shape is None])]
+    left = [work for work in works if work.shape is None]
+    # In order: each group is run with what was computed before it. One that is refused is halved.
+    queue = [(start, left[start : start + _GROUP]) for start in range(0, len(left), _GROUP)]
     while queue:
         start, group = heapq.heappop(queue)
         inside: set[str] = set()
