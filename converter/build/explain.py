@@ -121,6 +121,13 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "put a Cast to float after the UINT8 input, and one to UINT8 before the output",
     ),
     Explanation(
+        ("plugin creator version", "was not found in plugin registry"),
+        "TensorRT-RTX's parser makes this operator a plugin of TensorRT's, which TensorRT-RTX does not have.",
+        "an operator that this TensorRT runs",
+        "if the number of results is fixed, declare it as the output's shape in the model; else end the model before the "
+        "node and do the rest outside of the network, or build with the full TensorRT",
+    ),
+    Explanation(
         ("has no runners that implement it",),
         "This TensorRT has a layer for the operator, but no kernel for the layer.",
         "an operator that this TensorRT runs: TensorRT-RTX has no NonMaxSuppression, for one",

@@ -1,18 +1,18 @@
 """NonZero whose number of results is known beforehand: its input is constant, or the model declares the size.
 
-TensorRT-RTX has no layer whose output has a size that depends on values.
+TensorRT-RTX has no layer whose output has a size that depends on values. TensorRT has: other nodes stay as they are.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from converter.passes.node_rule import Example, NodeRule, NodeView, Replacement
 from converter.passes.opset_forms import unsqueeze
 from converter.passes.positions import positions
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite(node: NodeView) -> Replacement | None:
     value = node.constant(0)
     if value is not None:
         found = np.array(np.nonzero(np.atleast_1d(value)), np.int64)
@@ -20,11 +20,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     declared, rank = node.output_shape(0), node.rank(0)
     count = declared[1] if declared and len(declared) == 2 else None
     if count is None or not rank:
-        return Refusal(
-            f"how many elements of {node.input(0)!r} are not zero is known at run time only",
-            "a constant, or an output whose size is declared",
-            "give the output its size in the model, or put a Where or a product in the place of NonZero",
-        )
+        return None
     text, constants = positions("found", "mask", count, node.opset)
     # From the innermost dimension outwards: what is left of the position modulo the size, then divided by it.
     lines, rest = [], "found"

@@ -22,11 +22,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     samples = int(node.attributes.get("sampling_ratio", 0))
     if samples <= 0:
-        return Refusal(
-            "sampling_ratio = 0: the number of samples depends on each box",
-            "a fixed number, such as 2",
-            "export the model with sampling_ratio=2, or the ratio of your boxes to the output",
-        )
+        return None  # samples by the size of each box: TensorRT takes that, TensorRT-RTX has no plugin for it
     height, width = int(node.attributes["output_height"]), int(node.attributes["output_width"])
     scale = float(node.attributes["spatial_scale"])
     half = node.attributes.get("coordinate_transformation_mode", "output_half_pixel") == "half_pixel"

@@ -33,6 +33,10 @@ MESSAGES = [
     ("PluginV3Layer: Assertion (input) != nullptr failed", "neutral"),
     ("Network has dynamic or shape inputs, but no optimization profile has been defined.", "--shapes"),
     ("IElementWiseLayer: must have same input types. But they are of types Half and Float.", "Cast"),
+    (
+        "creator && kV3ONE: NonZero plugin creator version 1 was not found in plugin registry. [importNonZero]",
+        "declare",
+    ),
     ("Assertion !layerImpls.empty() failed. y has no runners that implement it", "outside"),
     ("UINT8 types for intermediate tensors are not supported", "Cast"),
     ("Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 239", "again"),
