@@ -200,10 +200,8 @@ template <typename T, int kOut>
 cudaError_t launchTiled(tiled::Arguments<T> arguments, cudaStream_t stream) {
     const int bytes = sharedBytes<kOut>(arguments.order.slots);
     const auto kernel = tiled::convolutionKernel<T, kOut>;
-    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    const cudaError_t error = allowSharedBytes(kernel, bytes);
     if (error != cudaSuccess) {
-        static_cast<void>(cudaGetLastError());
         return error;
     }
     arguments.outTiles = static_cast<int32_t>(ceilDivide(arguments.groupOut, kOut));

@@ -53,10 +53,8 @@ cudaError_t launchTiles(Arguments<T> arguments, int tables, int multiprocessors,
     arguments.order.tables = tables;
     const int bytes = Layout::sharedBytes(tables, arguments.order.slots);
     const auto kernel = pipelineKernel<T, kOut, kPixels, kChunk>;
-    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    const cudaError_t error = allowSharedBytes(kernel, bytes);
     if (error != cudaSuccess) {
-        static_cast<void>(cudaGetLastError());
         return error;
     }
     arguments.outTiles = static_cast<int32_t>(ceilDivide(arguments.groupOut, kOut));

@@ -1,8 +1,6 @@
 // The producers of the Hopper kernel of the deformable convolution: they locate and sample.
 #pragma once
 
-#include <type_traits>
-
 #include "deformable_convolution_hopper_layout.cuh"
 
 namespace trtsmith {
@@ -153,7 +151,7 @@ __device__ inline void produce(const Arguments<T>& a, const Shared<T, kOut, kPix
     constexpr int kPhases = kPixels / kPhasePixels;
     constexpr int kSites = Layout::kSites;
     constexpr int kPasses = kWide ? 1 : kStepUnits / kSites;
-    constexpr int kUnrolled = kPhases > 1 ? 1 : 2;  // steps, so that there are two sets of corners
+    static_assert(kPhases > 1, "the corners of a phase are loaded while those of the one before are worked out");
     constexpr int kBatch = kWide ? kSites : 1;  // steps that are located together
     const auto sync = [] { hopper::syncThreads(1, kThreads); };
 
@@ -227,10 +225,9 @@ __device__ inline void produce(const Arguments<T>& a, const Shared<T, kOut, kPix
         begin(1);
         sync();
         aim(0);
-        Corners corners[kUnrolled * kPhases];  // while one is worked out, the loads of the next are under way
+        Corners corners[kPhases];  // while one is worked out, the loads of the next are under way
         beginSample(channel, lower, pixelBytes, cells[entry], corners[0]);
-        const auto sampleStep = [&](int32_t step, auto unrolled) {
-            constexpr int kFirst = decltype(unrolled)::value * kPhases;
+        const auto sampleStep = [&](int32_t step) {
             const int32_t batch = step / kBatch;
             // Past the end it goes on, over sites that do not exist.
             const bool locates = (batch + 1) * kBatch < a.order.locatedSteps;
@@ -243,7 +240,7 @@ __device__ inline void produce(const Arguments<T>& a, const Shared<T, kOut, kPix
 #pragma unroll
             for (int phase = 0; phase < kPhases; ++phase) {
                 const float4 factor = stepFactors[phase * kPhasePixels];
-                Corners& next = corners[(kFirst + phase + 1) % (kUnrolled * kPhases)];
+                Corners& next = corners[(phase + 1) % kPhases];
                 if (phase + 1 < kPhases) {
                     beginSample(channel, lower, pixelBytes, cells[entry + (phase + 1) * kPhasePixels], next);
                 } else if (step + 1 < a.order.steps) {
@@ -255,17 +252,12 @@ __device__ inline void produce(const Arguments<T>& a, const Shared<T, kOut, kPix
                     beginSample(channel, lower, pixelBytes, cells[entry], next);
                 }
                 const int row = samplePixel + phase * kPhasePixels;
-                finishSample<T>(corners[kFirst + phase], factor, unit, row & 7, rows + row * kRowBytes);
+                finishSample<T>(corners[phase], factor, unit, row & 7, rows + row * kRowBytes);
             }
             filling.commit(shared, thread);
         };
-        for (int32_t step = 0; step < a.order.steps; step += kUnrolled) {
-            sampleStep(step, std::integral_constant<int, 0>{});
-            if constexpr (kUnrolled == 2) {
-                if (step + 1 < a.order.steps) {
-                    sampleStep(step + 1, std::integral_constant<int, 1>{});
-                }
-            }
+        for (int32_t step = 0; step < a.order.steps; ++step) {
+            sampleStep(step);
         }
     }
 }
