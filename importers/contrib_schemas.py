@@ -144,7 +144,7 @@ _OLD_NAMES: Mapping[str, Rule] = {
 """In ONNX's own domain, whatever the opset: there onnxruntime keeps what it fuses into them."""
 
 
-_LAID_OUT = (
+BLOCKED = (
     "AveragePool",
     "Conv",
     "GlobalAveragePool",
@@ -166,7 +166,7 @@ def contrib_schemas() -> list[onnx.defs.OpSchema]:
     return [
         *(_schema(name, DOMAIN, rule) for name, rule in _RULES.items()),
         *(_schema(name, "", rule) for name, rule in _OLD_NAMES.items()),
-        *(_schema(name, f"{DOMAIN}.nchwc", _same_rank) for name in _LAID_OUT),
+        *(_schema(name, f"{DOMAIN}.nchwc", _same_rank) for name in BLOCKED),
     ]
 
 

@@ -134,6 +134,25 @@ def causal(result: str, queries: str, keys: str, past: str, dtype: str) -> str:
     """
 
 
+def added_to_scores(node: NodeView, mask: int, dtype: str) -> tuple[list[str], list[str]] | Refusal:
+    """Statements for what Attention and MultiHeadAttention add to the scores, and the names of it: the padding mask
+    (input `mask`), what lies ahead, the bias (input 5). They read `key`, `query` and `past`."""
+    lines: list[str] = []
+    added: list[str] = []
+    if node.input(mask):
+        batch = (node.dims(0) or (None,))[0]
+        value = node.attributes.get("mask_filter_value", FILTER)
+        hidden = padding("padding", node, mask, batch, "key", value, dtype)
+        if isinstance(hidden, Refusal):
+            return hidden
+        lines.append(hidden)
+        added.append("padding")
+    if node.attributes.get("unidirectional"):
+        lines.append(causal("ahead", "query", "key", "past", dtype))
+        added.append("ahead")
+    return lines, [*added, *(["x5"] if node.input(5) else [])]
+
+
 def attend(
     result: str,
     query: str,

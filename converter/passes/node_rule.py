@@ -228,7 +228,7 @@ class NodeView:
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
-        return self._scope.draft.fresh(f"{base}/{hint}")
+        return self._scope.draft.names.value(f"{base}/{hint}")
 
     def statements(self, text: str, /, **values: np.ndarray | str) -> list[onnx.NodeProto]:
         """ONNX statements, one a line, as nodes of this graph. Raises onnx.parser.ParseError, or LookupError.

@@ -208,10 +208,10 @@ class _Round:
 
     def _unique(self, node: onnx.NodeProto) -> str:
         """The node's name; another one if it has none or shares it."""
-        if node.name and self._draft.node_names[node.name] == 1:
+        if node.name and self._draft.names.nodes[node.name] == 1:
             return str(node.name)
         wanted = node.name or next((name for name in node.output if name), node.op_type)
-        return self._draft.fresh_node(wanted)
+        return self._draft.names.node(wanted)
 
     def _accept(self, view: NodeView, name: str, rule: NodeRule, result: Replacement) -> list[onnx.NodeProto]:
         """The nodes of a replacement, named, and the ledger brought up to date."""
@@ -224,7 +224,7 @@ class _Round:
         if result.numerics:
             entry.numerics.append(result.numerics)
         for node in result.nodes:
-            node.name = self._draft.fresh_node(f"{key}/{node.op_type}")
+            node.name = self._draft.names.node(f"{key}/{node.op_type}")
             self._origin[node.name] = key
         return list(result.nodes)
 

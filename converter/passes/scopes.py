@@ -16,6 +16,7 @@ from onnx import helper
 
 from converter.infer import dtype_name, infer_shapes
 from converter.modelfile.model import Model
+from converter.passes.fresh_names import FreshNames
 from importers.registry import normalise_domain
 
 Dim = int | str | None
@@ -87,6 +88,7 @@ class Draft:
     used:       how often each value is read, by nodes, subgraphs or the graph's caller.
     readers:    the nodes that read a value; those that are gone among them.
     unfolded:   nodes that constant folding has not seen yet.
+    names:      of values and nodes.
     folded:     values that are constants only since folding: by name, the operators that computed them.
     functions:  (domain, name) of the functions that the model carries.
     """
@@ -98,12 +100,10 @@ class Draft:
         self.functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
         self.used: Counter[str] = Counter()
         self.readers: defaultdict[str, list[Node]] = defaultdict(list)
-        self.node_names: Counter[str] = Counter()
+        self.names = FreshNames()
         self.unfolded: list[Node] = []
         self.folded: dict[str, frozenset[str]] = {}
         self._opsets = {normalise_domain(o.domain): o.version for o in proto.opset_import}
-        self._taken: set[str] = set()
-        self._numbers: Counter[str] = Counter()
         self._proto = proto
         self._model: Model | None = model  # what `model` gives, until something changes
         self.root = Scope(proto.graph, self)
@@ -111,27 +111,6 @@ class Draft:
     def opset(self, domain: str) -> int:
         """Version of the domain that the model imports; 1 for one that it does not."""
         return int(self._opsets.get(domain, 1))
-
-    def fresh(self, wanted: str) -> str:
-        """A value name like `wanted` that nothing has; taken from now on."""
-        name = wanted
-        while name in self._taken:
-            self._numbers[wanted] += 1
-            name = f"{wanted}_{self._numbers[wanted]}"
-        self._taken.add(name)
-        return name
-
-    def fresh_node(self, wanted: str) -> str:
-        """A node name like `wanted` that no node has; taken from now on."""
-        name = wanted
-        while self.node_names[name]:
-            self._numbers["node " + wanted] += 1
-            name = f"{wanted}_{self._numbers['node ' + wanted]}"
-        self.node_names[name] += 1
-        return name
-
-    def take(self, names: Iterable[str]) -> None:
-        self._taken.update(names)
 
     def changed(self) -> None:
         """`model` has to be written again."""
@@ -201,11 +180,11 @@ class Scope:
                 self._defaults.append(tensor)
             else:
                 self.tensors[tensor.name] = tensor
-        draft.take(self.inputs)
-        draft.take(self.tensors)
-        draft.take(t.values.name for t in graph.sparse_initializer)
+        draft.names.take(self.inputs)
+        draft.names.take(self.tensors)
+        draft.names.take(t.values.name for t in graph.sparse_initializer)
         draft.used.update(value.name for value in graph.output)
-        draft.node_names.update(proto.name for proto in graph.node)
+        draft.names.nodes.update(proto.name for proto in graph.node)
         self.nodes = [self.enter(proto) for proto in graph.node]
 
     def enter(self, proto: onnx.NodeProto) -> Node:
@@ -218,7 +197,7 @@ class Scope:
         for name in node.outputs:
             if name:
                 self.producers[name] = node
-        draft.take(node.outputs)
+        draft.names.take(node.outputs)
         draft.unfolded.append(node)
         if any(a.type in _GRAPHS for a in proto.attribute):
             node.scopes = tuple(Scope(graph, draft, self) for graph in subgraphs(proto))

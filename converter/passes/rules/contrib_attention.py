@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.passes.attention_forms import FILTER, attend, causal, heads, length, padding, too_old
+from converter.passes.attention_forms import added_to_scores, attend, heads, length, too_old
 from converter.passes.contrib_forms import float_type, unknown, unknown_type
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.opset_forms import ints, split, squeeze, unsqueeze
@@ -50,20 +50,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             unsqueeze("present_value", "value", [0], node.opset),
             "y1 = Concat <axis = 0> (present_key, present_value)",
         ]
-    added = []
-    if node.input(3):
-        batch = (node.dims(0) or (None,))[0]
-        value = node.attributes.get("mask_filter_value", FILTER)
-        mask = padding("padding", node, 3, batch, "key", value, dtype)
-        if isinstance(mask, Refusal):
-            return mask
-        lines.append(mask)
-        added.append("padding")
-    if node.attributes.get("unidirectional"):
-        lines.append(causal("ahead", "query", "key", "past", dtype))
-        added.append("ahead")
-    added += ["x5"] if node.input(5) else []
-    lines.append(attend("y0", "query", "key", "value", scale, added, dtype))
+    masks = added_to_scores(node, 3, dtype)
+    if isinstance(masks, Refusal):
+        return masks
+    lines += masks[0]
+    lines.append(attend("y0", "query", "key", "value", scale, masks[1], dtype))
     return Replacement(node.statements("\n".join(lines)), "a projection and the attention of its parts")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.passes.attention_forms import FILTER, attend, causal, heads, length, padding, too_old
+from converter.passes.attention_forms import added_to_scores, attend, heads, length, too_old
 from converter.passes.contrib_forms import float_type, unknown, unknown_type
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.opset_forms import ints, split, squeeze
@@ -54,22 +54,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     else:
         lines += ["key = Identity (new_key)", "value = Identity (new_value)", ints("past", [0], scalar=True)]
     lines += [f"y{i} = Identity ({name})" for i, name in ((1, "key"), (2, "value")) if node.used(i)]
-    added = []
-    if node.input(4):
-        batch = (node.dims(0) or (None,))[0]
-        value = node.attributes.get("mask_filter_value", FILTER)
-        mask = padding("padding", node, 4, batch, "key", value, dtype)
-        if isinstance(mask, Refusal):
-            return mask
-        lines.append(mask)
-        added.append("padding")
-    if node.attributes.get("unidirectional"):
-        lines.append(causal("ahead", "query", "key", "past", dtype))
-        added.append("ahead")
-    added += ["x5"] if node.input(5) else []
+    masks = added_to_scores(node, 4, dtype)
+    if isinstance(masks, Refusal):
+        return masks
+    lines += masks[0]
     scale = node.attributes.get("scale") or size**-0.5
     scores = "y3" if node.used(3) else ""
-    lines.append(attend("y0", "query", "key", "value", scale, added, dtype, scores))
+    lines.append(attend("y0", "query", "key", "value", scale, masks[1], dtype, scores))
     return Replacement(node.statements("\n".join(lines)), "two products and a Softmax")
 
 

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from converter.passes.contrib_forms import ADVICE
 from converter.passes.node_rule import NodeRule, NodeView, Refusal
+from importers.contrib_schemas import BLOCKED
 
-_BLOCKED = (
-    "AveragePool",
-    "Conv",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "MaxPool",
-    "ReorderInput",
-    "ReorderOutput",
-    "Upsample",
-)
 _CHANNELS_LAST = (
     "AveragePool",
     "Conv",
@@ -39,7 +30,7 @@ LAID_OUT = NodeRule(
     "laid-out",
     "operators on layouts of onnxruntime's own are refused",
     (
-        *(f"com.microsoft.nchwc::{name}" for name in _BLOCKED),
+        *(f"com.microsoft.nchwc::{name}" for name in BLOCKED),
         *(f"com.ms.internal.nhwc::{name}" for name in _CHANNELS_LAST),
     ),
     _laid_out,

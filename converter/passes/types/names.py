@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import onnx
 
+from converter.passes.fresh_names import FreshNames
 from converter.passes.scopes import all_graphs
 from importers.registry import normalise_domain
 
 
-class Names:
-    """Names of values and nodes that are taken; those that are given out are taken from then on."""
+class Names(FreshNames):
+    """The names of a model. opset: of ONNX's own domain, as it imports it."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
+        super().__init__()
         self.opset = next((o.version for o in proto.opset_import if not normalise_domain(o.domain)), 1)
-        self.nodes: Counter[str] = Counter()
-        self._taken: set[str] = set()
-        self._numbers: Counter[str] = Counter()
         for graph in all_graphs(proto.graph):
-            self._taken.update(value.name for value in (*graph.input, *graph.initializer))
-            self._taken.update(tensor.values.name for tensor in graph.sparse_initializer)
+            self.take(value.name for value in (*graph.input, *graph.initializer))
+            self.take(tensor.values.name for tensor in graph.sparse_initializer)
             for node in graph.node:
-                self._taken.update(node.output)
+                self.take(node.output)
                 self.nodes[node.name] += 1
-
-    def value(self, wanted: str) -> str:
-        """A value name like `wanted`."""
-        name = wanted
-        while name in self._taken:
-            self._numbers[wanted] += 1
-            name = f"{wanted}_{self._numbers[wanted]}"
-        self._taken.add(name)
-        return name
-
-    def node(self, wanted: str) -> str:
-        """A node name like `wanted`."""
-        name = wanted
-        while self.nodes[name]:
-            self._numbers["node " + wanted] += 1
-            name = f"{wanted}_{self._numbers['node ' + wanted]}"
-        self.nodes[name] += 1
-        return name
 
 
 def element_type(type_: onnx.TypeProto) -> int:
