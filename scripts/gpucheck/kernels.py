@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from converter.libraries import plugin_library
-from converter.plugin.cases import gpu_cases, in_all_dtypes
+from converter.plugin.cases import compute_reference, in_all_dtypes
 from converter.plugin.checks import CheckFailedError
 from converter.plugin.checks_gpu import compare
 from converter.plugin.contract import GpuCase
@@ -59,13 +59,17 @@ def run_kernels(which: str) -> int:
     return 0 if which in FAULTS else wrong
 
 
-def _cases(op: OpDef, which: str) -> Iterator[GpuCase]:
+def chosen(op: OpDef, which: str) -> list[Case]:
+    """The operator's cases of that kind, as `run_kernels` names them."""
     if which not in ("large", "wide"):
-        yield from gpu_cases(op.name, large=False)
-        return
+        return [case for case in op.cases if not case.large]
     large = {case.name: case for case in (*(case for case in op.cases if case.large), *op.benchmarks)}
-    chosen = [case for name, case in large.items() if which == "large" or name in WIDE]
-    yield from in_all_dtypes(op, chosen, _shapes_only)
+    return [case for name, case in large.items() if which == "large" or name in WIDE]
+
+
+def _cases(op: OpDef, which: str) -> Iterator[GpuCase]:
+    reference = _shapes_only if which in ("large", "wide") else compute_reference
+    return in_all_dtypes(op, chosen(op, which), reference)
 
 
 def _shapes_only(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:

@@ -213,3 +213,19 @@ def test_part_of_a_dynamic_shape_is_folded(tmp_path: Path) -> None:
     model = load(tmp_path, header("s = Shape <start = 1, end = 3> (x)\ny = Expand (x, s)"))
     folded = fold_constants(model)
     assert ops(folded) == ["Expand"] and folded.proto.graph.initializer[0].dims == [2]
+
+
+@pytest.mark.parametrize("group", [1, 2, 3])
+def test_groups_of_nodes_read_what_those_before_them_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int
+) -> None:
+    monkeypatch.setattr(fold, "_GROUP", group)
+    sums = "\n".join(f"v{i} = Add (v{i - 1}, v{max(i - 2, 0)})" for i in range(1, 8))
+    model = load(tmp_path, header(f"v0 = Constant <value = int64[1] {{3}}> ()\n{sums}\ny = Expand (x, v7)"))
+    folded = fold_constants(model)
+    assert ops(folded) == ["Expand"]
+    (value,) = (t for t in folded.proto.graph.initializer if t.name == "v7")
+    numbers = [3, 6]
+    while len(numbers) < 8:
+        numbers.append(numbers[-1] + numbers[-2])
+    assert numpy_helper.to_array(value).tolist() == [numbers[7]]

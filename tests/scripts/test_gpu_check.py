@@ -13,7 +13,7 @@ import pytest
 
 from converter.plugin import cases as plugin_cases
 from converter.plugin.machine import slug
-from gpucheck import metrics, references, resources, sanitizer
+from gpucheck import kernels, metrics, references, resources, sanitizer
 from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from importers.registry import OPS, by_name
@@ -251,3 +251,13 @@ def test_oracles_of_the_huge_cases_agree_with_the_reference(
         assert metrics.relative_error(found, wanted) < 1e-12, place
     for place, found, wanted in small.check([1.01 * array for array in right]):
         assert metrics.relative_error(found, wanted) > 1e-3, place
+
+
+def test_what_runs_under_the_sanitizer_is_there() -> None:
+    for name in ("ModulatedDeformableConvolution", "DeformableConvolution"):
+        op = by_name()[name]
+        wide = [case.name for case in kernels.chosen(op, "wide")]
+        assert sorted(wide) == sorted(kernels.WIDE)
+        assert {case.name for case in op.benchmarks} < {case.name for case in kernels.chosen(op, "large")}
+    assert not [case for op in OPS for case in kernels.chosen(op, "small") if case.large]
+    assert {tool.cases for tool in sanitizer.TOOLS} == {"small", "large", "wide", *kernels.FAULTS}

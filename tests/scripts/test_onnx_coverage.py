@@ -96,5 +96,7 @@ def test_a_case_passes_only_if_it_is_built_and_right() -> None:
     assert record["summary"]["passed"] == 1 and record["summary"]["built_rewritten"] == 2
     good.changed = True
     assert to_json([good, wrong], {}, 1)["summary"]["rewritten_needlessly"] == 1
-    good.changed = False
+    good.told = True
+    assert to_json([good, wrong], {}, 1)["summary"]["rewritten_needlessly"] == 0
+    good.changed = good.told = False
     assert [o.name for o in outcomes_of(json.loads(json.dumps(record)))] == ["a", "b", "c", "d"]

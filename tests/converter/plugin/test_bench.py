@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_table import bench_table
+from bench_table import bench_table, bench_tables
 from converter import cli
 from converter.commands import plugin_bench
 from converter.errors import UsageError
@@ -81,6 +81,7 @@ def test_every_operator_has_benchmarks_and_counts_its_work() -> None:
         names = [case.name for case in op.benchmarks]
         assert names and len(set(names)) == len(names), op.name
         assert op.work is not None, op.name
+    assert [len(by_name()[f"{kind}DeformableConvolution"].benchmarks) for kind in ("Modulated", "")] == [5, 5]
 
 
 @pytest.mark.parametrize(
@@ -344,3 +345,14 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     listed = capsys.readouterr().out
     assert all(f"\n    {name} " in listed for name in cli._COMMANDS)
+
+
+def test_of_an_older_record_only_what_a_newer_one_lacks_is_shown() -> None:
+    newer, _ = run(Machine())
+    (row,) = newer["ops"]["MultiscaleDeformableAttention"]
+    other = {**row, "case": "only_in_the_older"}
+    older = {**newer, "date": "2020-02-02", "ops": {"MultiscaleDeformableAttention": [row, other]}}
+    lines = bench_tables([newer, older]).splitlines()
+    assert sum(line.startswith(f"| {row['case']} |") for line in lines) == 1
+    assert sum(line.startswith("| only_in_the_older |") for line in lines) == 1
+    assert sum("2020-02-02" in line for line in lines) == 1
