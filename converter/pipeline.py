@@ -133,7 +133,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         io_types = [asdict(io) for io in rewritten.io_types]
         facts = _facts(planned, built, verdict) | {
             "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
-            "embedded_plugins": bool(options.embed_plugins and loaded),
+            "plugins_embedded": bool(options.embed_plugins and loaded),
             "io_types": io_types,
             "warnings": warnings,
         }

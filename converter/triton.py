@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from converter.bundle import file_hash, manifest_path
+from converter.bundle import file_digest, manifest_path
 from converter.errors import UsageError
 from importers.problem import Problem
 
@@ -176,7 +176,7 @@ def _read_manifest(engine: Path) -> dict[str, Any]:
 def _check_engine(engine: Path, manifest: Mapping[str, Any]) -> None:
     problems = []
     try:
-        unchanged = manifest["files"].get(engine.name) == file_hash(engine)
+        unchanged = manifest["files"].get(engine.name) == file_digest(engine)
     except OSError as error:
         raise UsageError(
             Problem(
@@ -201,7 +201,7 @@ def _check_engine(engine: Path, manifest: Mapping[str, Any]) -> None:
                 "build on a machine with that TensorRT: trtsmith convert --flavour tensorrt",
             )
         )
-    if manifest["plugins"] and not manifest.get("embedded_plugins"):
+    if manifest["plugins"] and not manifest.get("plugins_embedded"):
         problems.append(
             Problem(
                 f"the engine needs plugins that it does not hold: {', '.join(manifest['plugins'])}",

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import text_format
 
 from converter import triton
-from converter.bundle import file_hash, manifest_path
+from converter.bundle import file_digest, manifest_path
 from converter.errors import UsageError
 from converter.triton import TritonOptions, write_model
 
@@ -56,9 +56,9 @@ def engine(folder: Path, facts: dict[str, Any], **more: Any) -> Path:
     document = {
         "tensorrt": {"flavour": "tensorrt", "version": "10.16.1.11"},
         "plugins": [],
-        "embedded_plugins": False,
+        "plugins_embedded": False,
         "io_types": [],
-        "files": {path.name: file_hash(path)},
+        "files": {path.name: file_digest(path)},
     }
     manifest_path(path).write_text(json.dumps(document | facts | more))
     return path
@@ -137,7 +137,7 @@ def test_shape_tensors_and_names_of_all_kinds(tmp_path: Path) -> None:
 
 def test_embedded_plugins_are_allowed_on_the_command_line(tmp_path: Path) -> None:
     needed = {"plugins": ["trtsmith::MatrixInverse version 1"]}
-    path = engine(tmp_path, FIXED, **needed, embedded_plugins=True)
+    path = engine(tmp_path, FIXED, **needed, plugins_embedded=True)
     model = write_model(path, options(tmp_path))
     assert model.command.endswith("--backend-config=tensorrt,version-compatible=true")
     assert any("trust" in note for note in model.notes)
