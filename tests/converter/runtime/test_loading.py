@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -143,3 +144,13 @@ def test_no_cuda_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.core", None)
     text = problem_of(Device)
     assert "cuda-core is not installed" in text and "pip install 'cuda-core" in text
+
+
+def test_cuda_is_imported_in_one_place() -> None:
+    root = Path(device_module.__file__).parents[1]
+    found = [
+        path.name
+        for path in root.rglob("*.py")
+        if re.search(r"cuda[.](core|bindings)\"|(from|import) cuda\b", path.read_text())
+    ]
+    assert found == ["device.py"]
