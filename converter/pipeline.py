@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError, TrtsmithError
 from converter.freezing import rewrite_frozen
-from converter.index_bounds import index_bounds
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
@@ -192,19 +191,24 @@ def _prepare(
     outputs = [value.name for value in original.proto.graph.output]
     if options.tolerances is not None:
         options.tolerances.check_outputs(outputs)
+    meanings: tuple[str, ...] = ()
     if options.inputs:
         feeds = load_inputs(options.inputs, specs)
     else:
-        feeds = generate_inputs(specs, profile, index_bounds(original.proto))
-        feeds |= {
+        generated = generate_inputs(original, specs, {name: sizes.opt for name, sizes in profile.items()})
+        meanings = generated.meanings
+        feeds = generated.arrays | {
             spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
         }
     feeds |= frozen
     expected = load_expected(options.expected, outputs) if options.expected else None
     what = str(options.inputs) if options.inputs else "generated"
     what += f", outputs expected: {options.expected}" if options.expected else ""
-    return lambda rewritten: verify_graphs(
-        original, rewritten.model, feeds, what, options.tolerances, expected, rewritten.io_types
+    return lambda rewritten: replace(
+        verify_graphs(
+            original, rewritten.model, feeds, what, options.tolerances, expected, rewritten.io_types
+        ),
+        meanings=meanings,
     )
 
 
