@@ -18,6 +18,8 @@ class Verdict:
     inputs:     where the inputs come from; `meanings`: what made-up inputs were taken for, one sentence for each.
     excluded:   outputs that were not compared, one sentence for each: those that random numbers decide.
     precision:  what the default tolerance of an engine's outputs assumes; "" where no engine was run.
+    not_run:    why the engine was not run; "" where it was.
+    warnings:   of the run of the engine.
     """
 
     status: str
@@ -28,6 +30,8 @@ class Verdict:
     meanings: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     precision: str = ""
+    not_run: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
