@@ -29,6 +29,9 @@ from converter.verify import Tolerances, compare
 MEMORY = 1 << 30
 """Bytes of intermediate values at a time, by default: they are held twice on the host, and on the device once."""
 
+MOST_ALONE = 8
+"""Nodes that are tried in engines of their own when several are wrong where they stand."""
+
 ReplayKernel = Callable[[Model, Arrays, Arrays], Replay | None]
 """Runs the kernel of a model's one plugin node alone, on these inputs, and compares; None where it cannot be run."""
 
@@ -115,7 +118,7 @@ class _Work:
             return None
         fault = found.faults[0]
         saved = rewrite_reproducer(self.original, self.view, fault, {**fault.given, **self.feeds})
-        return self._culprits(REWRITE, against.name, found, saved)
+        return self._culprits(REWRITE, against.name, found, saved, None)
 
     def engine(self) -> Located:
         """The executor against onnxruntime, both on the rewritten graph."""
@@ -125,8 +128,7 @@ class _Work:
         self.progress(f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}")
         found = self._search(self.executor, self.values)
         if found.faults:
-            fault = found.faults[0]
-            return self._culprits(NODE, self.executor.name, found, reproducer(self.view, fault))
+            return self._wrong_node(found)
         located = self._located(AGREE, self.executor.name, found)
         if fresh and right:
             return located
@@ -180,20 +182,38 @@ class _Work:
     def _origin(self, index: int) -> str:
         return origin_of(self.view.nodes[index].name, self.rewritten.rewrites)
 
-    def _culprits(self, status: str, against: str, found: Search, saved: Reproducer) -> Located:
+    def _wrong_node(self, found: Search) -> Located:
+        """Of the nodes that are wrong where they stand, the first that is wrong alone, too; else the first.
+
+        What fuses may compute a node twice, once for the output that was asked for and once within its reader: then
+        the reader seems to be wrong by as much as the two differ.
+        """
+        alone: bool | None = None
+        chosen, saved = 0, reproducer(self.view, found.faults[0])
+        if self.executor.fuses:
+            alone = self._wrong_alone(saved)
+            for i, fault in enumerate(found.faults[1:MOST_ALONE], 1):
+                if alone is not False:
+                    break
+                other = reproducer(self.view, fault)
+                if self._wrong_alone(other):
+                    chosen, saved, alone = i, other, True
+        found.faults.insert(0, found.faults.pop(chosen))
+        return self._culprits(NODE, self.executor.name, found, saved, alone)
+
+    def _culprits(
+        self, status: str, against: str, found: Search, saved: Reproducer, alone: bool | None
+    ) -> Located:
         reports = [
             node_report(self.view, f.node, f.given, f, found.seen, self._origin(f.node)) for f in found.faults
         ]
-        located = self._located(status, against, found)
-        kernel = ""
-        if status == NODE and saved.plugin:
-            kernel = self._kernel(saved)
-        if status == NODE and self.executor.fuses:
-            reports[0] = replace(reports[0], alone=self._wrong_alone(saved))
-        if self.options.folder is not None:
-            save_reproducer(saved, self.options.folder)
-            located = replace(located, folder=str(self.options.folder))
-        return replace(located, nodes=tuple(reports), kernel=kernel)
+        reports[0] = replace(reports[0], alone=alone)
+        kernel = self._kernel(saved) if status == NODE and saved.plugin else ""
+        located = replace(self._located(status, against, found), nodes=tuple(reports), kernel=kernel)
+        if self.options.folder is None:
+            return located
+        save_reproducer(saved, self.options.folder)
+        return replace(located, folder=str(self.options.folder))
 
     def _kernel(self, saved: Reproducer) -> str:
         """What the plugin's kernel gives for the same inputs, without TensorRT."""

@@ -103,7 +103,7 @@ def prepared(asked: Asked, run: RunEngine) -> Iterator[Prepared]:
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))
-        yield Prepared(original, rewritten, feeds, _told(asked), executor, _replay(library), outputs)
+        yield Prepared(original, rewritten, feeds, _told(asked), executor, replay_with(library), outputs)
 
 
 def _told(asked: Asked) -> str:
@@ -137,7 +137,9 @@ def _uses_tensorrt(asked: Asked, planned: Plan) -> bool:
     return True
 
 
-def _replay(library: Path | None) -> ReplayKernel:
+def replay_with(library: Path | None) -> ReplayKernel:
+    """Runs plugin nodes with the kernels of that library."""
+
     def run_alone(model: Model, inputs: Arrays, expected: Arrays) -> Replay | None:
         if library is None:
             return None

@@ -325,3 +325,16 @@ def test_a_node_that_is_right_alone_is_told_so(tmp_path: Path) -> None:
         assert result.nodes[0].name == "second" and result.nodes[0].alone is alone
         assert ("it is right" in render(result)) is not alone
     assert found(model, Sabotaged(wrong_weight)).nodes[0].alone is None
+
+
+def test_a_node_that_is_wrong_alone_is_preferred(tmp_path: Path) -> None:
+    """The first seems to be wrong only because its reader computed it again; the second is wrong everywhere."""
+
+    def change(graph: onnx.GraphProto) -> None:
+        wrong_attribute(graph)
+        if len(graph.node) > 1:
+            wrong_weight(graph)
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True), folder=tmp_path / "saved")
+    assert [node.name for node in result.nodes] == ["softmax", "second"] and result.nodes[0].alone is True
+    assert [n.name for n in load_model(tmp_path / "saved" / "node.onnx").proto.graph.node] == ["softmax"]
