@@ -34,6 +34,7 @@ from converter.locate.tensorrt import OnTensorRT  # noqa: E402
 from converter.plugin.calls import Kernels  # noqa: E402
 from converter.plugin.machine import describe  # noqa: E402
 from converter.plugin.worker import Worker  # noqa: E402
+from converter.runtime.child import run_engine  # noqa: E402
 from planted.plants import PLANTS, Plant  # noqa: E402
 from planted.run import Ground, control_of, row_of  # noqa: E402
 
@@ -130,8 +131,6 @@ def _grounds(options: argparse.Namespace) -> Iterator[Any]:
     if options.on == ONNXRUNTIME:
         yield lambda plant, kernel: Ground(Onnxruntime(), plant.change if plant else None, native=False)
         return
-    from converter.runtime.child import run_engine  # TensorRT and a GPU
-
     with ExitStack() as stack:
         kernels = {}
         for library in (libraries.plugin_library(), options.broken_library):

@@ -111,9 +111,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         timeout_s=options.timeout,
     )
     tolerances = parse_tolerances(options.rtol, options.atol)
-    from converter.runtime.child import run_engine
-
-    with prepared(asked, run_engine) as ready:
+    with prepared(asked) as ready:
         tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
         found = locate(
             ready.original,

@@ -29,6 +29,7 @@ from converter.plugin.calls import Kernels
 from converter.plugin.replay import Replay, case_of, replay
 from converter.plugin.worker import Worker
 from converter.rewrite import Rewritten, expand
+from converter.runtime.child import run_engine
 from converter.runtime.manifest import request_for
 from converter.shape_tensors import value_profile, values_as_input
 from converter.shapes import ShapeRange, graph_inputs, profile_for
@@ -73,7 +74,7 @@ class Prepared:
 
 
 @contextmanager
-def prepared(asked: Asked, run: RunEngine) -> Iterator[Prepared]:
+def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     """Everything for a search, as long as it lasts. UsageError and ConversionError as the stages raise them.
 
     run: runs an engine: converter.runtime.child.run_engine.
