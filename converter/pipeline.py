@@ -94,6 +94,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     verify = _prepare(options, original, specs, profile, values, frozen) if options.verify else None
     loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
     check_output(options.output, options.model, loaded)
+    profiles = _profiles(profile, values)
     clock.done("rewrite and plan")
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
@@ -106,7 +107,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                     engine_path=Path(folder) / "engine",
                     plugin_libraries=loaded,
                     plugins=planned.plugins,
-                    profiles=_profiles(profile, values),
+                    profiles=profiles,
                     targets=options.targets,
                     flavour=options.flavour,
                     workspace_mib=options.workspace_mib,
@@ -131,7 +132,8 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         )
         io_types = [asdict(io) for io in rewritten.io_types]
         facts = _facts(planned, built, verdict) | {
-            "plugins_embedded": options.embed_plugins,
+            "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
+            "plugins_embedded": bool(options.embed_plugins and loaded),
             "io_types": io_types,
             "warnings": warnings,
         }

@@ -94,17 +94,23 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         given = to_engine(left, rewritten.io_types)
         outputs = run(replace(request, io_types=()), [given]).outputs[0]
         flavour, extra = request.flavour, request.plugin_libraries
-    library = libraries.plugin_library() if planned.plugins else None
+    library = _library(extra) if planned.plugins else None
     with Worker(library or Path(), None, KERNEL_TIMEOUT_S) as worker:
         executor: Executor
         if _uses_tensorrt(asked, planned):
-            ours = (library,) if library is not None and not asked.native and asked.engine is None else ()
+            ours = (library,) if library is not None and not asked.native else ()
             loaded = tuple(dict.fromkeys((*ours, *extra)))
             foreign = libraries.foreign_creators(asked.plugins)
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))
         yield Prepared(original, rewritten, feeds, _told(asked), executor, replay_with(library), outputs)
+
+
+def _library(loaded: tuple[Path, ...]) -> Path:
+    """Our plugin library: the engine's own copy of it where there is one, as that is what is asked about."""
+    ours = libraries.plugin_library()
+    return next((path for path in loaded if path.name == ours.name), ours)
 
 
 def _told(asked: Asked) -> str:
