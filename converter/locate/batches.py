@@ -22,7 +22,10 @@ class Batch:
 
 def batch_of(view: GraphView, values: Values, nodes: tuple[int, ...]) -> Batch:
     """The nodes with every value that they make or read, so that a node's inputs and outputs are of one run."""
-    return Batch(nodes, tuple(dict.fromkeys(name for i in nodes for name in touched(view, values, i))))
+    known = _known(view, values)
+    return Batch(
+        nodes, tuple(dict.fromkeys(name for i in nodes for name in _touched(view, values, known, i)))
+    )
 
 
 def halves(view: GraphView, values: Values, batch: Batch) -> tuple[Batch, Batch]:
@@ -36,10 +39,11 @@ def batches(view: GraphView, values: Values, limit: int) -> Iterator[Batch]:
     held: list[int] = []
     marked: set[str] = set()
     size = 0
+    known = _known(view, values)
     for index, node in enumerate(view.nodes):
         if not any(name in values for name in node.output):
             continue
-        own = set(touched(view, values, index))
+        own = set(_touched(view, values, known, index))
         more = sum(values[name].nbytes for name in own - marked)
         if held and size + more > limit:
             yield batch_of(view, values, tuple(held))
@@ -52,7 +56,11 @@ def batches(view: GraphView, values: Values, limit: int) -> Iterator[Batch]:
         yield batch_of(view, values, tuple(held))
 
 
-def touched(view: GraphView, values: Values, index: int) -> Iterator[str]:
+def _known(view: GraphView, values: Values) -> frozenset[str]:
+    return frozenset((*values, *view.inputs))
+
+
+def _touched(view: GraphView, values: Values, known: frozenset[str], index: int) -> Iterator[str]:
     """What is to be known of a node: its outputs, and the last known values before it."""
-    region = region_of(view, index, {*values, *view.inputs})
+    region = region_of(view, index, known)
     yield from (name for name in (*region.inputs, *region.outputs) if name in values)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from converter.errors import ConversionError
+from converter.errors import TrtsmithError
 from converter.locate.describe import growths, node_report, origin_of, seen_report
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
@@ -168,7 +168,7 @@ class _Work:
             self.progress(f"{self.executor.name}: with {len(marks)} values between nodes as outputs")
             try:
                 outputs = self.executor.execute(marked_model(self.view, usable, marks), self.engine_feeds)
-            except ConversionError:
+            except TrtsmithError:
                 return False
             return not self._outputs_agree({name: outputs[name] for name in self.view.outputs})
 
@@ -226,7 +226,7 @@ class _Work:
         """Whether the node is wrong in an engine of its own; None if there can be no such engine."""
         try:
             outputs = self.executor.execute(saved.model, saved.inputs)
-        except ConversionError:
+        except TrtsmithError:
             return None
         return not all(c.agrees for c in compare(saved.expected, outputs))
 

@@ -66,18 +66,19 @@ def region_model(
 
     constants: inputs that become initializers with their values, as shapes are that an engine of fixed sizes knows.
     """
-    proto = onnx.ModelProto()
-    proto.CopyFrom(view.model.proto)
+    whole = view.model.proto
+    proto = onnx.ModelProto(
+        ir_version=whole.ir_version, opset_import=whole.opset_import, functions=whole.functions
+    )
     graph = proto.graph
-    for field in ("node", "initializer", "sparse_initializer", "input", "output", "value_info"):
-        graph.ClearField(field)
+    graph.name = "region"
     graph.node.extend(view.nodes[i] for i in region.nodes)
     read = {name for i in region.nodes for name in view.reads[i]}
     graph.initializer.extend(
         tensor for name, tensor in view.initializers.items() if name in read and name not in region.inputs
     )
     graph.sparse_initializer.extend(
-        tensor for tensor in view.model.proto.graph.sparse_initializer if tensor.values.name in read
+        tensor for tensor in whole.graph.sparse_initializer if tensor.values.name in read
     )
     for name in region.inputs:
         array = np.asarray(values[name])

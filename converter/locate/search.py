@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from converter.errors import ConversionError
+from converter.errors import TrtsmithError
 from converter.locate.batches import Batch, batch_of, batches, halves
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.graph import GraphView, with_outputs
@@ -105,7 +105,7 @@ def search(
         marked = marked_model(view, usable, batch.marks)
         try:
             actual = executor.execute(marked, feeds)
-        except ConversionError as error:
+        except TrtsmithError as error:  # not these outputs, or not so many at a time
             if len(batch.nodes) > 1:
                 waiting[:0] = halves(view, usable, batch)
             else:
@@ -141,13 +141,14 @@ def _judge(
 ) -> None:
     """Compare each node's outputs; of a node whose outputs differ, see whether it is wrong by itself."""
     given = {**feeds, **{name: actual[name] for name in batch.marks}}
+    known = frozenset(given)
     for index in batch.nodes:
         outputs = [name for name in view.nodes[index].output if name in values]
         overall = compare({n: expected[n] for n in outputs}, actual)
         found.seen += [Seen(index, c) for c in overall]
         if all(c.agrees for c in overall):
             continue
-        region = region_of(view, index, given)
+        region = region_of(view, index, known)
         local = local_errors(view, region, given, values, executor)
         if any(not c.agrees for c in local):
             kept = {n: given[n] for n in (*region.inputs, *region.outputs)}

@@ -1,4 +1,4 @@
-"""A graph run by kernels and onnxruntime in turn: each plugin node gets its inputs and fields, and later nodes its outputs."""
+"""A graph run by kernels and onnxruntime in turn: plugin nodes get their inputs and fields, later nodes their outputs."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,43 +14,19 @@ from converter.build.build import build
 from converter.build.request import BuildRequest, BuildResult
 from converter.errors import ConversionError
 from converter.libraries import plugin_library
-from converter.locate.executor import Arrays, Onnxruntime
+from converter.locate.executor import Arrays
 from converter.locate.graph import GraphView
 from converter.locate.locate import Options, locate
 from converter.locate.probe import probe
 from converter.locate.search import marked_model
 from converter.locate.tensorrt import OnTensorRT
 from converter.modelfile.load import load_model
-from converter.modelfile.save import save_model
 from converter.rewrite import expand, rewrite
 from converter.runtime.request import RunRequest, RunResult
-from converter.runtime.tensors import EngineInfo
 from converter.shapes import ShapeRange
 from tests.converter.locate.graphs import network, x
+from tests.converter.locate.sabotage import INFO, FakeTensorRT
 from tests.converter.models import inverse, load, value
-
-INFO = EngineInfo("tensorrt_rtx", "1.6.1.120", "a GPU", "9.0", (), (), 1, 0)
-
-
-class FakeTensorRT:
-    """Builds by keeping the graph, runs by onnxruntime on the graph after `change`."""
-
-    def __init__(self, change: Callable[[onnx.GraphProto], None] = lambda graph: None) -> None:
-        self.requests: list[BuildRequest] = []
-        self._change = change
-
-    def build(self, request: BuildRequest) -> BuildResult:
-        self.requests.append(request)
-        save_model(load_model(request.onnx_path), request.engine_path)
-        return BuildResult(request.engine_path, 1, 0.0, "tensorrt_rtx", "1.6.1.120", ("sm90",), (), (), 1, ())
-
-    def run(self, request: RunRequest, feeds: Sequence[Arrays]) -> RunResult:
-        model = load_model(request.engine_path)
-        proto = onnx.ModelProto()
-        proto.CopyFrom(model.proto)
-        self._change(proto.graph)
-        outputs = tuple(Onnxruntime().execute(model.with_proto(proto), feed) for feed in feeds)
-        return RunResult(INFO, outputs, 0.0)
 
 
 def executor(fake: FakeTensorRT, **options) -> OnTensorRT:
