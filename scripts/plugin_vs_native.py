@@ -29,9 +29,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from converter.child.environment import child_environment  # noqa: E402
 from converter.build.flavour import choose_flavour  # noqa: E402
 from converter.build.gpu import Gpu, find_gpu  # noqa: E402
+from converter.child.environment import child_environment  # noqa: E402
 from converter.console import write_report  # noqa: E402
 from converter.errors import TrtsmithError, UsageError  # noqa: E402
 from converter.libraries import plugin_library  # noqa: E402
