@@ -29,6 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from converter.benchmark.node import ratio_of  # noqa: E402
 from converter.build.flavour import choose_flavour  # noqa: E402
 from converter.build.gpu import Gpu, find_gpu  # noqa: E402
 from converter.child.environment import child_environment  # noqa: E402
@@ -36,7 +37,6 @@ from converter.console import write_report  # noqa: E402
 from converter.errors import TrtsmithError, UsageError  # noqa: E402
 from converter.libraries import plugin_library  # noqa: E402
 from converter.plugin.bench import LEAST_COUNT  # noqa: E402
-from converter.plugin.bench_figures import digits  # noqa: E402
 from converter.plugin.machine import describe, slug  # noqa: E402
 from importers.problem import Problem  # noqa: E402
 from importers.registry import OPS  # noqa: E402
@@ -111,9 +111,9 @@ class Record:
                 row.setdefault(side, {"unavailable": event["reason"]})
         elif event["event"] != "begin":
             row[event["event"]] = event["figures"]
-        times = [row.get(side, {}).get("median_us") for side in ("plugin", "native")]
-        if None not in times:
-            row["ratio"] = digits(times[1] / times[0])
+        ratio = ratio_of(row.get("plugin", {}), row.get("native", {}))
+        if ratio is not None:
+            row["ratio"] = ratio
 
     def to_json(self) -> dict[str, Any]:
         order = {op.name: number for number, op in enumerate(OPS)}
