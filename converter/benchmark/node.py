@@ -74,5 +74,5 @@ def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def ratio_of(plugin: dict[str, Any], native: dict[str, Any]) -> float | None:
     """How many times the plugin's time the native form takes; None where a time is missing."""
-    times = [figures.get("median_us") for figures in (plugin, native)]
-    return None if None in times else digits(times[1] / times[0])
+    ours, theirs = plugin.get("median_us"), native.get("median_us")
+    return None if ours is None or theirs is None else digits(theirs / ours)

@@ -20,10 +20,21 @@ POINTS = ("min", "opt", "max")
 
 @dataclass(frozen=True)
 class Point:
-    """One set of inputs, in the model's types. label: "min", "opt", "max", "shapes" or "inputs"."""
+    """One set of inputs, in the model's types. label: "min", "opt", "max", "shapes" or "inputs".
+
+    shape_tensors: inputs whose values decide shapes.
+    """
 
     label: str
     feeds: Mapping[str, np.ndarray]
+    shape_tensors: frozenset[str] = frozenset()
+
+    def sizes(self) -> dict[str, list[int]]:
+        """The shape of each input; of a shape tensor, its values."""
+        return {
+            name: array.reshape(-1).tolist() if name in self.shape_tensors else list(array.shape)
+            for name, array in self.feeds.items()
+        }
 
     def batch(self) -> int:
         """The first dimension of the first input that has one; 1 where none has."""
@@ -44,10 +55,20 @@ def points_of(
     """
     if shapes:
         _check(info, shapes)
-        return [Point("shapes", _feeds(info, "opt", shapes, io_types, bounds))]
+        return [Point("shapes", _feeds(info, "opt", shapes, io_types, bounds), _shape_tensors(info))]
     if not any(-1 in spec.shape or spec.is_shape_tensor for spec in info.inputs):
         labels = ("opt",)  # the three are one
-    return [Point(label, _feeds(info, label, {}, io_types, bounds)) for label in labels]
+    tensors = _shape_tensors(info)
+    return [Point(label, _feeds(info, label, {}, io_types, bounds), tensors) for label in labels]
+
+
+def given_point(info: EngineInfo, arrays: Mapping[str, np.ndarray]) -> Point:
+    """The user's own arrays; whether they fit the engine is found where it is run."""
+    return Point("inputs", arrays, _shape_tensors(info))
+
+
+def _shape_tensors(info: EngineInfo) -> frozenset[str]:
+    return frozenset(spec.name for spec in info.inputs if spec.is_shape_tensor)
 
 
 def _feeds(

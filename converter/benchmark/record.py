@@ -110,7 +110,9 @@ def _clocks(clocks: Mapping[str, Any]) -> str:
 
 
 def _run(run: Mapping[str, Any]) -> str:
-    shapes = ", ".join(f"{name} {'x'.join(map(str, dims))}" for name, dims in run["shapes"].items())
+    shapes = ", ".join(
+        f"{name} {'x'.join(map(str, dims)) or 'scalar'}" for name, dims in run["shapes"].items()
+    )
     graph = "with CUDA graph" if run["cuda_graph"] else "without CUDA graph"
     streams = f", {run['streams']} streams" if run["streams"] > 1 else ""
     transfers = "" if run["transfers"] else ", no transfers"

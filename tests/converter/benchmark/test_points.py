@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converter.benchmark.points import Point, points_of
+from converter.benchmark.points import Point, given_point, points_of
 from converter.build.request import Profile
 from converter.errors import UsageError
 from converter.passes.types import IoType
@@ -29,6 +29,7 @@ def test_points_of_the_profile() -> None:
     assert [point.feeds["images"].shape for point in made] == [(1, 3, 8, 8), (4, 3, 8, 8)]
     assert [point.feeds["sizes"].tolist() for point in made] == [[1, 2], [5, 6]]
     assert [point.batch() for point in made] == [1, 4]
+    assert made[1].sizes() == {"images": [4, 3, 8, 8], "sizes": [5, 6], "scale": [5]}
     for point in made:
         assert {n: str(a.dtype) for n, a in point.feeds.items()} == {
             "images": "float32",
@@ -78,3 +79,8 @@ def test_shapes_that_cannot_be(flag: str, what: str, expected: str) -> None:
 def test_the_batch_of_no_inputs_and_of_scalars_is_one() -> None:
     assert Point("opt", {}).batch() == 1
     assert Point("opt", {"a": np.float32(3.0), "b": np.ones((7, 2))}).batch() == 7
+
+
+def test_the_users_own_arrays() -> None:
+    point = given_point(info(SIZES, FIXED), {"sizes": np.array([7, 8]), "scale": np.ones(5, np.float16)})
+    assert (point.label, point.sizes()) == ("inputs", {"sizes": [7, 8], "scale": [5]})
