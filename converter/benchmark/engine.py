@@ -16,9 +16,9 @@ from converter.build.flavour import choose_flavour
 from converter.build.gpu import find_gpu
 from converter.child.process import ChildDied, Progress, run_child
 from converter.errors import UsageError
+from converter.runtime.child import death_problem
 from converter.runtime.exchange import read_arrays, write_arrays
 from converter.runtime.request import RunRequest
-from importers.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def time_engine(
                 on_progress=progress,
             )
         except ChildDied as death:
-            raise UsageError(_died(death, run.engine_path)) from death
+            raise UsageError(death_problem(death, run)) from death
         outputs = read_arrays(request.outputs)
     runs = []
     for done in found["runs"]:
@@ -84,19 +84,4 @@ def time_engine(
         inspector=found["inspector"],
         clocks=found["clocks"],
         warnings=tuple(found["warnings"]),
-    )
-
-
-def _died(death: ChildDied, engine: Path) -> Problem:
-    words = "\n".join(death.log.splitlines()[-8:])
-    fix = (
-        "give it more time with --timeout, or a shorter --duration-s"
-        if death.timed_out
-        else "run the engine once with `trtsmith run`; if that dies too, a plugin: `trtsmith plugin test LIB`"
-    )
-    return Problem(
-        f"The process that times the engine {death}." + (f" The end of its log:\n{words}" if words else ""),
-        str(engine),
-        "times, or a message",
-        fix,
     )
