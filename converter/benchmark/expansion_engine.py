@@ -6,9 +6,8 @@ TensorRT-RTX before 1.7.1 imports none, and later ones do not run on every GPU.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -16,16 +15,20 @@ from typing import Any
 import torch
 
 from converter.benchmark.expansion_model import engine_model
+from converter.benchmark.layers import parse_inspector
 from converter.build.flavour import Flavour, network_flags
+from converter.errors import UsageError
 from converter.plugin.bench_figures import Measured
-from converter.plugin.bench_torch import DEVICE, TorchSubject, time_runs
-from importers.opdef import Arrays, OpDef
+from converter.plugin.bench_torch import TorchSubject, time_runs
+from converter.run import Runner
+from converter.runtime.hearing import process_hearing
+from importers.opdef import Arrays
 
 HOST_RUNS = 20
 
 
 class NoEngineError(Exception):
-    """The expansion cannot be built or run; the text is TensorRT's."""
+    """The expansion cannot be built; the text is TensorRT's."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ class EngineFigures:
     engine_bytes:   the serialized engine, weights included.
     device_memory:  bytes of activation memory that a context of it takes.
     layers:         layers of the engine.
-    build_s:        building, loading and making a context, which for TensorRT-RTX compiles the kernels.
-    enqueue_us:     median time of the host in execute_async_v3.
+    build_s:        building, loading and the first run, for which TensorRT-RTX compiles the kernels.
+    enqueue_us:     median time of the host to enqueue it, with an idle GPU.
     target:         the compute capability that it was built for, as TensorRT-RTX names it.
     """
 
@@ -55,132 +58,80 @@ def measure_expansion(
 ) -> EngineFigures:
     """Build the engine of the subject's expansion, check its numbers and time it.
 
-    On the subject's own tensors, in turn, between events, as the plugin's kernel is timed. Outputs hold NaN before and are
-    looked at before and after. Raises NoEngineError.
+    On the subject's own tensors, in turn, between events, as the plugin's kernel is timed. Outputs are compared with
+    float64 before and after. Raises NoEngineError, and UsageError as Runner.open does.
     """
     model = engine_model(subject.op, subject.fields, generated, subject.dtype)
     torch.cuda.empty_cache()
     began = time.perf_counter()
-    plan, engine, context, target = _open(flavour, model.SerializeToString())
-    build_s = time.perf_counter() - began
-    inputs = [value.name for value in model.graph.input]
+    plan, runner, target = _open(flavour, model.SerializeToString())
     stream = torch.cuda.Stream()  # TensorRT waits for the GPU when it is given the default stream
-    outputs = [_outputs(flavour, engine, subject.op) for _ in subject.sets]
-    run = _runs(context, inputs, subject.sets, outputs, stream.cuda_stream)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(stream):
-        run(0)
+    session = runner.session(stream=stream)
+    inputs = [value.name for value in model.graph.input]
+    sets = [{name: tensors[name] for name in inputs} for tensors in subject.sets]
+
+    def run(i: int) -> list[Any]:
+        found = session.infer(sets[i], synchronise=False)
+        return [found[port.name] for port in subject.op.outputs]
+
+    def error_of(i: int) -> float:
+        outputs = [torch.utils.dlpack.from_dlpack(tensor) for tensor in run(i)]
         torch.cuda.synchronize()
-        before = subject.error(list(outputs[0].values()))
-        times = time_runs(run, len(subject.sets), count)
-        enqueue_us = _host_time(lambda: context.execute_async_v3(stream.cuda_stream))
-    error = max(before, subject.error(list(outputs[1].values())))
-    memory = int(engine.device_memory_size_v2)
+        return subject.error(outputs)
+
+    with torch.cuda.stream(stream):
+        before = error_of(0)
+        build_s = time.perf_counter() - began
+        times = time_runs(run, len(sets), count)
+        enqueue_us = _host_time(session.enqueue)
+        error = max(before, error_of(1))
     return EngineFigures(
-        Measured(times, error, None),
-        plan.nbytes,
-        memory,
-        int(engine.num_layers),
-        build_s,
-        enqueue_us,
-        target,
+        measured=Measured(times, error),
+        engine_bytes=len(plan),
+        device_memory=runner.info.device_memory,
+        layers=len(parse_inspector(runner.inspect())),
+        build_s=build_s,
+        enqueue_us=enqueue_us,
+        target=target,
     )
 
 
-def _open(flavour: Flavour, model: bytes) -> tuple[Any, Any, Any, str]:
-    """(plan, engine, context, target). TensorRT-RTX is asked to build for the GPU that is there, and if that fails
-    without saying for which."""
-    logger = _logger(flavour)
-    reasons = []
-    for target in ("CURRENT", "") if flavour.is_rtx else ("",):
+def _open(flavour: Flavour, model: bytes) -> tuple[bytes, Runner, str]:
+    """(plan, its runner, target). TensorRT-RTX is asked to build for the GPU that is there, and if that fails without
+    saying for which."""
+    targets = ("CURRENT", "") if flavour.is_rtx else ("",)
+    for target in targets:
         try:
-            return (*_build(flavour, logger, model, target), target)
-        except NoEngineError as error:
-            reasons.append(str(error))
-    raise NoEngineError(reasons[-1])
+            plan = build_here(flavour, model, target)
+            return plan, Runner.open(plan, flavour=flavour.name), target
+        except (NoEngineError, UsageError):
+            if target == targets[-1]:
+                raise
+    raise AssertionError("there is always a last target")
 
 
-def _build(flavour: Flavour, logger: Any, model: bytes, target: str) -> tuple[Any, Any, Any]:
+def build_here(flavour: Flavour, model: bytes, target: str) -> bytes:
+    """The serialized engine of an ONNX model of static shapes and without plugins, built in this process.
+
+    target: a member of TensorRT-RTX's ComputeCapability, or "" to name none. Raises NoEngineError.
+    """
     trt: Any = flavour.module
-    builder = trt.Builder(logger)
+    hearing = process_hearing(flavour)
+    builder = trt.Builder(hearing.logger)
     network = builder.create_network(network_flags(flavour))
-    parser = trt.OnnxParser(network, logger)
+    parser = trt.OnnxParser(network, hearing.logger)
     if not parser.parse(model):
-        raise NoEngineError(parser.get_error(0).desc() if parser.num_errors else "the parser gave no reason")
+        parser_error = parser.get_error(0)
+        raise NoEngineError(parser_error.desc())
     config = builder.create_builder_config()
     if target:
         config.num_compute_capabilities = 1
         config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
-    logger.errors.clear()
+    hearing.take_errors()
     plan = builder.build_serialized_network(network, config)
     if plan is None:
-        raise NoEngineError(f"the build failed: {logger.last()}")
-    engine = trt.Runtime(logger).deserialize_cuda_engine(plan)
-    if engine is None:
-        raise NoEngineError(f"the engine cannot be loaded: {logger.last()}")
-    context = engine.create_execution_context()
-    if context is None:
-        raise NoEngineError(f"no execution context: {logger.last()}")
-    return plan, engine, context
-
-
-def _logger(flavour: Flavour) -> Any:
-    trt: Any = flavour.module
-
-    class Log(trt.ILogger):  # type: ignore[misc]  # no types
-        def __init__(self) -> None:
-            trt.ILogger.__init__(self)
-            self.errors: list[str] = []
-
-        def log(self, severity: Any, message: str) -> None:
-            if severity.name in ("ERROR", "INTERNAL_ERROR"):
-                self.errors.append(message)
-
-        def last(self) -> str:
-            return self.errors[-1] if self.errors else "no message"
-
-    return Log()
-
-
-def _outputs(flavour: Flavour, engine: Any, op: OpDef) -> dict[str, Any]:
-    """Tensors of NaN for the operator's outputs, in its order, by name."""
-    trt: Any = flavour.module
-    types = {
-        trt.DataType.FLOAT: torch.float32,
-        trt.DataType.HALF: torch.float16,
-        trt.DataType.BF16: torch.bfloat16,
-    }
-    return {
-        port.name: torch.full(
-            tuple(engine.get_tensor_shape(port.name)),
-            math.nan,
-            dtype=types[engine.get_tensor_dtype(port.name)],
-            device=DEVICE,
-        )
-        for port in op.outputs
-    }
-
-
-def _runs(
-    context: Any,
-    inputs: Sequence[str],
-    sets: Sequence[Mapping[str, Any]],
-    outputs: Sequence[Mapping[str, Any]],
-    stream: int,
-) -> Callable[[int], None]:
-    addresses = [
-        [(name, tensors[name].data_ptr()) for name in inputs]
-        + [(n, t.data_ptr()) for n, t in results.items()]
-        for tensors, results in zip(sets, outputs, strict=True)
-    ]
-
-    def run(i: int) -> None:
-        for name, address in addresses[i]:
-            context.set_tensor_address(name, address)
-        if not context.execute_async_v3(stream):
-            raise NoEngineError("execute_async_v3 failed")
-
-    return run
+        raise NoEngineError("the build failed: " + (" ".join(hearing.take_errors()) or "no message"))
+    return bytes(plan)
 
 
 def _host_time(call: Callable[[], Any]) -> float:
