@@ -12,6 +12,7 @@ import pytest
 
 import plugin_vs_native as script
 from pluginvsnative.boxes import run_items
+from pluginvsnative.table import native_tables
 from pluginvsnative.worker import Item
 
 WORKER = """
@@ -110,3 +111,37 @@ def test_without_a_gpu_it_says_so(
     monkeypatch.setattr(script, "choose_flavour", lambda *_: "tensorrt_rtx")
     assert script.main(["--op", "MatrixInverse"]) == 2
     assert "no GPU is found" in capsys.readouterr().err
+
+
+def test_the_tables_show_figures_and_say_what_is_missing() -> None:
+    figures = {"median_us": 12.34, "error": 1.23e-7}
+    rows = [
+        {
+            "op": "MatrixInverse",
+            "case": "small",
+            "dtype": "float32",
+            "plugin": {**figures, "workspace": 1 << 20},
+            "native": {**figures, "median_us": 1234.5, "device_memory": 3 << 20, "layers": 9},
+            "ratio": 100.0,
+        },
+        {
+            "op": "MatrixInverse",
+            "case": "huge",
+            "dtype": "float16",
+            "plugin": figures,
+            "native": {"unavailable": "took longer than 40 s"},
+        },
+    ]
+    head = {
+        "gpu": "G",
+        "driver": "1",
+        "tensorrt": "TensorRT-RTX 9",
+        "packages": {"torch": "2"},
+        "date": "2026-01-02T",
+        "command": "c",
+    }
+    lines = native_tables({**head, "rows": rows}).splitlines()
+    assert "| small | float32 | 12.3 | 1,234 | ×100.0 | 1.2e-07 | 1.2e-07 | 1.0 | 3.0 | 9 |" in lines
+    assert "| huge | float16 | 12.3 | - | - | 1.2e-07 | - | - | - | - |" in lines
+    assert "Not measured, native: took longer than 40 s (huge float16)." in lines
+    assert lines[-1].startswith("G, driver 1, TensorRT-RTX 9, PyTorch 2, 2026-01-02, `c`.")
