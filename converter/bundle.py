@@ -107,7 +107,7 @@ def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: 
                     staged.append((_stage(library, folder), target))
             document = dict(facts) | {
                 "files": {
-                    path.name: _sha256(source)
+                    path.name: file_digest(source)
                     for path, source in [(engine, built), *zip(targets, libraries, strict=True)]
                 }
             }
@@ -156,7 +156,8 @@ def _stage(source: Path, folder: Path) -> str:
     return name
 
 
-def _sha256(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """ "sha256:..." of a file's bytes, as the manifest has it. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):

@@ -130,7 +130,11 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             *_coverage(planned, built),
         )
         io_types = [asdict(io) for io in rewritten.io_types]
-        facts = _facts(planned, built, verdict) | {"io_types": io_types, "warnings": warnings}
+        facts = _facts(planned, built, verdict) | {
+            "plugins_embedded": options.embed_plugins,
+            "io_types": io_types,
+            "warnings": warnings,
+        }
         bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
     return Conversion(planned, built, verdict, bundle, clock.seconds, warnings)

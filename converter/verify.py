@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from converter.arrays import load_arrays
+from converter.arrays import as_declared, load_arrays
 from converter.errors import ConversionError, UsageError
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
@@ -323,6 +323,7 @@ def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]
                 )
             )
             continue
+        feeds[spec.name] = value = as_declared(value, spec.dtype)
         fits = len(value.shape) == len(spec.shape) and all(
             d is None or d == size for d, size in zip(spec.shape, value.shape, strict=True)
         )

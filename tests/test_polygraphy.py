@@ -12,7 +12,7 @@ import onnx
 import pytest
 from polygraphy.backend.onnxrt import OnnxrtRunner, SessionFromOnnx
 
-from converter.build.child_environment import child_environment
+from converter.child.environment import child_environment
 from converter.cli import main
 from converter.libraries import plugin_library
 

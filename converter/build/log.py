@@ -1,9 +1,8 @@
-"""Reads the log of a build that died: which node TensorRT had in hand, and what ended the process."""
+"""Reads the log of a build that died: which node TensorRT had in hand, and its last words."""
 
 from __future__ import annotations
 
 import re
-import signal
 
 # How TensorRT's verbose log names the node that it takes in hand next; the worker keeps exactly these lines.
 NODE_LINES = (
@@ -38,26 +37,6 @@ def describe_node(text: str) -> str:
     """ "conv1 [Conv]" becomes "node 'conv1' (Conv)"; a fused group stays as TensorRT writes it."""
     parsed = _PARSED.match(text.strip())
     return f"node {parsed['name']!r} ({parsed['op']})" if parsed else text.strip()
-
-
-def describe_exit(returncode: int) -> str:
-    """What ended a process, for a returncode of subprocess: negative for a signal."""
-    if returncode >= 0:
-        return f"exited with code {returncode}"
-    try:
-        name = signal.Signals(-returncode).name
-    except ValueError:
-        return f"was ended by signal {-returncode}"
-    meaning = {
-        "SIGSEGV": "a bad memory access, in TensorRT or in a plugin",
-        "SIGABRT": "it called std::terminate or abort",
-        "SIGBUS": "a bad memory access, or a file that shrank while it was mapped",
-        "SIGFPE": "a division by zero",
-        "SIGILL": "an instruction that this processor lacks",
-        "SIGKILL": "killed from outside: most often the system ran out of memory",
-        "SIGTERM": "ended from outside",
-    }.get(name)
-    return f"died of {name}" + (f" ({meaning})" if meaning else "")
 
 
 def tail(log: str, lines: int = 12) -> str:

@@ -1,43 +1,25 @@
-"""Child side of a build: what it tells its parent, and what TensorRT tells it."""
+"""Child side: what TensorRT tells a process of ours, by its logger and its progress monitor."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from converter.build import log as build_log
 from converter.build.flavour import Flavour
+from converter.child.events import Events
 
 _MOST_WARNINGS = 50
 _STEP_PERIOD_S = 2.0  # TensorRT reports thousands of steps for a large network
-
-
-class Events:
-    """Writes one JSON line for each event. A parent that is gone is not an error here: `alive` says so."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.alive = True
-
-    def send(self, event: str, **values: Any) -> None:
-        data = json.dumps({"event": event, **values}).encode() + b"\n"
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-        except BrokenPipeError:
-            self.alive = False
-
-    def phase(self, phase: str) -> None:
-        self.send("progress", phase=phase, text=phase)
 
 
 class Messages:
     """What TensorRT logs: every message to the log, errors and warnings kept for the report."""
 
     def __init__(self, log_path: Path, verbose: bool, events: Events) -> None:
+        self.log_path = log_path
         self._descriptor = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._verbose = verbose
         self._events = events
@@ -69,7 +51,13 @@ class Messages:
         return [error for error in errors if "catchCudaError" not in error] or errors
 
 
-def make_logger(flavour: Flavour, messages: Messages) -> Any:
+class Listener(Protocol):
+    """What keeps what TensorRT logs."""
+
+    def add(self, severity: str, message: str) -> None: ...
+
+
+def make_logger(flavour: Flavour, messages: Listener) -> Any:
     """An ILogger that hands everything to `messages`."""
     trt: Any = flavour.module
 

@@ -1,17 +1,13 @@
-"""Child side of a build: `python -m converter.build.worker request.json FD` imports TensorRT and builds.
+"""Child side of a build: imports TensorRT and builds; converter/child says how it talks to its parent.
 
-Events go to the file descriptor FD as JSON lines: progress, then one `result` or one `problems`. TensorRT's
-log goes to request.log_path, unbuffered, so that it is complete up to the moment in which the process dies.
+TensorRT's log goes to a file, unbuffered, so that it is complete up to the moment in which the process dies.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import sys
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +16,7 @@ from converter.build import log as build_log
 from converter.build.explain import explain
 from converter.build.flavour import FIRST_RTX_WITH_PLUGINS, Flavour, load_flavour, network_flags
 from converter.build.gpu import find_gpu
-from converter.build.messages import Events, Messages, make_logger, make_monitor
+from converter.build.messages import Messages, make_logger, make_monitor
 from converter.build.network import (
     check_network,
     describe_tensors,
@@ -31,41 +27,16 @@ from converter.build.network import (
 from converter.build.plugins import create_all, load_library
 from converter.build.request import BuildRequest, BuildResult
 from converter.build.targets import plan_targets, set_targets
-from converter.errors import EXIT_FAILED, ConversionError, TrtsmithError, UsageError
+from converter.child.events import Events
+from converter.child.worker import serve
+from converter.errors import ConversionError, UsageError
 from importers.problem import Problem
 
-_PR_SET_PDEATHSIG = 1  # of prctl.h
 
-
-def main(arguments: Sequence[str]) -> int:
-    """Build what request.json asks for; 0 or the exit code of the problems that were sent."""
-    _die_with_parent()
-    request = BuildRequest.from_json(Path(arguments[0]).read_text())
-    assert request.log_path is not None
-    events = Events(int(arguments[1]))
-    messages = Messages(request.log_path, request.verbose, events)
-    try:
-        result = run(request, events, messages)
-    except TrtsmithError as error:
-        problems = [problem.to_json() for problem in error.problems]
-        events.send("problems", exit_code=error.exit_code, problems=problems)
-        return error.exit_code
-    except (
-        Exception
-    ) as error:  # the last line of defence: a mistake of ours must not look like one of TensorRT's
-        messages.write(traceback.format_exc())
-        lines = traceback.extract_tb(error.__traceback__)
-        where = f"{Path(lines[-1].filename).name}, line {lines[-1].lineno}"
-        problem = Problem(
-            f"trtsmith failed: {type(error).__name__}: {error}",
-            where,
-            "no such error",
-            "report it with the model's log",
-        )
-        events.send("problems", exit_code=EXIT_FAILED, problems=[problem.to_json()])
-        return EXIT_FAILED
-    events.send("result", result=result.to_json())
-    return 0
+def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
+    """Build what the request asks for; the BuildResult as JSON has it."""
+    request = BuildRequest.from_json(request_json)
+    return run(request, events, Messages(log_path, request.verbose, events)).to_json()
 
 
 def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResult:
@@ -220,8 +191,7 @@ def _write_cache(path: Path, config: Any) -> None:
 
 
 def _build_problems(request: BuildRequest, messages: Messages) -> list[Problem]:
-    assert request.log_path is not None
-    node = build_log.last_node(request.log_path.read_text(errors="replace"))
+    node = build_log.last_node(messages.log_path.read_text(errors="replace"))
     where = f"{request.onnx_path}" + (f", last at {node}" if node else "")
     errors = messages.take_errors() or ["no message"]
     return [explain(error, where) for error in dict.fromkeys(errors)]
@@ -248,14 +218,5 @@ def _write(path: Path, data: Any) -> int:
     return len(view)
 
 
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process when its parent dies; elsewhere the monitor stops the build."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # TensorRT's tear-down has nothing left to do for us, and could only crash
+    serve(sys.argv[1:], main)

@@ -72,7 +72,7 @@ def test_interruption_leaves_what_was_there(
     def interrupt(path: Path) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bundle, "_sha256", interrupt)
+    monkeypatch.setattr(bundle, "file_digest", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_bundle(built[0], out / "m.plan", (built[1],), {})
     assert os.listdir(out) == []

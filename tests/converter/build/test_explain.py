@@ -6,6 +6,7 @@ import pytest
 
 from converter.build import log as build_log
 from converter.build.explain import CODES, EXPLANATIONS, explain, find_explanation
+from converter.child.exits import describe_exit
 
 # Messages as TensorRT, its parser or the dynamic loader write them, and a word of the fix that must come.
 MESSAGES = [
@@ -94,9 +95,9 @@ def test_last_node_of_a_log() -> None:
 
 
 def test_exit_is_described() -> None:
-    assert "SIGSEGV" in build_log.describe_exit(-11)
-    assert "out of memory" in build_log.describe_exit(-9)
-    assert build_log.describe_exit(127) == "exited with code 127"
+    assert "SIGSEGV" in describe_exit(-11)
+    assert "out of memory" in describe_exit(-9)
+    assert describe_exit(127) == "exited with code 127"
 
 
 def test_tail_drops_banner_and_node_lines() -> None:

@@ -279,7 +279,7 @@ def test_child_ends_with_its_parent(tmp_path: Path, library: Path, ending: signa
     assert not survived
     assert os.listdir(wanted.engine_path.parent) == []
     if ending == signal.SIGINT:
-        assert list(tmp_path.glob("trtsmith-build-*")) == []
+        assert list(tmp_path.glob("trtsmith-child-*")) == []
 
 
 def _runs(pid: int) -> bool:
