@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from converter.build.gpu import find_gpu
 from converter.errors import TrtsmithError
 from converter.passes.types import IoType
 from gpucheck.record import Notes
@@ -17,15 +18,24 @@ from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
 
 NEEDED = ("tensorrt_rtx", "cuda.core", "cuda.bindings")
 
+NOT_BUILT = "not built"
+DOES_NOT_RUN = "does not run"
+
+MOST_WORDS = 250
+"""Characters of a message that go into the record."""
+
 Arrays = Mapping[str, np.ndarray]
 
 
 class EngineError(Exception):
-    """No engine came of a graph, or it did not run. broken: whether this process may be of no more use."""
+    """No engine came of a graph, or it did not run.
 
-    def __init__(self, what: str, broken: bool = False) -> None:
-        self.broken = broken
-        super().__init__(what)
+    verdict: NOT_BUILT or DOES_NOT_RUN; after the second this process may be of no more use: CUDA's errors stay.
+    """
+
+    def __init__(self, verdict: str, what: str) -> None:
+        self.verdict = verdict
+        super().__init__(" ".join(what.split())[:MOST_WORDS])
 
 
 @dataclass(frozen=True)
@@ -46,8 +56,12 @@ def missing(notes: Notes) -> bool:
         notes.failure(
             f"not installed: {', '.join(absent)}; unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle"
         )
-        notes.summary("engines cannot run on this machine")
-    return bool(absent)
+    elif find_gpu() is None:
+        notes.failure("no NVIDIA GPU that the driver knows of")
+    else:
+        return False
+    notes.summary("engines cannot run on this machine")
+    return True
 
 
 def _found(name: str) -> bool:
@@ -63,17 +77,17 @@ def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, 
 
     built = build_engine(path, sizes, target=GPU_TARGET)
     if built.reason:
-        raise EngineError(f"not built: {built.reason}")
+        raise EngineError(NOT_BUILT, built.reason)
     try:
         runner = Runner.open(built.engine, flavour="tensorrt_rtx", io_types=io_types)
     except TrtsmithError as error:
-        raise EngineError(f"not loaded: {error.problems[0].what}", broken=True) from error
+        raise EngineError(DOES_NOT_RUN, error.problems[0].what) from error
 
     def run(feeds: Arrays) -> dict[str, np.ndarray]:
         try:
             outputs: dict[str, Any] = runner(feeds)
         except TrtsmithError as error:
-            raise EngineError(f"does not run: {error.problems[0].what}", broken=True) from error
+            raise EngineError(DOES_NOT_RUN, error.problems[0].what) from error
         return outputs
 
     return Engine(run, runner.close)

@@ -23,7 +23,7 @@ from converter.passes import PASSES
 from converter.passes.types import IoType
 from converter.rewrite import expand, rewrite
 from gpucheck.crew import run_crew
-from gpucheck.engines import EngineError, Opener, missing, open_engine
+from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.graphs import without_plugins
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
@@ -44,8 +44,6 @@ AT_ONCE = 4
 
 def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> None:
     """The step. A row for each network, precision, size and output."""
-    if missing(notes):
-        return
     if bundle is None:
         notes.failure("no models: unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle")
         notes.summary("no networks on this machine")
@@ -104,7 +102,8 @@ def judge_network(
         try:
             outputs = _run_engine(network, model, precision, feeds, folder, opener)
         except (EngineError, TrtsmithError) as error:
-            yield {**head, "passed": False, "reason": str(error).splitlines()[0]}
+            how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
+            yield {**head, "passed": False, "reason": how + str(error).splitlines()[0]}
             continue
         for size, arrays, wanted, oracle, found in zip(SIZES, feeds, exact, plain, outputs, strict=True):
             framework = network.framework(arrays, precision)

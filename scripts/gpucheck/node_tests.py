@@ -20,7 +20,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
 from converter.passes.types import IoType, to_engine
 from gpucheck.crew import RETIRE, run_crew
-from gpucheck.engines import EngineError, Opener, missing, open_engine
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.graphs import has_plugins, without_plugins
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
@@ -54,8 +54,6 @@ class Form:
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
     """The step. One row for each case; fails for wrong numbers, crashes, hangs, and fewer than LEAST_MATCHED matches."""
-    if missing(notes):
-        return
     end = time.monotonic() + limit_s
     import onnxruntime  # noqa: F401  imported here once, so that no child has to
     import tensorrt_rtx  # noqa: F401
@@ -73,7 +71,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
         found = finding.found or {"verdict": finding.died.split(":")[0], "form": step, "reason": finding.died}
         if step == "as it is" and found["verdict"] not in (*MATCHED, "not done"):
             rows[name] = found
-            built = found["verdict"] not in ("not built", UNCHANGED)
+            built = found["verdict"] not in (NOT_BUILT, UNCHANGED)
             pending.append(f"{'rewritten' if built else 'frozen'}:{name}")
             continue
         rows[name] = combined(rows.get(name), found)
@@ -132,7 +130,7 @@ FORMS: Mapping[str, Callable[[Case, Path], Form | None]] = {
 def judge_form(case: Case, form: Form | None, opener: Opener) -> dict[str, Any]:
     """What came of one form of a case.
 
-    verdict: "exact", "tf32", "shapes", "wrong", "not built", "does not run", or UNCHANGED where there is no such form.
+    verdict: one of MATCHED, "wrong", NOT_BUILT, DOES_NOT_RUN, or UNCHANGED where there is no such form.
     form: its name. reason: what is wrong. error, allowed: relative, where the suite's tolerance is not met.
     """
     if form is None:
@@ -150,8 +148,8 @@ def judge_form(case: Case, form: Form | None, opener: Opener) -> dict[str, Any]:
         finally:
             engine.close()
     except EngineError as error:
-        verdict = "not built" if str(error).startswith("not built") else "does not run"
-        return {"verdict": verdict, "form": form.name, "reason": str(error), RETIRE: error.broken}
+        broken = error.verdict == DOES_NOT_RUN
+        return {"verdict": error.verdict, "form": form.name, "reason": str(error), RETIRE: broken}
     return {"form": form.name, **_verdict(case, form, outputs)}
 
 

@@ -99,7 +99,7 @@ def _conv_transpose(inputs: Sequence[Any], attributes: Attributes) -> Tensor:
     )
 
 
-def _pool(inputs: Sequence[Any], attributes: Attributes, kind: str) -> Tensor:
+def _pool(inputs: Sequence[Any], attributes: Attributes, kind: str) -> Any:
     (x,) = inputs
     options = {"stride": attributes.get("strides", [1, 1]), "padding": _padding(attributes, 2)}
     options["ceil_mode"] = bool(attributes.get("ceil_mode", 0))
@@ -109,7 +109,7 @@ def _pool(inputs: Sequence[Any], attributes: Attributes, kind: str) -> Tensor:
     return F.avg_pool2d(x, attributes["kernel_shape"], **options, count_include_pad=counted)
 
 
-def _batch_norm(inputs: Sequence[Any], attributes: Attributes) -> Tensor:
+def _batch_norm(inputs: Sequence[Any], attributes: Attributes) -> Any:
     x, scale, bias, mean, variance = inputs
     return F.batch_norm(x, mean, variance, scale, bias, eps=attributes.get("epsilon", 1e-5))
 
@@ -133,8 +133,8 @@ def _reshape(inputs: Sequence[Any], attributes: Attributes) -> Any:
 def _slice(inputs: Sequence[Any], attributes: Attributes) -> Any:
     x = inputs[0]
     names = ("starts", "ends", "axes", "steps")
-    given = [attributes.get(name) for name in names] if len(inputs) == 1 else _lists(inputs[1:])
-    starts, ends, axes, steps = (given[i] if i < len(given) else None for i in range(4))
+    given: list[Any] = [attributes.get(name) for name in names] if len(inputs) == 1 else _lists(inputs[1:])
+    starts, ends, axes, steps = (*given, None, None)[:4]
     ones = [1] * len(starts)
     for start, end, axis, step in zip(starts, ends, axes or range(len(starts)), steps or ones, strict=True):
         if step < 1:
@@ -146,7 +146,7 @@ def _slice(inputs: Sequence[Any], attributes: Attributes) -> Any:
 
 
 def _lists(tensors: Sequence[Any]) -> list[Any]:
-    return [None if tensor is None else tensor.tolist() for tensor in tensors]
+    return [tensor if tensor is None else tensor.tolist() for tensor in tensors]
 
 
 def _squeeze(inputs: Sequence[Any], attributes: Attributes) -> Any:
