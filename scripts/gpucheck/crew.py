@@ -90,12 +90,16 @@ def _enlist(work: Work, folder: Path, others: list[_Member]) -> _Member:
 
 
 def _serve(work: Work, jobs: int, findings: int) -> None:
-    """In the child: a name a line in, a JSON object a line out, until the names end."""
-    with os.fdopen(jobs, encoding="utf-8") as names, os.fdopen(findings, "w", encoding="utf-8") as out:
+    """In the child: a name a line in, a JSON object a line out, until the names end.
+
+    The pipe of findings closes with the process and not before: its end says that the log is complete.
+    """
+    with os.fdopen(jobs, encoding="utf-8") as names:
         for line in names:
             found = work(line.rstrip("\n"))
-            out.write(json.dumps(found) + "\n")
-            out.flush()
+            answer = f"{json.dumps(found)}\n".encode()
+            while answer:
+                answer = answer[os.write(findings, answer) :]
             if found.get(RETIRE):
                 return
 

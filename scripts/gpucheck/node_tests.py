@@ -39,6 +39,9 @@ MATCHED = ("exact", "tf32", "shapes")
 """Within the suite's tolerance; within what TF32 costs; or right in type and shape, where ONNX prescribes no values."""
 
 
+FAULTS = ("wrong", "crashes", "hangs", "fails", "not done")
+"""What no case may end in: other numbers; how its process ended; our own error; no time left. Each fails the step."""
+
 UNCHANGED = "no such form"
 
 
@@ -68,7 +71,8 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
     pending = deque(f"as it is:{name}" for name in cases)
     for job, finding in run_crew(pending, work, os.cpu_count() or 1, CASE_S, end, folder):
         step, _, name = job.partition(":")
-        found = finding.found or {"verdict": finding.died.split(":")[0], "form": step, "reason": finding.died}
+        died, _, how = finding.died.partition(": ")
+        found = finding.found or {"verdict": died, "form": step, "reason": how}
         if step == "as it is" and found["verdict"] not in (*MATCHED, "not done"):
             rows[name] = found
             built = found["verdict"] not in (NOT_BUILT, UNCHANGED)
@@ -88,7 +92,7 @@ def combined(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> dict
 
 def _conclude(rows: Mapping[str, Mapping[str, Any]], notes: Notes) -> None:
     for name, row in rows.items():
-        if row["verdict"] in ("wrong", "crashes", "hangs"):
+        if row["verdict"] in FAULTS:
             notes.failure(f"{name}: {row['verdict']}: {row['reason']}")
     counts = Counter(row["verdict"] for row in rows.values())
     matched = sum(counts[verdict] for verdict in MATCHED)
