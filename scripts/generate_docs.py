@@ -270,6 +270,8 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/build",
         "converter/benchmark",
         "converter/plugin",
+        "converter/verify",
+        "converter/verify/meanings",
     ),
     "map of commands": modules("converter/commands"),
     "map of plugins_cpp": modules(

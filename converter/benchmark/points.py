@@ -9,10 +9,13 @@ import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from converter.errors import UsageError
+from converter.modelfile.model import Model
 from converter.passes.types import IoType
 from converter.runtime.tensors import EngineInfo, TensorSpec
-from converter.shapes import InputSpec, ShapeRange
+from converter.shapes import InputSpec, ShapeRange, Sizes
 from converter.verify import generate_inputs
+from converter.verify.inputs import SEED
+from converter.verify.meanings.draw import draw
 from importers.problem import Problem
 
 POINTS = ("min", "opt", "max")
@@ -46,20 +49,21 @@ def points_of(
     labels: Sequence[str],
     shapes: Mapping[str, ShapeRange],
     io_types: Sequence[IoType] = (),
-    bounds: Mapping[str, int] | None = None,
+    model: Model | None = None,
 ) -> list[Point]:
     """Generated inputs at points of profile 0, or at the user's shapes where there are some: never zeros alone.
 
-    shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. bounds: see generate_inputs.
+    shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. model: the engine's, where it is
+    at hand; inputs then suit what reads them (converter.verify.meanings).
     UsageError for shapes that are no single ones, or outside of the profile.
     """
     if shapes:
         _check(info, shapes)
-        return [Point("shapes", _feeds(info, "opt", shapes, io_types, bounds), _shape_tensors(info))]
+        return [Point("shapes", _feeds(info, "opt", shapes, io_types, model), _shape_tensors(info))]
     if not any(-1 in spec.shape or spec.is_shape_tensor for spec in info.inputs):
         labels = ("opt",)  # the three are one
     tensors = _shape_tensors(info)
-    return [Point(label, _feeds(info, label, {}, io_types, bounds), tensors) for label in labels]
+    return [Point(label, _feeds(info, label, {}, io_types, model), tensors) for label in labels]
 
 
 def given_point(info: EngineInfo, arrays: Mapping[str, np.ndarray]) -> Point:
@@ -76,23 +80,36 @@ def _feeds(
     label: str,
     shapes: Mapping[str, ShapeRange],
     io_types: Sequence[IoType],
-    bounds: Mapping[str, int] | None,
+    model: Model | None,
 ) -> dict[str, np.ndarray]:
     before = {io.name: io.before for io in io_types}
-    specs, ranges, values = [], {}, {}
+    specs, sizes, values = [], {}, {}
     for spec in info.inputs:
         dtype = before.get(spec.name, spec.dtype)
         at = tuple(getattr(spec.profiles[0], label)) if spec.profiles else spec.shape
         if spec.is_shape_tensor:
             values[spec.name] = np.array(at, dtype).reshape(spec.shape)
             continue
-        size = shapes[spec.name].opt if spec.name in shapes else at
-        specs.append(
-            InputSpec(spec.name, dtype, tuple(d if d >= 0 else None for d in spec.shape), ("",) * len(at))
-        )
-        ranges[spec.name] = ShapeRange(size, size, size)
-    made = generate_inputs(specs, ranges, bounds) | values
+        sizes[spec.name] = shapes[spec.name].opt if spec.name in shapes else at
+        dims = tuple(d if d >= 0 else None for d in spec.shape)
+        specs.append(InputSpec(spec.name, dtype, dims, ("",) * len(dims)))
+    made = _made(specs, sizes, model) | values
     return {spec.name: made[spec.name] for spec in info.inputs}
+
+
+def _made(
+    specs: Sequence[InputSpec], sizes: Mapping[str, Sizes], model: Model | None
+) -> dict[str, np.ndarray]:
+    if model is not None:
+        return dict(generate_inputs(model, specs, sizes).arrays)
+    rng = np.random.default_rng(SEED)
+    try:
+        return {spec.name: draw(rng, spec.dtype, sizes[spec.name], None) for spec in specs}
+    except (MemoryError, ValueError, OverflowError) as error:
+        what = f"the inputs are too large to be generated: {error}"
+        expected = "shapes of which this machine can hold the numbers"
+        fix = "give smaller shapes with --shapes, or another point with --at"
+        raise UsageError(Problem(what, "generated inputs", expected, fix)) from error
 
 
 def _check(info: EngineInfo, shapes: Mapping[str, ShapeRange]) -> None:

@@ -78,6 +78,7 @@ class Example:
 
     text:     the model in ONNX text; symbolic dimensions are not allowed.
     feeds:    values for inputs that must not be random, by name.
+    scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
     rtol:     |rewritten - original| <= rtol * |original| + atol.
     reference: whether onnx's reference implementation is the oracle, where onnxruntime lacks the operator.
     builds:   whether TensorRT builds the rewritten model by now; False needs a sentence in `why`.
@@ -86,6 +87,7 @@ class Example:
     name: str
     text: str
     feeds: Mapping[str, np.ndarray] | None = None
+    scale: float = 1.0
     rtol: float = 1e-5
     atol: float = 1e-6
     reference: bool = False

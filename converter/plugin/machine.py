@@ -11,7 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("numpy", "ml_dtypes", "onnx", "onnxruntime", "torch", "torchvision", "triton")
+FRAMEWORKS = ("numpy", "ml_dtypes", "onnx", "onnxruntime", "torch", "torchvision", "triton")
+RUNTIMES = ("tensorrt", "tensorrt-rtx-cu13", "cuda-core", "cuda-bindings")
 
 LIMIT_S = 20.0
 """For one question to a tool."""
@@ -29,7 +30,7 @@ def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str,
         "compute_sanitizer": _first(r"Version (\S+)", _said("compute-sanitizer", "--version")),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: _version(name) for name in (*FRAMEWORKS, *RUNTIMES)},
         "commit": commit or _commit(root),
         "libraries": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in libraries},
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

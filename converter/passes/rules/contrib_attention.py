@@ -91,6 +91,7 @@ def _example(
             {results} = com.microsoft.Attention <num_heads = 2{attributes}> (x, w{call})
         }}""",
         feeds=feeds,
+        scale=0.2,
         rtol=1e-4,
         atol=1e-5,
     )

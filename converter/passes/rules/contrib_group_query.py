@@ -181,6 +181,7 @@ def _example(
             y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2{attributes}> ({", ".join(call)})
         }}""",
         feeds={"last": np.array(last, np.int32)},
+        scale=0.4,
         rtol=1e-4,
         atol=1e-5,
     )

@@ -154,6 +154,7 @@ def _example(
             {results} = com.microsoft.MultiHeadAttention <num_heads = 2{attributes}> (q{call})
         }}""",
         feeds=feeds,
+        scale=0.4,
         rtol=1e-4,
         atol=1e-5,
     )

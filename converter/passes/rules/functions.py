@@ -127,6 +127,7 @@ _EXAMPLES = (
         g (float[1, 2, 4, 8] q, float[1, 2, 6, 8] k, float[1, 2, 6, 8] v) => (float[1, 2, 4, 8] y) {
             y = Attention <is_causal = 1> (q, k, v)
         }""",
+        scale=0.4,
     ),
     Example(
         "loss",

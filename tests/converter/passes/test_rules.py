@@ -42,7 +42,9 @@ def feeds(model: Model, example: Example) -> dict[str, np.ndarray]:
             dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
             array = rng.uniform(0.5, 4.0, shape) * rng.choice([-1, 1], shape)
             integral = dtype.kind in "ui" or dtype.kind == "b"
-            given[value.name] = (np.abs(np.rint(array)) + 1 if integral else array).astype(dtype)
+            given[value.name] = (np.abs(np.rint(array)) + 1 if integral else example.scale * array).astype(
+                dtype
+            )
     return given
 
 
