@@ -12,10 +12,8 @@ from converter.errors import UsageError
 from converter.modelfile.model import Model
 from converter.passes.types import IoType
 from converter.runtime.tensors import EngineInfo, TensorSpec
-from converter.shapes import InputSpec, ShapeRange, Sizes
+from converter.shapes import InputSpec, ShapeRange
 from converter.verify import generate_inputs
-from converter.verify.inputs import SEED
-from converter.verify.meanings.draw import draw
 from importers.problem import Problem
 
 POINTS = ("min", "opt", "max")
@@ -53,8 +51,8 @@ def points_of(
 ) -> list[Point]:
     """Generated inputs at points of profile 0, or at the user's shapes where there are some: never zeros alone.
 
-    shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. model: the engine's, where it is
-    at hand; inputs then suit what reads them (converter.verify.meanings).
+    shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. model: the
+    one that the engine was built from, if it is there: inputs then suit what reads them.
     UsageError for shapes that are no single ones, or outside of the profile.
     """
     if shapes:
@@ -90,26 +88,13 @@ def _feeds(
         if spec.is_shape_tensor:
             values[spec.name] = np.array(at, dtype).reshape(spec.shape)
             continue
-        sizes[spec.name] = shapes[spec.name].opt if spec.name in shapes else at
-        dims = tuple(d if d >= 0 else None for d in spec.shape)
-        specs.append(InputSpec(spec.name, dtype, dims, ("",) * len(dims)))
-    made = _made(specs, sizes, model) | values
+        size = shapes[spec.name].opt if spec.name in shapes else at
+        specs.append(
+            InputSpec(spec.name, dtype, tuple(d if d >= 0 else None for d in spec.shape), ("",) * len(at))
+        )
+        sizes[spec.name] = size
+    made = generate_inputs(model, specs, sizes).arrays | values
     return {spec.name: made[spec.name] for spec in info.inputs}
-
-
-def _made(
-    specs: Sequence[InputSpec], sizes: Mapping[str, Sizes], model: Model | None
-) -> dict[str, np.ndarray]:
-    if model is not None:
-        return dict(generate_inputs(model, specs, sizes).arrays)
-    rng = np.random.default_rng(SEED)
-    try:
-        return {spec.name: draw(rng, spec.dtype, sizes[spec.name], None) for spec in specs}
-    except (MemoryError, ValueError, OverflowError) as error:
-        what = f"the inputs are too large to be generated: {error}"
-        expected = "shapes of which this machine can hold the numbers"
-        fix = "give smaller shapes with --shapes, or another point with --at"
-        raise UsageError(Problem(what, "generated inputs", expected, fix)) from error
 
 
 def _check(info: EngineInfo, shapes: Mapping[str, ShapeRange]) -> None:

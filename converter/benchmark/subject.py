@@ -119,9 +119,8 @@ def points_for(
         arrays = load_arrays(options.inputs, "--inputs")
         frozen = source.frozen if source is not None else {}
         return [given_point(info, {name: a for name, a in arrays.items() if name not in frozen})]
-    model = source.original if source is not None else None
     shapes = {} if options.is_model else options.shapes  # of a model they are the profile
-    return points_of(info, options.at, shapes, run.io_types, model)
+    return points_of(info, options.at, shapes, run.io_types, source.original if source is not None else None)
 
 
 def check_options(options: BenchOptions) -> None:

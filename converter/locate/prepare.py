@@ -15,7 +15,6 @@ from converter.build.flavour import choose_flavour
 from converter.build.gpu import find_gpu
 from converter.errors import ConversionError, UsageError
 from converter.freezing import rewrite_frozen
-from converter.index_bounds import index_bounds
 from converter.locate.executor import Arrays, Executor
 from converter.locate.kernels import OnKernels
 from converter.locate.locate import ReplayKernel
@@ -124,7 +123,8 @@ def _feeds(
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
     if asked.inputs is not None:
         return load_inputs(asked.inputs, specs) | frozen
-    feeds = generate_inputs(specs, profile_for(specs, asked.shapes), index_bounds(original.proto))
+    sizes = {name: r.opt for name, r in profile_for(specs, asked.shapes).items()}
+    feeds = generate_inputs(original, specs, sizes).arrays
     values = value_profile(specs, shape_inputs(rewritten.model.proto), asked.values, {})
     feeds |= {spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values}
     return feeds | frozen
