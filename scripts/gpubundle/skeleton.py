@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import numpy_helper
 
+SUFFIX = ".skeleton.onnx"
 WEIGHT = "trtsmith.weight_of_the_module"
 LEAST_BYTES = 4096
 """Smaller initializers travel with the graph."""
 
 
-def write_skeletons(folder: Path) -> Iterator[Path]:
-    """Export every model of models/ and write it without weights: folder/NAME.skeleton.onnx."""
+def write_skeletons(folder: Path, names: Sequence[str] = (), small: bool = False) -> Iterator[Path]:
+    """Export models of models/ (all unless named) and write them without weights: folder/NAME.skeleton.onnx."""
+    from importers.torch_ops import export
     from models import MODELS
-    from models.export import export_model
 
-    for name in MODELS:
-        exported = export_model(name, folder / "exported")
-        proto = onnx.load(exported.model)
-        exported.model.unlink()
-        path = folder / f"{name}.skeleton.onnx"
-        onnx.save(strip(proto, _arrays(MODELS[name].make()[0].state_dict())), path)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or MODELS:
+        model = MODELS[name]
+        module, inputs = model.make(small=small, batch=2)
+        whole = folder / f"{name}.onnx"
+        export(
+            module,
+            tuple(inputs.values()),
+            whole,
+            input_names=model.input_names,
+            output_names=model.output_names,
+            dynamic_shapes=model.dynamic_shapes(),
+            optimise=False,
+        )
+        path = folder / f"{name}{SUFFIX}"
+        onnx.save(strip(onnx.load(whole), _weights(module)), path)
+        whole.unlink()
         yield path
 
 
@@ -59,7 +71,7 @@ def fill(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto:
 
 def filled(path: Path, module: Any) -> onnx.ModelProto:
     """The model in a file that write_skeletons wrote, with the weights of this PyTorch module."""
-    return fill(onnx.load(path), _arrays(module.state_dict()))
+    return fill(onnx.load(path), _weights(module))
 
 
 def _clear(tensor: onnx.TensorProto) -> None:
@@ -67,5 +79,7 @@ def _clear(tensor: onnx.TensorProto) -> None:
         tensor.ClearField(name)
 
 
-def _arrays(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+def _weights(module: Any) -> dict[str, Any]:
+    """Parameters and buffers, those too that are not saved with the module, by name."""
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubundle.chunks import collect, restore
@@ -44,8 +45,20 @@ def variables(target: Path) -> dict[str, str]:
         "PYTHONPATH": str(target / SITE),
         "LD_LIBRARY_PATH": str(target / LIBRARY_FOLDER),
         "TRTSMITH_LIBRARY_DIR": str(target / LIBRARY_FOLDER),
-        "TRTSMITH_GPU_MODELS": str(target / MODEL_FOLDER),
     }
+
+
+def with_bundle(target: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that uses the unpacked bundle."""
+    result = dict(environment)
+    for name, value in variables(target.resolve()).items():
+        before = environment.get(name) if name.endswith("PATH") else None
+        result[name] = f"{value}{os.pathsep}{before}" if before else value
+    return result
+
+
+def model_folder(target: Path) -> Path:
+    return target.resolve() / MODEL_FOLDER
 
 
 def exports(target: Path) -> str:

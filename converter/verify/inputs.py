@@ -1,0 +1,52 @@
+"""Inputs that nobody gave: made up from a fixed seed, by what the model's nodes do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from converter.errors import UsageError
+from converter.modelfile.model import Model
+from converter.shapes import InputSpec, Sizes
+from converter.verify.meanings.draw import draw
+from converter.verify.meanings.flow import input_meanings
+from importers.problem import Problem
+
+SEED = 20240229
+"""Of generated inputs: two runs see the same numbers."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Inputs by name; and for those that the model's nodes say something of, a sentence on what they were taken for."""
+
+    arrays: dict[str, np.ndarray]
+    meanings: tuple[str, ...]
+
+
+def generate_inputs(model: Model, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes]) -> Generated:
+    """Seeded inputs that suit what reads them (converter.verify.meanings).
+
+    shapes: of the dynamic inputs. UsageError for a shape that this machine's memory does not hold.
+    """
+    sizes = {spec.name: shapes.get(spec.name, tuple(d or 0 for d in spec.shape)) for spec in specs}
+    meanings = input_meanings(model, sizes)
+    rng = np.random.default_rng(SEED)
+    feeds = {}
+    for spec in specs:
+        shape = sizes[spec.name]
+        try:
+            feeds[spec.name] = draw(rng, spec.dtype, shape, meanings.get(spec.name))
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise UsageError(
+                Problem(
+                    f"input {spec.name!r} is too large to be generated: {error}",
+                    f"input {spec.name!r}, {'x'.join(map(str, shape))}",
+                    "a usual shape of which this machine can hold the numbers",
+                    "give a smaller usual shape with --shapes, or --no-verify",
+                )
+            ) from error
+    told = [f"{spec.name}: {meanings[spec.name]}" for spec in specs if spec.name in meanings]
+    return Generated(feeds, tuple(told))
