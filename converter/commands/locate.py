@@ -118,7 +118,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             ready.rewritten,
             ready.feeds,
             ready.executor,
-            Options(options.memory << 20, options.all, folder, tolerances, ready.outputs),
+            Options(options.memory << 20, options.all, folder, tolerances, ready.outputs, ready.allowed),
             ready.inputs,
             console.progress,
             ready.replay,
