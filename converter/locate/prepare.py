@@ -16,11 +16,15 @@ from converter.build.gpu import find_gpu
 from converter.errors import ConversionError, UsageError
 from converter.freezing import rewrite_frozen
 from converter.locate.executor import Arrays, Executor
+from converter.locate.found import Located
 from converter.locate.kernels import OnKernels
-from converter.locate.locate import ReplayKernel
+from converter.locate.locate import MEMORY, Options, ReplayKernel, locate
+from converter.locate.save import check_folder
+from converter.locate.search import Progress
 from converter.locate.tensorrt import OnTensorRT, RunEngine
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
+from converter.origin import origin_of
 from converter.passes.freeze import shape_inputs
 from converter.passes.types import to_engine
 from converter.plan import Plan, plan
@@ -32,7 +36,7 @@ from converter.runtime.child import run_engine
 from converter.runtime.manifest import request_for
 from converter.shape_tensors import value_profile, values_as_input
 from converter.shapes import ShapeRange, graph_inputs, profile_for
-from converter.verify import generate_inputs, load_inputs
+from converter.verify import Tolerances, generate_inputs, load_inputs
 from converter.verify.allowance import allowance
 from converter.verify.engine import onnxruntime_outputs
 from converter.verify.sets import InputSet
@@ -103,6 +107,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     feeds = _feeds(asked, original, rewritten, frozen)
     outputs, flavour, extra = None, asked.flavour, asked.plugins
     if asked.engine is not None:
+        _check_precision(asked.engine)
         request = replace(request_for(asked.engine, asked.plugins, asked.flavour), timeout_s=asked.timeout_s)
         left = {v.name: feeds[v.name] for v in rewritten.model.proto.graph.input if v.name in feeds}
         given = to_engine(left, rewritten.io_types)
@@ -122,6 +127,45 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         yield Prepared(
             original, rewritten, feeds, _told(asked), executor, replay_with(library), outputs, allowed
         )
+
+
+def locate_asked(
+    asked: Asked,
+    folder: Path | None,
+    tolerances: Tolerances,
+    progress: Progress,
+    *,
+    memory: int = MEMORY,
+    everything: bool = False,
+) -> Located:
+    """The search that the user asked for. folder, memory and everything: as converter.locate.locate.Options has them."""
+    if folder is not None:
+        check_folder(folder)
+    with prepared(asked) as ready:
+        tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
+        options = Options(memory, everything, folder, tolerances, ready.outputs, ready.allowed)
+        return locate(
+            ready.original,
+            ready.rewritten,
+            ready.feeds,
+            ready.executor,
+            options,
+            ready.inputs,
+            progress,
+            ready.replay,
+        )
+
+
+def _check_precision(engine: Path) -> None:
+    """UsageError for an engine that computes in another precision than the graph that is searched."""
+    precision = origin_of(engine).precision
+    if precision in ("fp16", "bf16"):
+        what = f"the engine was converted with --precision {precision}; nodes are looked for in the model's own precision"
+        expected, fix = (
+            "an engine without --precision",
+            "convert the model without it, and look for the node there",
+        )
+        raise UsageError(Problem(what, str(engine), expected, fix))
 
 
 def _library(loaded: tuple[Path, ...]) -> Path:
