@@ -109,11 +109,9 @@ class _Work:
         model = reference(self.original)
         made = dict.fromkeys((*GraphView(model).made, *(v.name for v in model.proto.graph.output)))
         known = probe(model, made, self.feeds)
-        common = {
-            name: value
-            for name, value in self.values.items()
-            if name in known and known[name].dtype == value.dtype
-        }
+        dtypes = {name: value.dtype for name, value in known.items()}
+        dtypes |= {io.name: io.after for io in self.rewritten.io_types}
+        common = {name: value for name, value in self.values.items() if dtypes.get(name) == value.dtype}
         against = Original(model, self.feeds, known, self.rewritten.io_types)
         found = self._search(against, common)
         if not found.faults:

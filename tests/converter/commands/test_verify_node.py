@@ -1,4 +1,4 @@
-"""trtsmith verify looks for the node where outputs disagree, or where it is asked to; the verdict stands whatever it finds."""
+"""trtsmith verify looks for the node where outputs disagree, or where it is asked to; the verdict stands in any case."""
 
 from __future__ import annotations
 
