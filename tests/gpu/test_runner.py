@@ -258,7 +258,8 @@ def test_cuda_graph(relu: bytes) -> None:
 
 
 def test_graph_of_our_own(relu: bytes) -> None:
-    """As TensorRT without RTX gets it: captured on the second run, launched from then on."""
+    """As TensorRT gets it: captured on the second run, launched from then on. TensorRT-RTX, whose engines allocate
+    memory while they run, may refuse; then that is said, and the numbers are right all the same."""
     with Runner.open(relu) as runner:
         session = runner.session()
         warnings: list[str] = []
@@ -269,7 +270,9 @@ def test_graph_of_our_own(relu: bytes) -> None:
                 x = signed(batch, 3)
                 y = session.infer({"x": x})["y"].numpy()
                 np.testing.assert_array_equal(y, np.maximum(x, 0))
-        assert warnings == [] and any(graph is not None for graph in replay._graphs.values())
+        captured = any(graph is not None for graph in replay._graphs.values())
+        assert captured != bool(warnings)
+        assert captured or runner.info.flavour == "tensorrt_rtx"
 
 
 def test_runtime_cache(relu: bytes, tmp_path: Path) -> None:
