@@ -268,6 +268,8 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/passes/rules/quantised",
         "converter/passes/types",
         "converter/build",
+        "converter/child",
+        "converter/runtime",
         "converter/plugin",
     ),
     "map of commands": modules("converter/commands"),
