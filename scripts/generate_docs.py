@@ -277,6 +277,8 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/passes/types",
         "converter/build",
         "converter/benchmark",
+        "converter/child",
+        "converter/runtime",
         "converter/plugin",
         "converter/verify",
         "converter/verify/meanings",
