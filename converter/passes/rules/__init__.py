@@ -41,6 +41,7 @@ from converter.passes.rules.max_unpool import MAX_UNPOOL
 from converter.passes.rules.mel_weights import MEL_WEIGHTS
 from converter.passes.rules.non_max_suppression import NON_MAX_SUPPRESSION
 from converter.passes.rules.non_zero import NON_ZERO
+from converter.passes.rules.non_zero_plugin import NON_ZERO_PLUGIN
 from converter.passes.rules.optionals import OPTIONALS
 from converter.passes.rules.pooling import POOLING
 from converter.passes.rules.quantised import QUANTISED
@@ -120,3 +121,12 @@ RULES: tuple[NodeRule, ...] = (
     BOOL_REDUCE,
     HALF_RANGE,
 )
+"""The rules for every TensorRT."""
+
+RTX_RULES: tuple[NodeRule, ...] = (*RULES, NON_ZERO_PLUGIN)
+"""With those for operators that TensorRT has a layer for and TensorRT-RTX has none."""
+
+
+def rules_for(flavour: str) -> tuple[NodeRule, ...]:
+    """The rules for a flavour, "tensorrt" or "tensorrt_rtx"."""
+    return RTX_RULES if flavour == "tensorrt_rtx" else RULES
