@@ -9,6 +9,7 @@ from converter.passes.rules.bitwise import BITWISE
 from converter.passes.rules.bool_reduce import BOOL_REDUCE
 from converter.passes.rules.col2im import COL2IM
 from converter.passes.rules.compress import COMPRESS
+from converter.passes.rules.compress_plugin import COMPRESS_PLUGIN
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.contrib_activations import CONTRIB_ACTIVATIONS
 from converter.passes.rules.contrib_arrays import CONTRIB_ARRAYS
@@ -81,6 +82,7 @@ RULES: tuple[NodeRule, ...] = (
     DYNAMIC_EYE,
     LARGE_TOP_K,
     COMPRESS,
+    COMPRESS_PLUGIN,
     NON_ZERO,
     UNIQUE,
     WIDE_ACTIVATIONS,
