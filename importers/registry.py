@@ -13,6 +13,7 @@ from importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_
 from importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
 from importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 from importers.ops.selected_slices import SELECTED_SLICES
+from importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
     MULTISCALE_DEFORMABLE_ATTENTION,
@@ -22,7 +23,7 @@ OPS: tuple[OpDef, ...] = (
 )
 """Operators whose output shapes follow from input shapes: custom ones, for V3 and V2 plugins and for PyTorch."""
 
-SIZED_OPS: tuple[OpDef, ...] = (NON_ZERO_POSITIONS, SELECTED_SLICES)
+SIZED_OPS: tuple[OpDef, ...] = (NON_ZERO_POSITIONS, SELECTED_SLICES, UNIQUE_SLICES)
 """Operators of ONNX whose output sizes depend on values, where TensorRT has no layer for them: V3 plugins alone."""
 
 ALL_OPS = (*OPS, *SIZED_OPS)

@@ -48,7 +48,6 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "AffineGrid": frozenset({1}),
     "CenterCropPad": frozenset({1}),
     "Col2Im": frozenset({1, 2}),
-    "Compress": frozenset({1}),
     "CumProd": frozenset({1}),
     "DFT": frozenset({1, 2}),
     "Dropout": frozenset({2}),

@@ -37,5 +37,5 @@ def as_element(result: str, data: str, dtype: str | None) -> str:
 
 def from_element(result: str, data: str, dtype: str | None) -> str:
     """The inverse of `as_element`."""
-    cast = f"Cast <to = {_IN_INT32[dtype]}>" if dtype in _IN_INT32 else "Identity"
+    cast = f"Cast <to = {_IN_INT32[dtype]}>" if dtype is not None and dtype in _IN_INT32 else "Identity"
     return f"{result} = {cast} ({data})"

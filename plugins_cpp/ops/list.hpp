@@ -11,7 +11,8 @@
 // Shapes of outputs depend on values (ops/sized): in the V3 library alone, as the V2 interface cannot say so.
 #define TRTSMITH_SIZED_OPERATORS(X)    \
     X(NonZeroPositions)                \
-    X(SelectedSlices)
+    X(SelectedSlices)                  \
+    X(UniqueSlices)
 
 #ifdef TRTSMITH_PLUGIN_V2
 #define TRTSMITH_OPERATORS(X) TRTSMITH_FIXED_OPERATORS(X)

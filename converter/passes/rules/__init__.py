@@ -59,6 +59,7 @@ from converter.passes.rules.stft import STFT
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
 from converter.passes.rules.training_dropout import TRAINING_DROPOUT
 from converter.passes.rules.unique import UNIQUE
+from converter.passes.rules.unique_plugin import UNIQUE_PLUGIN
 from converter.passes.rules.vectors import VECTORS
 from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
 
@@ -85,6 +86,7 @@ RULES: tuple[NodeRule, ...] = (
     COMPRESS_PLUGIN,
     NON_ZERO,
     UNIQUE,
+    UNIQUE_PLUGIN,
     WIDE_ACTIVATIONS,
     TRAINING_DROPOUT,
     POOLING,
