@@ -7,6 +7,7 @@ from functools import cache
 import onnx.defs
 
 from importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
+from importers.ops.box_selection import BOX_SELECTION
 from importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
 from importers.ops.matrix_inverse import MATRIX_INVERSE
 from importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
@@ -23,7 +24,12 @@ OPS: tuple[OpDef, ...] = (
 )
 """Operators whose output shapes follow from input shapes: custom ones, for V3 and V2 plugins and for PyTorch."""
 
-SIZED_OPS: tuple[OpDef, ...] = (NON_ZERO_POSITIONS, SELECTED_SLICES, UNIQUE_SLICES)
+SIZED_OPS: tuple[OpDef, ...] = (
+    NON_ZERO_POSITIONS,
+    SELECTED_SLICES,
+    UNIQUE_SLICES,
+    BOX_SELECTION,
+)
 """Operators of ONNX whose output sizes depend on values, where TensorRT has no layer for them: V3 plugins alone."""
 
 ALL_OPS = (*OPS, *SIZED_OPS)

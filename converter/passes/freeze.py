@@ -53,7 +53,6 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "Dropout": frozenset({2}),
     "MaxUnpool": frozenset({2}),
     "MelWeightMatrix": frozenset({0, 1, 2, 3, 4}),
-    "NonMaxSuppression": frozenset({2, 3, 4}),
     "OneHot": frozenset({1}),
     "Resize": frozenset({1, 2}),
     "STFT": frozenset({1, 3}),

@@ -137,6 +137,12 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace enumerate_detail
 
+// values[i] becomes the sum of those before it, in place; `total` gets the sum of all. One block: for short lists.
+inline cudaError_t sumBefore(int64_t* values, int64_t n, int64_t* total, cudaStream_t stream) {
+    namespace detail = enumerate_detail;
+    return launch(detail::scanKernel<detail::kScanThreads>, 1, detail::kScanThreads, 0, stream, values, n, total);
+}
+
 // Bytes of workspace for n elements.
 inline size_t enumerateWorkspace(int64_t n) {
     return n > 0 ? static_cast<size_t>(enumerate_detail::tiles(n)) * sizeof(int64_t) : 0;
@@ -160,7 +166,7 @@ cudaError_t enumerate(const Flag& flag, int64_t n, int64_t* total, const Visit& 
         status = launch(detail::countKernel<Flag>, blocks, detail::kThreads, 0, stream, flag, n, nbTiles, counts);
     }
     if (status == cudaSuccess) {
-        status = launch(detail::scanKernel<detail::kScanThreads>, 1, detail::kScanThreads, 0, stream, counts, nbTiles, total);
+        status = sumBefore(counts, nbTiles, total, stream);
     }
     if (status == cudaSuccess && n > 0) {
         status = launch(detail::visitKernel<Flag, Visit>, blocks, detail::kThreads, 0, stream, flag, visit, n, nbTiles,

@@ -35,13 +35,19 @@ __device__ int64_t rank(const Item* items, int64_t low, int64_t high, const Item
     return low - first;
 }
 
+// size: null, or how many of the first `most` items are there.
 template <typename Item, typename Less>
-__global__ void __launch_bounds__(kThreads) tileKernel(Item* items, int64_t n, int64_t nbTiles, Less less) {
+__global__ void __launch_bounds__(kThreads)
+    tileKernel(Item* items, int64_t most, const int64_t* size, int64_t nbTiles, Less less) {
+    const int64_t n = size != nullptr ? *size : most;
     __shared__ Item buffers[2][kTile];
     const int thread = static_cast<int>(threadIdx.x);
     for (int64_t tile = blockIdx.x; tile < nbTiles; tile += gridDim.x) {
         Item* const own = items + tile * kTile;
         const int64_t left = n - tile * kTile;
+        if (left <= 0) {
+            break;
+        }
         const int count = left < kTile ? static_cast<int>(left) : kTile;
         for (int i = thread; i < count; i += kThreads) {
             buffers[0][i] = own[i];
@@ -71,11 +77,15 @@ __global__ void __launch_bounds__(kThreads) tileKernel(Item* items, int64_t n, i
 // Merges runs of `width`, a multiple of a tile, two by two.
 template <typename Item, typename Less>
 __global__ void __launch_bounds__(kThreads)
-    mergeKernel(const Item* from, Item* to, int64_t n, int64_t nbTiles, int64_t width, Less less) {
+    mergeKernel(const Item* from, Item* to, int64_t most, const int64_t* size, int64_t nbTiles, int64_t width, Less less) {
+    const int64_t n = size != nullptr ? *size : most;
     __shared__ int64_t bounds[2];
     const int thread = static_cast<int>(threadIdx.x);
     for (int64_t tile = blockIdx.x; tile < nbTiles; tile += gridDim.x) {
         const int64_t begin = tile * kTile;
+        if (begin >= n) {
+            break;
+        }
         const int64_t stop = begin + kTile < n ? begin + kTile : n;
         const int64_t start = begin / (2 * width) * (2 * width);
         const int64_t middle = start + width < n ? start + width : n;
@@ -100,9 +110,11 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace merge_sort_detail
 
 // Sorts n items by `less(a, b)`, which must be a strict weak order; equal ones keep their order. `spare` is as large as
-// `items`; `sorted` says in which of the two the result is.
+// `items`; `sorted` says in which of the two the result is. Where `size` is given, it is on the device, and only so many of
+// the n items are there.
 template <typename Item, typename Less>
-cudaError_t mergeSort(Item* items, Item* spare, int64_t n, const Less& less, Item*& sorted, cudaStream_t stream) {
+cudaError_t mergeSort(Item* items, Item* spare, int64_t n, const Less& less, Item*& sorted, cudaStream_t stream,
+                      const int64_t* size = nullptr) {
     namespace detail = merge_sort_detail;
     sorted = items;
     if (n < 0 || n > kMaxElements) {
@@ -114,11 +126,11 @@ cudaError_t mergeSort(Item* items, Item* spare, int64_t n, const Less& less, Ite
     const int64_t nbTiles = ceilDivide(n, detail::kTile);
     const unsigned int blocks = gridBlocks(nbTiles);
     cudaError_t status =
-        launch(detail::tileKernel<Item, Less>, blocks, detail::kThreads, 0, stream, items, n, nbTiles, less);
+        launch(detail::tileKernel<Item, Less>, blocks, detail::kThreads, 0, stream, items, n, size, nbTiles, less);
     for (int64_t width = detail::kTile; status == cudaSuccess && width < n; width *= 2) {
         Item* const other = sorted == items ? spare : items;
         status = launch(detail::mergeKernel<Item, Less>, blocks, detail::kThreads, 0, stream,
-                        static_cast<const Item*>(sorted), other, n, nbTiles, width, less);
+                        static_cast<const Item*>(sorted), other, n, size, nbTiles, width, less);
         sorted = other;
     }
     return status;

@@ -12,7 +12,8 @@
 #define TRTSMITH_SIZED_OPERATORS(X)    \
     X(NonZeroPositions)                \
     X(SelectedSlices)                  \
-    X(UniqueSlices)
+    X(UniqueSlices)                    \
+    X(BoxSelection)
 
 #ifdef TRTSMITH_PLUGIN_V2
 #define TRTSMITH_OPERATORS(X) TRTSMITH_FIXED_OPERATORS(X)

@@ -41,6 +41,7 @@ from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
 from converter.passes.rules.max_unpool import MAX_UNPOOL
 from converter.passes.rules.mel_weights import MEL_WEIGHTS
 from converter.passes.rules.non_max_suppression import NON_MAX_SUPPRESSION
+from converter.passes.rules.non_max_suppression_plugin import NON_MAX_SUPPRESSION_PLUGIN
 from converter.passes.rules.non_zero import NON_ZERO
 from converter.passes.rules.non_zero_plugin import NON_ZERO_PLUGIN
 from converter.passes.rules.optionals import OPTIONALS
@@ -127,7 +128,7 @@ RULES: tuple[NodeRule, ...] = (
 )
 """The rules for every TensorRT."""
 
-RTX_RULES: tuple[NodeRule, ...] = (*RULES, NON_ZERO_PLUGIN)
+RTX_RULES: tuple[NodeRule, ...] = (*RULES, NON_ZERO_PLUGIN, NON_MAX_SUPPRESSION_PLUGIN)
 """With those for operators that TensorRT has a layer for and TensorRT-RTX has none."""
 
 
