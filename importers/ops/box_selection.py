@@ -185,11 +185,11 @@ BOX_SELECTION = OpDef(
         Case("many_classes", _with(0, 20), _inputs(2, 150, 300, most=20, floor=0.6, spread=6.0)),
         Case("no_boxes", _with(), _inputs(2, 3, 0)),
         Case("no_images", _with(), _inputs(0, 3, 5)),
-        Case("ten_thousand", _with(), _inputs(1, 1, 10_000, spread=30.0), large=True),
+        Case("ten_thousand", _with(), _inputs(1, 1, 10_000, spread=12.0), large=True),
         Case(
             "detector",
             _with(1, 100),
-            _inputs(2, 80, 8400, most=100, floor=0.9, centers=True, spread=40.0),
+            _inputs(1, 80, 8400, most=100, floor=0.9, centers=True, spread=40.0),
             large=True,
         ),
     ),

@@ -101,6 +101,6 @@ SELECTED_SLICES = OpDef(
         Case("no_slices", _at(1), _inputs(3, 0, 2, axis=1)),
         Case("no_condition", _at(0), _inputs(6, 2, length=0)),
         Case("large", _at(1), _inputs(16, 8400, 85, axis=1, share=0.1), large=True),
-        Case("large_vector", _at(0), _inputs(8_400_003), large=True),
+        Case("large_vector", _at(0), _inputs(300_007), large=True),
     ),
 )
