@@ -15,6 +15,7 @@ import numpy as np
 
 from converter import libraries
 from converter.build.build import build
+from converter.build.flavour import expected_flavour
 from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError, TrtsmithError
@@ -78,10 +79,14 @@ class Conversion:
 
 
 def analyse(
-    path: Path, plugins: tuple[Path, ...] = (), freeze: Sequence[str] = (), inputs: Path | None = None
+    path: Path,
+    plugins: tuple[Path, ...] = (),
+    freeze: Sequence[str] = (),
+    inputs: Path | None = None,
+    flavour: str = "auto",
 ) -> tuple[Rewritten, Plan]:
     """Load, rewrite and plan: what `check` shows and `convert` does first."""
-    rewritten, _ = rewrite_frozen(load_model(path), freeze, inputs)
+    rewritten, _ = rewrite_frozen(load_model(path), freeze, inputs, expected_flavour(flavour))
     return rewritten, plan(rewritten, libraries.foreign_creators(plugins))
 
 
@@ -91,7 +96,9 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     check_output(options.output, options.model, options.plugins)
     original = load_model(options.model)
     clock.done("load")
-    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs)
+    rewritten, frozen = rewrite_frozen(
+        original, options.freeze, options.inputs, expected_flavour(options.flavour)
+    )
     planned = plan(rewritten, libraries.foreign_creators(options.plugins))
     if not planned.convertible:
         raise ConversionError(planned.problems)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
-from converter.arguments import add_freezing
+from converter.arguments import add_flavour, add_freezing
+from converter.build.flavour import expected_flavour
 from converter.console import Console, one_line
 from converter.errors import EXIT_OK, ConversionError
 from converter.freezing import rewrite_frozen
@@ -29,6 +30,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
     )
+    add_flavour(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
@@ -43,7 +45,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    rewritten, _ = rewrite_frozen(load_model(options.model), options.freeze, options.inputs)
+    flavour = "tensorrt" if options.plugin_v2 else expected_flavour(options.flavour)
+    rewritten, _ = rewrite_frozen(load_model(options.model), options.freeze, options.inputs, flavour)
     fatal = [record.problem() for record in rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)
