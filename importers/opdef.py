@@ -30,10 +30,12 @@ TYPE_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "F": ("float32",),
     "B": ("bool",),
     "N": ("int64",),
+    "S": ("int32",),
 }
 """Type variables of ports. All ports of one node that share a variable have one dtype.
 
-T: numbers to compute with. I: indices. E: elements that are moved and compared. V: elements, bool too. F, B, N: one type.
+T: numbers to compute with. I: indices. E: elements that are moved and compared. V: elements, bool too. F, B, N, S: one type,
+S of sizes.
 """
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...]
@@ -86,8 +88,8 @@ class Port:
     """One input or output. `type` is a type variable of TYPE_VARIABLES. Optional inputs come last.
 
     meaning: which values the operator is made for, for whoever makes some up.
-    size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: an
-    int64 scalar, after all other outputs.
+    size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: a
+    scalar of S, after all other outputs.
     """
 
     name: str
