@@ -229,6 +229,7 @@ class OpDef:
 
     shape:           output shapes from input shapes (see Dim for what a dimension may be), and from size ports.
     bounds:          the largest value of every size port, from fields and input shapes.
+    onnx:            the operator of ONNX that it computes, in whose place rules put it where TensorRT lacks it.
     check:           what is inconsistent in the input shapes, one sentence each; dimensions are int or None.
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
     torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. Left out
@@ -260,6 +261,7 @@ class OpDef:
     tolerance: Mapping[str, float] = field(default_factory=dict)
     aten: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     version: str = "1"
+    onnx: str = ""
     benchmarks: tuple[Case, ...] = ()
     work: Callable[[Fields, Shapes], Work] | None = None
 
@@ -270,6 +272,11 @@ class OpDef:
     def sizes(self) -> tuple[Port, ...]:
         """The outputs that hold dimensions which depend on values."""
         return tuple(port for port in self.outputs if port.size)
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The plugin interfaces that it comes with: V2 has no size tensors."""
+        return ("V3",) if self.sizes else ("V3", "V2")
 
     @property
     def key(self) -> str:

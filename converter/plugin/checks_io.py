@@ -65,7 +65,8 @@ def output_shapes(session: Session, case: ContractCase | None) -> str | None:
     for holder in sorted(holders):
         if types[holder] != "int32":
             raise CheckFailedError(
-                f"output {holder} is a size tensor of {types[holder]}", "int32, the one type that TensorRT reads"
+                f"output {holder} is a size tensor of {types[holder]}",
+                "int32, the one type that TensorRT reads",
             )
     wanted = tuple(desc.shape for desc in case.outputs)
     if found != wanted:

@@ -70,6 +70,7 @@ def _at(axis: int) -> dict[str, int]:
 
 SELECTED_SLICES = OpDef(
     name="SelectedSlices",
+    onnx="Compress",
     doc="The slices of x along an axis at which the condition holds, and their number.",
     inputs=(
         Port("x", "E", None, "[...], one dimension at least"),

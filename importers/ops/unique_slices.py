@@ -93,6 +93,7 @@ def _along(axis: int, sorted_: int = 1) -> dict[str, int]:
 
 UNIQUE_SLICES = OpDef(
     name="UniqueSlices",
+    onnx="Unique",
     doc="The different slices of x along an axis, where they are, and how many of each. NaNs are equal and come last.",
     inputs=(Port("x", "E", None, "[...], one dimension at least"),),
     outputs=(

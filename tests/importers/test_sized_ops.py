@@ -142,6 +142,7 @@ def test_definition_is_whole(op: OpDef) -> None:
     assert all((p.type, p.rank) == ("S", 0) for p in op.sizes)
     assert all(p.type in TYPE_VARIABLES for p in (*op.inputs, *op.outputs))
     assert not op.tolerance, "outputs are exact"
+    assert onnx.defs.has(op.onnx) and op.interfaces == ("V3",)
     names = {case.name for case in op.cases}
     assert "one_of_each" in names and any(name.startswith("no_") for name in names)
     assert len(names) == len(op.cases) and any(case.large for case in op.cases)

@@ -54,7 +54,10 @@ LARGE: dict[str, tuple[dict[str, int], list[tuple[str, tuple[int, ...]]]]] = {
 @pytest.mark.parametrize("op", SIZED_OPS, ids=lambda op: op.name)
 def test_plugins_refuse_sizes_that_their_size_tensors_cannot_hold(op: OpDef) -> None:
     fields, given = LARGE[op.name]
-    with Host().open(libraries.plugin_library()) as library, library.creator(op.name).create(fields) as plugin:
+    with (
+        Host().open(libraries.plugin_library()) as library,
+        library.creator(op.name).create(fields) as plugin,
+    ):
         configure(plugin, given)
         grown = [(dtype, tuple(n + (n == LARGEST) for n in shape)) for dtype, shape in given]
         with pytest.raises(PluginError, match="configurePlugin returned") as caught:
