@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import helper as oh
 
+from converter.arrays import load_arrays
 from converter.errors import UsageError
 from converter.modelfile.load import load_model
 from converter.rewrite import rewrite
@@ -21,7 +22,6 @@ from converter.verify import (
     compare,
     generate_inputs,
     judge,
-    load_arrays,
     load_expected,
     load_inputs,
     parse_tolerances,

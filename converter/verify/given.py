@@ -1,0 +1,65 @@
+"""Inputs and expected outputs that the user gives in .npz files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from converter.arrays import load_arrays
+from converter.errors import UsageError
+from converter.shapes import InputSpec
+from importers.problem import Problem
+
+
+def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:
+    """The model's outputs by name from an .npz file. UsageError if one is missing, or is none of the model's."""
+    arrays = load_arrays(path, "--expected")
+    problems = []
+    for name in outputs:
+        if name not in arrays:
+            what, have = f"no array for output {name!r}", ", ".join(map(repr, arrays)) or "nothing"
+            expected = f"an array for each of {', '.join(map(repr, outputs))}"
+            problems.append(Problem(what, f"--expected {path}", expected, f"it holds {have}: add it"))
+    for name in arrays:
+        if name not in outputs:
+            what, expected = f"the model has no output {name!r}", "one of: " + ", ".join(map(repr, outputs))
+            problems.append(Problem(what, f"--expected {path}", expected, "correct or remove the array"))
+    if problems:
+        raise UsageError(problems)
+    return {name: arrays[name] for name in outputs}
+
+
+def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+    """Inputs by name from an .npz file. UsageError if they do not fit the model's inputs."""
+    where = f"--inputs {path}"
+    feeds = load_arrays(path, "--inputs")
+    problems = []
+    for spec in specs:
+        value = feeds.get(spec.name)
+        if value is None:
+            have = ", ".join(feeds) or "nothing"
+            problems.append(
+                Problem(
+                    f"no array for input {spec.name!r}",
+                    where,
+                    f"an array {spec.name!r}",
+                    f"it holds {have}: add it",
+                )
+            )
+            continue
+        fits = len(value.shape) == len(spec.shape) and all(
+            d is None or d == size for d, size in zip(spec.shape, value.shape, strict=True)
+        )
+        if not fits or str(value.dtype) != spec.dtype:
+            what = f"input {spec.name!r} is {value.dtype}{list(value.shape)}"
+            dims = ", ".join(
+                str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True)
+            )
+            problems.append(
+                Problem(what, where, f"{spec.dtype}[{dims}]", "save an array of that type and shape")
+            )
+    if problems:
+        raise UsageError(problems)
+    return {spec.name: feeds[spec.name] for spec in specs}

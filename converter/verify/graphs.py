@@ -1,0 +1,45 @@
+"""The original model against the graph from which the engine is built, both in onnxruntime: needs no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from converter.errors import ConversionError
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.passes.types import IoType, to_engine, to_model
+from converter.rewrite import expand, reference
+from converter.verify.compare import Arrays, compare
+from converter.verify.tolerances import Tolerances
+from converter.verify.verdict import Verdict, judge
+
+
+def verify_graphs(
+    original: Model,
+    rewritten: Model,
+    feeds: Arrays,
+    inputs: str,
+    tolerances: Tolerances | None = None,
+    expected: Arrays | None = None,
+    io_types: Sequence[IoType] = (),
+) -> Verdict:
+    """The original against the TensorRT graph, both in onnxruntime on the CPU. The engine is not run.
+
+    feeds: of all inputs of the original; those that were frozen are none of the rewritten graph's.
+    expected: outputs to compare with instead of the original's, from the framework that the model comes from.
+
+    Custom nodes that onnxruntime has not are expanded in the original, plugin nodes in the rewritten graph, from the
+    fields that TensorRT will get. io_types: inputs and outputs that have another type in the rewritten graph.
+    """
+    if expected is None:
+        try:
+            expected = run(reference(original), feeds)
+        except ConversionError as error:
+            return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+    try:
+        inputs_left = {value.name for value in rewritten.proto.graph.input}
+        left = to_engine({n: v for n, v in feeds.items() if n in inputs_left}, io_types)
+        actual = to_model(run(expand(rewritten), left), io_types)
+    except ConversionError as error:
+        return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
+    return judge(compare(expected, actual, tolerances), inputs, engine_run=False)

@@ -1,0 +1,76 @@
+"""How far outputs may be from their reference: by element type, and as the user says with --rtol and --atol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from converter.errors import UsageError
+from importers.problem import Problem
+
+TOLERANCE: Mapping[str, float] = {
+    "float64": 1e-4,
+    "float32": 1e-4,
+    "float16": 2e-3,
+    "bfloat16": 1.6e-2,
+}
+"""||result - reference|| / ||reference|| allowed by output dtype when no --rtol or --atol is given.
+
+float32: models.centernet_dcn amplifies rounding the most of our models; PyTorch and onnxruntime are each up to 5e-5 from
+float64 there, and 7e-5 from each other. A wrong attribute or a swapped axis gives 1e-2 and more. float16 and bfloat16: two
+roundings. float64 is judged as float32, in which TensorRT computes it. Integers and booleans must be equal.
+"""
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """From --rtol and --atol, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|."""
+
+    rtol: Mapping[str, float]
+    atol: Mapping[str, float]
+
+    def of(self, output: str) -> tuple[float, float] | None:
+        """(rtol, atol) for an output; None if neither was given for it, and TOLERANCE holds."""
+        rtol, atol = (table.get(output, table.get("")) for table in (self.rtol, self.atol))
+        return None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
+
+    def check_outputs(self, outputs: Sequence[str]) -> None:
+        """UsageError for a tolerance of an output that the model has not."""
+        problems = [
+            Problem(
+                f"the model has no output {name!r}",
+                f"{flag} {name}:{value:g}",
+                "one of: " + ", ".join(map(repr, outputs)),
+                "correct the name",
+            )
+            for flag, table in (("--rtol", self.rtol), ("--atol", self.atol))
+            for name, value in table.items()
+            if name and name not in outputs
+        ]
+        if problems:
+            raise UsageError(problems)
+
+
+def parse_tolerances(rtol: Sequence[str] = (), atol: Sequence[str] = ()) -> Tolerances:
+    """UsageError for what is not a non-negative number."""
+    tables = []
+    for flag, texts in (("--rtol", rtol), ("--atol", atol)):
+        table = {}
+        for text in texts:
+            name, _, number = text.rpartition(":")
+            try:
+                value = float(number)
+            except ValueError:
+                value = -1.0
+            if not 0 <= value < float("inf"):
+                raise UsageError(
+                    Problem(
+                        f"{text!r} is not a tolerance",
+                        flag,
+                        "a number >= 0, or OUTPUT:NUMBER",
+                        f"{flag} 1e-3",
+                    )
+                )
+            table[name] = value
+        tables.append(table)
+    return Tolerances(*tables)
