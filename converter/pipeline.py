@@ -25,13 +25,17 @@ from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
 from converter.passes.freeze import shape_inputs
 from converter.plan import Plan, plan
+from converter.precision import PrecisionRequest, examples, in_precision
 from converter.rewrite import Rewritten
 from converter.shape_tensors import value_profile, values_as_input
 from converter.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from converter.verify import Tolerances, Verdict, generate_inputs, load_expected, load_inputs, verify_graphs
+from converter.verify import Tolerances, Verdict, generate_inputs, load_expected, load_inputs
+from converter.verify.prepared import PreparedComparison
 from importers.problem import Problem
 
 Progress = Callable[[str], None]
+
+_AS_IT_IS = PrecisionRequest()
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class ConvertOptions:
     expected: Path | None = None
     tolerances: Tolerances | None = None
     verify: bool = True
+    precision: PrecisionRequest = _AS_IT_IS
     embed_plugins: bool = False
     workspace_mib: int | None = None
     timing_cache: Path | None = None
@@ -63,6 +68,7 @@ class Conversion:
     """What came out: the plan that was followed, the engine, the verdict, the files."""
 
     plan: Plan
+    rewritten: Rewritten
     built: BuildResult
     verdict: Verdict | None
     bundle: Bundle
@@ -71,10 +77,19 @@ class Conversion:
 
 
 def analyse(
-    path: Path, plugins: tuple[Path, ...] = (), freeze: Sequence[str] = (), inputs: Path | None = None
+    path: Path,
+    plugins: tuple[Path, ...] = (),
+    freeze: Sequence[str] = (),
+    inputs: Path | None = None,
+    precision: PrecisionRequest = _AS_IT_IS,
 ) -> tuple[Rewritten, Plan]:
     """Load, rewrite and plan: what `check` shows and `convert` does first."""
-    rewritten, _ = rewrite_frozen(load_model(path), freeze, inputs)
+    original = load_model(path)
+    rewritten, frozen = rewrite_frozen(original, freeze, inputs)
+    planned = plan(rewritten, libraries.foreign_creators(plugins))
+    if not precision.precision or not planned.convertible:
+        return rewritten, planned
+    rewritten = in_precision(rewritten, precision, examples(original, inputs, frozen))
     return rewritten, plan(rewritten, libraries.foreign_creators(plugins))
 
 
@@ -92,6 +107,12 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     profile = profile_for(specs, options.shapes)
     values = _value_profile(options, rewritten, specs)
     verify = _prepare(options, original, specs, profile, values, frozen) if options.verify else None
+    if options.precision.precision:
+        feeds = verify.feeds if verify is not None else examples(original, options.inputs, frozen)
+        rewritten = in_precision(rewritten, options.precision, feeds)
+        planned = plan(rewritten, libraries.foreign_creators(options.plugins))
+        if not planned.convertible:
+            raise ConversionError(planned.problems)
     loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
     check_output(options.output, options.model, loaded)
     profiles = _profiles(profile, values)
@@ -122,7 +143,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         clock.done("build")
         verdict = None
         if verify is not None:
-            verdict = verify(rewritten)
+            verdict = verify.verdict(rewritten)
             clock.done("verify")
         warnings = (
             *rewritten.warnings(),
@@ -136,10 +157,11 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             "plugins_embedded": bool(options.embed_plugins and loaded),
             "io_types": io_types,
             "warnings": warnings,
+            "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
         }
         bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
-    return Conversion(planned, built, verdict, bundle, clock.seconds, warnings)
+    return Conversion(planned, rewritten, built, verdict, bundle, clock.seconds, warnings)
 
 
 def _value_profile(
@@ -190,7 +212,7 @@ def _prepare(
     profile: Mapping[str, ShapeRange],
     values: Mapping[str, ShapeRange],
     frozen: Mapping[str, np.ndarray],
-) -> Callable[[Rewritten], Verdict]:
+) -> PreparedComparison:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
     The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
@@ -209,9 +231,7 @@ def _prepare(
     expected = load_expected(options.expected, outputs) if options.expected else None
     what = str(options.inputs) if options.inputs else "generated"
     what += f", outputs expected: {options.expected}" if options.expected else ""
-    return lambda rewritten: verify_graphs(
-        original, rewritten.model, feeds, what, options.tolerances, expected, rewritten.io_types
-    )
+    return PreparedComparison(original, feeds, what, options.tolerances, expected, options.precision.format)
 
 
 @contextmanager

@@ -34,13 +34,13 @@ TARGET = Path(__file__).parent.parent / "converter" / "passes" / "precision" / "
 REDUCED = {"float16": T.FLOAT16, "bfloat16": T.BFLOAT16}
 CASES = 4
 WRITTEN = {
-    "Einsum": "Einsum <equation = \"bij,bjk->bik\"> (x, x)",
+    "Einsum": 'Einsum <equation = "bij,bjk->bik"> (x, x)',
     "Equal": "Equal (x, x)",
     "LayerNormalization": "LayerNormalization (x, s)",
     "QuantizeLinear": "QuantizeLinear <output_dtype = 3> (x, c)",
     "DequantizeLinear": "DequantizeLinear (q, c)",
 }
-"""Operators of which ONNX has no float32 case that TensorRT builds: x is float32 [2, 4, 4], q int8; s [4] and c [] constant."""
+"""Operators without a float32 case that TensorRT builds. x: float32 [2, 4, 4], q: int8, s: [4] and c: [] constant."""
 
 TIMEOUT_S = 60.0
 
@@ -49,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="*", default=[], metavar="OP", help="operators to ask about and print")
+    parser.add_argument(
+        "--only", nargs="*", default=[], metavar="OP", help="operators to ask about and print"
+    )
     options = parser.parse_args(argv)
     cases = candidates(load_cases(), options.only)
     with tempfile.TemporaryDirectory() as name:
@@ -111,7 +113,9 @@ def reducible(model: onnx.ModelProto) -> Iterator[str]:
 
 def measure(cases: Mapping[str, Sequence[Case]], folder: Path) -> dict[str, dict[str, str]]:
     """By operator and reduced type, "" or TensorRT's first error. Operators that float32 does not build are left out."""
-    plain = _ask({f"{kind}/{i}": (case, T.FLOAT) for kind, of in cases.items() for i, case in enumerate(of)}, folder)
+    plain = _ask(
+        {f"{kind}/{i}": (case, T.FLOAT) for kind, of in cases.items() for i, case in enumerate(of)}, folder
+    )
     built = defaultdict(list)
     for key, reason in plain.items():
         kind = key.partition("/")[0]
@@ -123,7 +127,9 @@ def measure(cases: Mapping[str, Sequence[Case]], folder: Path) -> dict[str, dict
         for name, elem in REDUCED.items()
         for i, case in enumerate(of)
     }
-    found: dict[str, dict[str, str]] = {kind: dict.fromkeys(REDUCED, "") for kind in sorted(built) if built[kind]}
+    found: dict[str, dict[str, str]] = {
+        kind: dict.fromkeys(REDUCED, "") for kind in sorted(built) if built[kind]
+    }
     for key, reason in _ask(asked, folder).items():
         kind, name, _ = key.split("/")
         found[kind][name] = found[kind][name] or reason
@@ -149,7 +155,9 @@ def _build(case: Case, elem: int, folder: Path) -> dict[str, Any]:
     path = folder / f"{case.name}.{elem}.onnx"
     onnx.save(model, path)
     reason = build_reason(path, feeds, plugins=False)
-    if reason and len(model.graph.input) > 1:  # weights that are inputs in ONNX's tests, constants in networks
+    if (
+        reason and len(model.graph.input) > 1
+    ):  # weights that are inputs in ONNX's tests, constants in networks
         names = [value.name for value in model.graph.input][1:]
         onnx.save(_frozen(model, names, feeds), path)
         reason = build_reason(path, feeds, plugins=False) and reason

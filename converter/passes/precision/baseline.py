@@ -64,14 +64,20 @@ def _rounding(names: FreshNames, source: str, target: str, fmt: Format) -> list[
 
 
 def intrinsic_errors(model: Model, feeds: Arrays, expected: Arrays, fmt: Format) -> dict[str, float]:
-    """||rounded - expected|| / ||expected|| by output; without those that are not finite, or that cannot be had."""
+    """By output, ||rounded - expected|| / ||expected||, or the share of whole numbers that differ.
+
+    Outputs that are not finite, have another shape or cannot be had are left out.
+    """
     try:
         actual = run(all_rounded(model, fmt), feeds)
     except ConversionError:
         return {}
     errors = {}
     for name, reference in expected.items():
-        if reference.dtype.kind != "f" or name not in actual or actual[name].shape != reference.shape:
+        if name not in actual or actual[name].shape != reference.shape or not reference.size:
+            continue
+        if reference.dtype.kind in "iub":
+            errors[name] = float(np.mean(actual[name] != reference))
             continue
         exact = reference.astype(np.float64)
         with np.errstate(all="ignore"):

@@ -47,23 +47,26 @@ def _chunks(values: np.ndarray) -> Iterator[np.ndarray]:
 
 
 class Converted:
-    """The constants of one model in the reduced type. Small ones go into the graph, others to an unnamed file."""
+    """The constants of one model in another type. Small ones go into the graph, others to an unnamed file.
 
-    def __init__(self, model: Model, fmt: Format) -> None:
+    elem: the type, an onnx.TensorProto.DataType.
+    """
+
+    def __init__(self, model: Model, elem: int) -> None:
         self._model = model
-        self._dtype: np.dtype[Any] = np.dtype(helper.tensor_dtype_to_np_dtype(fmt.elem))
-        self._fmt = fmt
-        self._location = f".trtsmith-{fmt.name}"
+        self._dtype: np.dtype[Any] = np.dtype(helper.tensor_dtype_to_np_dtype(elem))
+        self._elem = elem
+        self._location = f".trtsmith-{self._dtype}"
         self._stream: Any = None
         self._path = Path()
         self.count = 0
 
     def tensor(self, values: np.ndarray, name: str) -> onnx.TensorProto:
-        """The values in the reduced type, as an initializer of that name."""
+        """The values in the type, as an initializer of that name. UsageError: no room for the file."""
         self.count += 1
         if values.size * self._dtype.itemsize < INLINE_LIMIT:
             return onnx.numpy_helper.from_array(values.astype(self._dtype), name)
-        tensor = onnx.TensorProto(name=name, data_type=self._fmt.elem, dims=values.shape)
+        tensor = onnx.TensorProto(name=name, data_type=self._elem, dims=values.shape)
         offset = self._begin()
         try:
             for part in _chunks(values):
@@ -107,6 +110,6 @@ class Converted:
             raise self._no_room(error) from error
 
     def _no_room(self, error: OSError) -> UsageError:
-        what = f"the weights in {self._fmt.name} cannot be written: {error.strerror or error}"
+        what = f"the weights in {self._dtype} cannot be written: {error.strerror or error}"
         fix = "free some space, or name another folder with the environment variable TMPDIR"
-        return UsageError(Problem(what, tempfile.gettempdir(), "room for half of the model's weights", fix))
+        return UsageError(Problem(what, tempfile.gettempdir(), "room for the weights in that type", fix))

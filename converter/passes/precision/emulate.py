@@ -21,7 +21,8 @@ from importers.registry import normalise_domain
 
 REDUCED = frozenset({T.FLOAT16, T.BFLOAT16})
 
-_TYPE_ATTRIBUTES = frozenset({"dtype", "output_dtype", "softmax_precision", "stash_type"})
+TYPE_ATTRIBUTES = frozenset({"dtype", "output_dtype", "softmax_precision", "stash_type"})
+"""Attributes that hold an element type, but for Cast's own."""
 
 
 def emulated(model: Model) -> Model:
@@ -95,7 +96,7 @@ class _Emulator:
                 values = self._model.array(attribute.t).astype("float32")
                 attribute.t.CopyFrom(numpy_helper.from_array(values, attribute.t.name))
                 self.changed = True
-            elif attribute.name in _TYPE_ATTRIBUTES and attribute.i in REDUCED:
+            elif attribute.name in TYPE_ATTRIBUTES and attribute.i in REDUCED:
                 attribute.i, self.changed = T.FLOAT, True
 
 

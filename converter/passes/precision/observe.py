@@ -46,7 +46,7 @@ def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float
     seen += [name for node in graph.node for name in node.output if types.get(name) == T.FLOAT]
     if not seen:
         return {}
-    constants = {
+    constants: dict[str, np.ndarray] = {
         "zero": np.zeros(1, np.float32),
         "infinity": np.array(np.inf, np.float32),
         "flat": np.array([-1], np.int64),

@@ -72,7 +72,14 @@ POSITION_DIGITS = 11
 
 FIXED = frozenset(
     {
-        *("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"),
+        *(
+            "RandomNormal",
+            "RandomUniform",
+            "RandomNormalLike",
+            "RandomUniformLike",
+            "Bernoulli",
+            "Multinomial",
+        ),
         *("EyeLike", "ConstantOfShape", "Range", "OneHot", "BlackmanWindow", "HannWindow", "HammingWindow"),
         *("NonMaxSuppression", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "Dropout"),
     }
@@ -84,9 +91,48 @@ INTERFACES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 CHAINS_GO_THROUGH = frozenset(
     {
-        *("Abs", "Add", "Ceil", "Clip", "Div", "Floor", "Max", "Mean", "Min", "Mod", "Mul", "Neg", "Relu", "Round", "Sub"),
-        *("Sum", "Sign", "Sigmoid", "Tanh", "Where", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND"),
-        *("Identity", "Pad", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "ReduceMax"),
+        *(
+            "Abs",
+            "Add",
+            "Ceil",
+            "Clip",
+            "Div",
+            "Floor",
+            "Max",
+            "Mean",
+            "Min",
+            "Mod",
+            "Mul",
+            "Neg",
+            "Relu",
+            "Round",
+            "Sub",
+        ),
+        *(
+            "Sum",
+            "Sign",
+            "Sigmoid",
+            "Tanh",
+            "Where",
+            "Concat",
+            "Expand",
+            "Flatten",
+            "Gather",
+            "GatherElements",
+            "GatherND",
+        ),
+        *(
+            "Identity",
+            "Pad",
+            "Reshape",
+            "Slice",
+            "Split",
+            "Squeeze",
+            "Tile",
+            "Transpose",
+            "Unsqueeze",
+            "ReduceMax",
+        ),
         *("ReduceMin", "ScatterND", "ScatterElements", "TopK", "MatMul", "Gemm"),
     }
 )

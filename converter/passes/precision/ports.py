@@ -67,7 +67,7 @@ def _schema_kinds(op_type: str, opset: int, elem: int) -> tuple[tuple[bool, ...]
         newest = onnx.defs.get_schema(op_type)
     except onnx.defs.SchemaError:
         return None
-    wanted = {T.FLOAT: "tensor(float)"}.get(elem, f"tensor({dtype_name(elem)})")
+    wanted = "tensor(float)" if elem == T.FLOAT else f"tensor({dtype_name(elem)})"
     since, kept = KEPT_PORTS.get(op_type, (0, frozenset[int]()))
     kept = kept if opset >= since else frozenset()
 

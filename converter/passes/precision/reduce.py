@@ -15,7 +15,7 @@ from converter.passes.precision.constants import Converted
 from converter.passes.precision.formats import BF16, Format
 from converter.passes.precision.judge import Judge, Judgement, Wish, foreign
 from converter.passes.precision.keep import Kept, kept_by_user
-from converter.passes.precision.ports import Ports, reducible_ports
+from converter.passes.precision.ports import reducible_ports
 from converter.passes.precision.regions import assign, flow_of, is_cast
 from converter.passes.precision.report import PrecisionReport
 from converter.passes.precision.writer import Writer
@@ -72,7 +72,7 @@ def reduce_precision(
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN).judge(order, ports)
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
-        weights = Converted(whole, fmt)
+        weights = Converted(whole, fmt.elem)
         try:
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()

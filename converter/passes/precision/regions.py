@@ -96,7 +96,7 @@ def _of_readers(node: Node, ports: Ports, flow: Flow, ahead: Mapping[Node, Wish]
 
 
 def _reader_wishes(node: Node, ports: Ports, flow: Flow, ahead: Mapping[Node, Wish]) -> set[Wish]:
-    wishes = set()
+    wishes: set[Wish] = set()
     for index in ports.outputs:
         place = (node.scope, node.outputs[index])
         wishes.update(ahead.get(reader, Wish.EITHER) for reader in flow.readers.get(place, ()))

@@ -175,7 +175,9 @@ class Writer:
 
     def _insert(self, scope: Scope, after: Node | None, source: str, to: int, out: str) -> None:
         name = self._draft.names.node(f"{out}/Cast")
-        self._after[scope].setdefault(after, []).append(helper.make_node("Cast", [source], [out], name, to=to))
+        self._after[scope].setdefault(after, []).append(
+            helper.make_node("Cast", [source], [out], name, to=to)
+        )
         self.casts += 1
 
     def _outputs(self, scope: Scope) -> None:
