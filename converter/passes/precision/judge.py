@@ -103,7 +103,7 @@ class Judge:
     def _constants(self, node: Node, ports: Ports) -> str:
         for index in ports.inputs:
             name = node.inputs[index]
-            if not node.scope.is_constant(name):
+            if not node.scope.is_constant(name) or self._lost_in_sum(node, index):
                 continue
             holder = node.scope.holder(name)
             assert holder is not None  # it is a constant
@@ -113,6 +113,17 @@ class Judge:
             if self._unfit[holder, name]:
                 return f"constant {name!r}: {self._unfit[holder, name]}"
         return ""
+
+    def _lost_in_sum(self, node: Node, index: int) -> bool:
+        """Whether the input is added to values so large that what rounding takes from it is beyond their last digit.
+
+        A learned bias of 1e-5 beside activations of 1 is such an addend; the epsilon beside a variance is not.
+        """
+        addend = node.op_type in ("Add", "Sub") or (
+            node.op_type in ("Conv", "ConvTranspose", "Gemm") and index == 2
+        )
+        size = self.seen.get(node.outputs[0], 0.0) if node.scope.outer is None else 0.0
+        return addend and not node.domain and self.limit >= size > self.fmt.normal * 2**self.fmt.digits
 
 
 def refused(node: Node, fmt: Format) -> str:

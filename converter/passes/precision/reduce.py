@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from converter.collector import collector_paused
-from converter.errors import ConversionError
 from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.passes.base import Rewrite
@@ -15,16 +14,13 @@ from converter.passes.precision.constants import Converted
 from converter.passes.precision.formats import BF16, Format
 from converter.passes.precision.judge import Judge, Judgement, Wish, foreign
 from converter.passes.precision.keep import Kept, kept_by_user
+from converter.passes.precision.opset import BF16_OPSET, at_least
 from converter.passes.precision.ports import reducible_ports
 from converter.passes.precision.regions import assign, flow_of, is_cast
 from converter.passes.precision.report import PrecisionReport
 from converter.passes.precision.writer import Writer
 from converter.passes.scopes import Draft, Node, Scope
 from converter.passes.types import IoType
-from importers.problem import Problem
-
-BF16_OPSET = 13
-"""The first opset of ONNX in which Cast knows bfloat16."""
 
 MARGIN = 2.0
 """Values may be so many times larger on other inputs than on those that were tried."""
@@ -57,17 +53,19 @@ def reduce_precision(
     rewrites:   what nodes of the original became, whose names `keep` may use.
     seen:       largest magnitude of values in a float32 run, by name (converter/passes/precision/observe.py).
     reduced_io: whether float32 inputs and outputs of the model get the type too.
-    UsageError: `keep` names nothing. ConversionError: an opset that knows no bfloat16.
+    UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
+    onnx cannot convert.
     """
     with collector_paused():
         whole = inline(model, frozenset(all_functions(model)))
         if whole is not model:
             whole = infer_shapes(whole)
+        if fmt is BF16:
+            whole = at_least(whole, BF16_OPSET)
         draft = Draft(whole)
-        _check_opset(draft, fmt, model)
         order = list(_all_nodes(draft.root))
         _name_all(order)
-        ports = {n: p for n in order if not is_cast(n) and (p := reducible_ports(n, fmt.elem))}
+        ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
         asked = kept_by_user(keep, ((n.proto.name, _kind(n)) for n in order if not is_cast(n)), rewrites)
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN).judge(order, ports)
         flow = flow_of(order, ports, reduced_io)
@@ -90,6 +88,11 @@ def reduce_precision(
         seen=bool(seen),
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())
+
+
+def _typed(node: Node) -> bool:
+    """Casts and constants have the type that others ask for."""
+    return is_cast(node) or (node.op_type == "Constant" and not node.domain)
 
 
 def _all_nodes(scope: Scope) -> Iterator[Node]:
@@ -119,19 +122,6 @@ def _kept(order: Sequence[Node], judged: Mapping[Node, Judgement]) -> Iterator[K
         reason = judged[node].reason if node in judged else foreign(node)
         if reason:
             yield Kept(node.proto.name, _kind(node), reason)
-
-
-def _check_opset(draft: Draft, fmt: Format, model: Model) -> None:
-    opset = draft.opset("")
-    if fmt is BF16 and opset < BF16_OPSET:
-        raise ConversionError(
-            Problem(
-                f"the model is of opset {opset}, whose Cast knows no bfloat16",
-                str(model.path),
-                f"opset {BF16_OPSET} or later",
-                f"export the model with opset {BF16_OPSET} or later, or use --precision fp16",
-            )
-        )
 
 
 def _io_types(before: Model, after: Model, fmt: Format) -> tuple[IoType, ...]:
