@@ -57,6 +57,7 @@ def open_session(
     providers: Sequence[str] = ("CPUExecutionProvider",),
     repack: bool = True,
     optimise: bool = True,
+    in_order: bool = False,
 ) -> ort.InferenceSession:
     """A session over the model, ready to run. Raises ConversionError when onnxruntime does not take the
     model.
@@ -65,6 +66,9 @@ def open_session(
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
         where repacking took 185 MB (and so did handing onnxruntime arrays or buffers).
     optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once.
+    in_order: run nodes in the order in which the graph has them. In its own order onnxruntime runs nodes that only lead
+        to outputs last, and all values that they read stay in memory until then: 2.7 GB instead of 0.4 GB for the
+        maximum of each of 60 values of 40 MB.
     """
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
@@ -73,6 +77,8 @@ def open_session(
     options.log_severity_level = _FATAL_ONLY
     if not optimise:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if in_order:
+        options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     options.add_session_config_entry("session.disable_prepacking", str(int(not repack)))
     # It fuses a blocked DequantizeLinear and its MatMul, and rounds the other operand to int8 unless told not to.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
@@ -120,10 +126,10 @@ def _newest_opsets() -> Iterator[None]:
 
 
 def run(
-    model: Model, feeds: Mapping[str, npt.NDArray[Any]], *, optimise: bool = True
+    model: Model, feeds: Mapping[str, npt.NDArray[Any]], *, optimise: bool = True, in_order: bool = False
 ) -> dict[str, npt.NDArray[Any]]:
     """Opens the model and runs it once on the CPU; the outputs by name. Raises ConversionError."""
-    return run_session(open_session(model, optimise=optimise), model, feeds)
+    return run_session(open_session(model, optimise=optimise, in_order=in_order), model, feeds)
 
 
 def run_session(

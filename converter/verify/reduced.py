@@ -66,7 +66,9 @@ def run_reduced(model: Model, feeds: Arrays, io_types: Sequence[IoType] = ()) ->
     wanted = {value.name for value in graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
     types = value_dtypes(model.proto)
-    results = run(emulated(expand(model)), {n: _widened(v) for n, v in given.items()}, optimise=False)
+    results = run(
+        emulated(expand(model)), {n: _widened(v) for n, v in given.items()}, optimise=False, in_order=True
+    )
     typed = {n: v.astype(types[n]) if v.dtype.kind == "f" and n in types else v for n, v in results.items()}
     return to_model(typed, io_types)
 

@@ -8,7 +8,7 @@ optimise such a graph: it fuses over the Casts that round, and then lacks the fu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 from onnx import TensorProto as T
@@ -53,9 +53,11 @@ class _Emulator:
         """Changes the graph in place. outer: element types of the values around it."""
         types = {**outer, **_types(graph)}
         made: list[onnx.NodeProto] = []
-        self._initializers(graph, made)
-        for node in graph.node:
+        waiting = self._initializers(graph)
+        for node in graph.node:  # a weight is widened where it is first read, so that few are held at a time
+            made.extend(waiting.pop(name) for name in _reads(node) if name in waiting)
             made.extend(self._node(node, types))
+        made.extend(waiting.values())
         for value in (*graph.input, *graph.output, *graph.value_info):
             if value.type.tensor_type.elem_type in REDUCED:
                 value.type.tensor_type.elem_type = T.FLOAT
@@ -63,13 +65,15 @@ class _Emulator:
         del graph.node[:]
         graph.node.extend(made)
 
-    def _initializers(self, graph: onnx.GraphProto, made: list[onnx.NodeProto]) -> None:
-        """A weight is widened by the graph when it is needed, so that memory holds it in its own type."""
+    def _initializers(self, graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
+        """Weights stay in their types; by name, the Casts that widen them."""
+        widening = {}
         for tensor in graph.initializer:
             if tensor.data_type in REDUCED:
                 wide, self.changed = tensor.name, True
                 tensor.name = self._names.value(f"{wide}/narrow")
-                made.append(helper.make_node("Cast", [tensor.name], [wide], to=T.FLOAT))
+                widening[wide] = helper.make_node("Cast", [tensor.name], [wide], to=T.FLOAT)
+        return widening
 
     def _node(self, node: onnx.NodeProto, types: Mapping[str, int]) -> Iterable[onnx.NodeProto]:
         for inner in subgraphs(node):
@@ -99,6 +103,15 @@ class _Emulator:
                 self.changed = True
             elif attribute.name in TYPE_ATTRIBUTES and attribute.i in REDUCED:
                 attribute.i, self.changed = T.FLOAT, True
+
+
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, and the graphs inside it."""
+    yield from node.input
+    for inner in subgraphs(node):
+        yield from (value.name for value in inner.output)
+        for nested in inner.node:
+            yield from _reads(nested)
 
 
 def _types(graph: onnx.GraphProto) -> dict[str, int]:

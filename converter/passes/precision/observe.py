@@ -1,7 +1,7 @@
 """How large a network's values get: the float32 graph run in onnxruntime, with the largest magnitude of every value.
 
-The magnitudes are reduced inside the graph, value by value, so that memory holds hardly more than in an ordinary run: no
-intermediate result is an output.
+Each magnitude is computed inside the graph, next to its value, so that memory holds hardly more than in an ordinary run:
+no intermediate result is an output.
 """
 
 from __future__ import annotations
@@ -54,19 +54,29 @@ def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float
     known = {key: names.value(f"magnitude/{key}") for key in constants}
     graph.initializer.extend(numpy_helper.from_array(array, known[key]) for key, array in constants.items())
     results = {name: names.value(f"magnitude/{name}") for name in seen}
-    for name, result in results.items():
-        graph.node.extend(_magnitude(name, result, known, names))
-    del graph.output[:]
+    nodes = [
+        step for v in graph.input if v.name in results for step in _magnitude(v.name, results, known, names)
+    ]
+    for node in graph.node:
+        nodes.append(node)
+        for name in node.output:
+            if name in results:
+                nodes.extend(_magnitude(name, results, known, names))
+    del graph.node[:], graph.output[:]
+    graph.node.extend(nodes)
     graph.output.extend(helper.make_tensor_value_info(result, T.FLOAT, []) for result in results.values())
     try:
-        found = run(model.with_proto(proto), feeds)
+        found = run(model.with_proto(proto), feeds, in_order=True)
     except ConversionError:
         return None
     return {name: float(found[result]) for name, result in results.items()}
 
 
-def _magnitude(name: str, result: str, known: Mapping[str, str], names: FreshNames) -> list[onnx.NodeProto]:
+def _magnitude(
+    name: str, results: Mapping[str, str], known: Mapping[str, str], names: FreshNames
+) -> list[onnx.NodeProto]:
     """max |x| over the finite elements; a zero joins them, so that there is one even of an empty tensor."""
+    result = results[name]
     steps = ("size", "flat", "with_zero", "finite", "counted")
     size, flat, joined, finite, counted = (names.value(f"{result}/{step}") for step in steps)
     return [

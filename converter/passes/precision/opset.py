@@ -87,4 +87,5 @@ def _is_weight(node: onnx.NodeProto) -> bool:
 
 
 def _value(constant: onnx.NodeProto) -> onnx.TensorProto:
-    return next(a.t for a in constant.attribute if a.name == "value")
+    tensor: onnx.TensorProto = next(a.t for a in constant.attribute if a.name == "value")
+    return tensor

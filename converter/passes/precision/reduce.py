@@ -15,6 +15,7 @@ from converter.passes.precision.formats import BF16, Format
 from converter.passes.precision.judge import Judge, Judgement, Wish, foreign
 from converter.passes.precision.keep import Kept, kept_by_user
 from converter.passes.precision.opset import BF16_OPSET, at_least
+from converter.passes.precision.policy import INTERFACES
 from converter.passes.precision.ports import reducible_ports
 from converter.passes.precision.regions import assign, flow_of, is_cast
 from converter.passes.precision.report import PrecisionReport
@@ -91,8 +92,8 @@ def reduce_precision(
 
 
 def _typed(node: Node) -> bool:
-    """Casts and constants have the type that others ask for."""
-    return is_cast(node) or (node.op_type == "Constant" and not node.domain)
+    """Casts and constants have the type that others ask for; what enters and leaves graphs inside nodes is float32."""
+    return is_cast(node) or (not node.domain and node.op_type in ("Constant", *INTERFACES))
 
 
 def _all_nodes(scope: Scope) -> Iterator[Node]:
