@@ -1,11 +1,15 @@
-"""Arrays from files that users name on the command line. Pickles are never loaded."""
+"""Arrays from files that users name on the command line, and to them. Pickles are never loaded."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
+import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from converter.errors import UsageError
@@ -38,6 +42,46 @@ def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
         if not isinstance(value, np.ndarray):  # numpy gives other members of a zip file as bytes
             raise _unreadable(path, flag, f"its member {name!r} is not an array")
     return arrays
+
+
+def as_declared(array: np.ndarray, dtype: str) -> np.ndarray:
+    """An array as the type that a model or engine declares, where the file could not name it.
+
+    numpy writes bfloat16 and float8 as bytes without a type ("|V2", "|V1"), and reads them so. Anything else is given
+    back as it is.
+    """
+    declared = np.dtype(dtype)
+    nameless = array.dtype.kind == "V" and array.dtype.type is np.void and array.dtype.names is None
+    if nameless and not declared.hasobject and array.dtype.itemsize == declared.itemsize:
+        return array.view(declared)
+    return array
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None:
+    """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written.
+
+    Other types than numpy's own (bfloat16, float8) become bytes without a type, as with numpy.savez: read them with
+    `.view(ml_dtypes.bfloat16)`.
+    """
+    unfinished = ""
+    try:
+        descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
+        with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
+            for name, array in arrays.items():  # not numpy.savez: to it the name "file" is its own argument
+                plain = array.view(f"V{array.dtype.itemsize}") if array.dtype.kind == "V" else array
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asanyarray(plain), allow_pickle=False)
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, path)
+        unfinished = ""
+    except OSError as error:
+        what = f"the outputs cannot be written: {error.strerror or error}"
+        raise UsageError(
+            Problem(what, f"{flag} {path}", "a writable file, and room for it", "name another file")
+        ) from error
+    finally:
+        if unfinished:
+            Path(unfinished).unlink(missing_ok=True)
 
 
 def _unreadable(path: Path, flag: str, reason: str) -> UsageError:

@@ -84,27 +84,27 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def check_report(path: Path | None, others: Iterable[Path | None] = (), flag: str = "--report") -> None:
+def check_report(
+    path: Path | None, others: Iterable[Path | None] = (), flag: str = "--report", what: str = "the report"
+) -> None:
     """UsageError if a report cannot be written there, or if it would replace one of the other files.
 
-    Found out before any work is done. flag: the option that named it.
+    Found out before any work is done. flag: the option that named it. what: the file, if it is no report.
     """
     if path is None:
         return
     where = f"{flag} {path}"
     try:
         if path.is_dir():
-            raise UsageError(
-                Problem("the report is a folder", where, "a file name", f"{flag} {path / 'report.json'}")
-            )
+            raise UsageError(Problem(f"{what} is a folder", where, "a file name", f"{flag} {path / 'FILE'}"))
         for other in others:
             if other is not None and same_file(path, other):
-                what = f"the report would replace {other}"
-                raise UsageError(Problem(what, where, "a file of its own", "name another file"))
+                said = f"{what} would replace {other}"
+                raise UsageError(Problem(said, where, "a file of its own", "name another file"))
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise _no_report(path, error, flag) from error
+        raise _no_report(path, error, flag, what) from error
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -114,9 +114,9 @@ def same_file(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _no_report(path: Path, error: OSError, flag: str) -> UsageError:
-    what = f"the report cannot be written: {error.strerror}"
-    return UsageError(Problem(what, f"{flag} {path}", "a writable file", "name another file"))
+def _no_report(path: Path, error: OSError, flag: str, what: str = "the report") -> UsageError:
+    said = f"{what} cannot be written: {error.strerror}"
+    return UsageError(Problem(said, f"{flag} {path}", "a writable file", "name another file"))
 
 
 def write_report(path: Path | None, document: Any, flag: str = "--report") -> None:

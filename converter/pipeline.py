@@ -19,18 +19,20 @@ from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError, TrtsmithError
 from converter.freezing import rewrite_frozen
-from converter.index_bounds import index_bounds
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
+from converter.origin import origin_facts
 from converter.passes.freeze import shape_inputs
 from converter.plan import Plan, plan
-from converter.precision import PrecisionRequest, examples, in_precision
+from converter.precision import PrecisionRequest, examples, in_precision, precision_facts
 from converter.rewrite import Rewritten
-from converter.shape_tensors import value_profile, values_as_input
+from converter.runtime.request import RunRequest
+from converter.shape_tensors import value_profile
 from converter.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from converter.verify import Tolerances, Verdict, generate_inputs, load_expected, load_inputs
-from converter.verify.prepared import PreparedComparison
+from converter.verify import Tolerances, Verdict, load_inputs
+from converter.verify.rounding import engine_precision
+from converter.verify.stage import Check, prepare
 from importers.problem import Problem
 
 Progress = Callable[[str], None]
@@ -40,7 +42,10 @@ _AS_IT_IS = PrecisionRequest()
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """What `trtsmith convert` is told. Paths are as the user gave them."""
+    """What `trtsmith convert` is told. Paths are as the user gave them.
+
+    verify: converter.verify.stage.MODES; None: compare nothing.
+    """
 
     model: Path
     output: Path
@@ -53,7 +58,7 @@ class ConvertOptions:
     inputs: Path | None = None
     expected: Path | None = None
     tolerances: Tolerances | None = None
-    verify: bool = True
+    verify: str | None = "auto"
     precision: PrecisionRequest = _AS_IT_IS
     embed_plugins: bool = False
     workspace_mib: int | None = None
@@ -106,9 +111,9 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
     profile = profile_for(specs, options.shapes)
     values = _value_profile(options, rewritten, specs)
-    verify = _prepare(options, original, specs, profile, values, frozen) if options.verify else None
+    check = _check(options, original, specs, profile, values, frozen)
     if options.precision.precision:
-        feeds = verify.feeds if verify is not None else examples(original, options.inputs, frozen)
+        feeds = check.feeds if check is not None else examples(original, options.inputs, frozen)
         rewritten = in_precision(rewritten, options.precision, feeds)
         planned = plan(rewritten, libraries.foreign_creators(options.plugins))
         if not planned.convertible:
@@ -142,8 +147,11 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             )
         clock.done("build")
         verdict = None
-        if verify is not None:
-            verdict = verify.verdict(rewritten)
+        if check is not None:
+            request = _run_request(options, rewritten, built, loaded)
+            verdict = check.run(
+                rewritten, built, request, engine_precision(options.precision.precision), progress
+            )
             clock.done("verify")
         warnings = (
             *rewritten.warnings(),
@@ -153,15 +161,57 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         )
         io_types = [asdict(io) for io in rewritten.io_types]
         facts = _facts(planned, built, verdict) | {
+            **origin_facts(original, frozen),
             "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
             "plugins_embedded": bool(options.embed_plugins and loaded),
             "io_types": io_types,
             "warnings": warnings,
-            "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
+            **precision_facts(options.precision, rewritten.precision),
         }
         bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
     return Conversion(planned, rewritten, built, verdict, bundle, clock.seconds, warnings)
+
+
+def _check(
+    options: ConvertOptions,
+    original: Model,
+    specs: Sequence[InputSpec],
+    profile: Mapping[str, ShapeRange],
+    values: Mapping[str, ShapeRange],
+    frozen: Mapping[str, np.ndarray],
+) -> Check | None:
+    """The comparison to make, if any."""
+    if options.verify is None:
+        return None
+    return prepare(
+        original,
+        specs,
+        profile,
+        values,
+        frozen,
+        inputs=options.inputs,
+        expected=options.expected,
+        tolerances=options.tolerances,
+        mode=options.verify,
+    )
+
+
+def _run_request(
+    options: ConvertOptions, rewritten: Rewritten, built: BuildResult, libraries: tuple[Path, ...]
+) -> RunRequest:
+    """How to run the engine that was built."""
+    return RunRequest(
+        engine_path=built.engine_path,
+        plugin_libraries=() if options.embed_plugins else libraries,
+        flavour=built.flavour,
+        io_types=rewritten.io_types,
+        verbose=options.verbose,
+        timeout_s=options.timeout_s,
+        embedded_plugins=options.embed_plugins,
+        built_version=built.version,
+        targets=built.targets,
+    )
 
 
 def _value_profile(
@@ -203,35 +253,6 @@ def _coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
         f"the plugin library has no kernels for {', '.join(missing)} (it was built for {architectures}): "
         f"build it with TRTSMITH_CUDA_ARCHITECTURES=release",
     )
-
-
-def _prepare(
-    options: ConvertOptions,
-    original: Model,
-    specs: Sequence[InputSpec],
-    profile: Mapping[str, ShapeRange],
-    values: Mapping[str, ShapeRange],
-    frozen: Mapping[str, np.ndarray],
-) -> PreparedComparison:
-    """The comparison, with everything that the user gave for it read and checked before the build.
-
-    The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
-    """
-    outputs = [value.name for value in original.proto.graph.output]
-    if options.tolerances is not None:
-        options.tolerances.check_outputs(outputs)
-    if options.inputs:
-        feeds = load_inputs(options.inputs, specs)
-    else:
-        feeds = generate_inputs(specs, profile, index_bounds(original.proto))
-        feeds |= {
-            spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
-        }
-    feeds |= frozen
-    expected = load_expected(options.expected, outputs) if options.expected else None
-    what = str(options.inputs) if options.inputs else "generated"
-    what += f", outputs expected: {options.expected}" if options.expected else ""
-    return PreparedComparison(original, feeds, what, options.tolerances, expected, options.precision.format)
 
 
 @contextmanager

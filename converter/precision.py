@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from converter.modelfile.model import Model
 from converter.passes.precision.formats import FORMATS, FP16, Format
 from converter.passes.precision.observe import magnitudes
 from converter.passes.precision.reduce import Reduced, reduce_precision
+from converter.passes.precision.report import PrecisionReport
 from converter.passes.precision.widen import widen_precision
 from converter.passes.types import to_engine
 from converter.rewrite import Rewritten, expand
@@ -49,6 +51,14 @@ def examples(
         return None
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
     return {**load_inputs(inputs, specs), **frozen}
+
+
+def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
+    """The manifest: the precision that was asked for, "fp32" where none was; and what the pass did."""
+    return {
+        "precision": request.precision or "fp32",
+        "precision_report": None if report is None else report.to_json(),
+    }
 
 
 def in_precision(

@@ -29,7 +29,7 @@ from converter.passes.scopes import all_graphs
 from converter.passes.spellings import rewrite_spellings
 from converter.passes.types import IoType, carry_types
 from converter.type_check import infer_checked
-from importers.expansion import MIN_OPSET, expand_model
+from importers.expansion import MIN_OPSET, expand_model, plugin_nodes
 from importers.problem import Problem
 from importers.registry import normalise_domain
 
@@ -158,6 +158,12 @@ def reference(model: Model) -> Model:
 
     Nodes that nobody knows stay as they are, and onnxruntime will refuse them by name.
     """
+    known = lowered(model)
+    return expand(known) if has_plugin_nodes(known) else known
+
+
+def lowered(model: Model) -> Model:
+    """The original model with plugin nodes for what onnxruntime has not, however it is spelled; `expand` is for these."""
     model = without_crashes(model)
     inferred = infer_shapes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
@@ -166,4 +172,9 @@ def reference(model: Model) -> Model:
         rewrite_spellings(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
     )
     changed = any(isinstance(record, Rewrite) for record in records)
-    return expand(from_gs(graph, inferred)) if changed else model
+    return from_gs(graph, inferred) if changed else model
+
+
+def has_plugin_nodes(model: Model) -> bool:
+    """Whether there is anything to expand."""
+    return any(True for _ in plugin_nodes(model.proto.graph))

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from importers.meaning import Meaning
+
 PLUGIN_NAMESPACE = "trtsmith"
 """Domain of our nodes and namespace of our plugins."""
 
@@ -76,6 +78,7 @@ class Port:
     """One input or output. `type` is a type variable of TYPE_VARIABLES. Optional inputs come last.
 
     positions: whether it says where to read across an image: what computes it should not be rounded to 8 bits.
+    meaning: which values the operator is made for, for whoever makes some up.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Port:
     doc: str
     optional: bool = False
     positions: bool = False
+    meaning: Meaning = Meaning.ANY
 
 
 @dataclass(frozen=True)

@@ -269,6 +269,8 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/passes/types",
         "converter/build",
         "converter/plugin",
+        "converter/verify",
+        "converter/verify/meanings",
     ),
     "map of commands": modules("converter/commands"),
     "map of plugins_cpp": modules(

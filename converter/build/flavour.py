@@ -37,6 +37,14 @@ _DISTRIBUTIONS = {
     ),
     "tensorrt_rtx": ("tensorrt-rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
 }
+_DTYPE_NAMES = {
+    "FLOAT": "float32",
+    "HALF": "float16",
+    "BF16": "bfloat16",
+    "FP8": "float8_e4m3fn",
+    "FP4": "float4_e2m1fn",
+    "E8M0": "float8_e8m0fnu",
+}
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,11 @@ def field_type(flavour: Flavour, kind: str) -> Any:
         "string": trt.PluginFieldType.CHAR,
     }
     return types[kind]
+
+
+def dtype_name(name: str) -> str:
+    """The name of a trt.DataType ("BF16") as numpy and ml_dtypes have it ("bfloat16")."""
+    return _DTYPE_NAMES.get(name, name.lower())
 
 
 def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:

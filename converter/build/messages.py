@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from converter.build import log as build_log
 from converter.build.flavour import Flavour
@@ -51,7 +51,13 @@ class Messages:
         return [error for error in errors if "catchCudaError" not in error] or errors
 
 
-def make_logger(flavour: Flavour, messages: Messages) -> Any:
+class Listener(Protocol):
+    """What keeps what TensorRT logs."""
+
+    def add(self, severity: str, message: str) -> None: ...
+
+
+def make_logger(flavour: Flavour, messages: Listener) -> Any:
     """An ILogger that hands everything to `messages`."""
     trt: Any = flavour.module
 

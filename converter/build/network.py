@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from converter.build.flavour import Flavour
+from converter.build.flavour import Flavour, dtype_name
 from converter.build.request import EngineTensor, Profile
 from importers.problem import Problem
 
@@ -99,12 +99,8 @@ def _inputs(network: Any) -> list[Any]:
 
 
 def _describe(tensor: Any, mode: str) -> EngineTensor:
-    return EngineTensor(tensor.name, _dtype(tensor), tuple(tensor.shape), mode, bool(tensor.is_shape_tensor))
-
-
-def _dtype(tensor: Any) -> str:
-    name: str = tensor.dtype.name.lower()
-    return {"float": "float32", "half": "float16", "bf16": "bfloat16"}.get(name, name)
+    dtype = dtype_name(tensor.dtype.name)
+    return EngineTensor(tensor.name, dtype, tuple(tensor.shape), mode, bool(tensor.is_shape_tensor))
 
 
 def _check_sizes(tensor: Any, given: Profile) -> list[Problem]:

@@ -15,12 +15,14 @@ from converter.arguments import (
     targets,
 )
 from converter.bundle import manifest_path, toolkit_version
-from converter.console import Console, check_report, table, write_report
+from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from converter.pipeline import Conversion, ConvertOptions, convert
 from converter.shape_tensors import parse_values
 from converter.shapes import parse_shapes
-from converter.verify import Verdict, parse_tolerances
+from converter.verify import parse_tolerances
+from converter.verify.render import render_verdict
+from converter.verify.stage import MODES
 
 _DESCRIPTION = (
     """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""
@@ -122,7 +124,15 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     verify.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
     verify.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
-    verify.add_argument("--no-verify", action="store_true", help="compare nothing")
+    which = verify.add_mutually_exclusive_group()
+    which.add_argument(
+        "--verify",
+        default="auto",
+        choices=MODES,
+        help="what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if this "
+        "machine's GPU is one that it is built for",
+    )
+    which.add_argument("--no-verify", action="store_true", help="compare nothing")
     parser.add_argument("--dry-run", action="store_true", help="plan only: as `trtsmith check`")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was done and found to a file")
     parser.set_defaults(run=run)
@@ -145,7 +155,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         inputs=options.inputs,
         expected=options.expected,
         tolerances=parse_tolerances(options.rtol, options.atol),
-        verify=not options.no_verify,
+        verify=None if options.no_verify else options.verify,
         precision=precision_of(options),
         embed_plugins=options.embed_plugins,
         workspace_mib=options.workspace,
@@ -166,23 +176,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
     write_report(options.report, _report(asked, done))
     console.result(_summary(done))
     return EXIT_OK if done.verdict is None or done.verdict.passed else EXIT_DISAGREE
-
-
-def render_verdict(verdict: Verdict) -> str:
-    """The verdict for people: what was compared, each output, and what was not run."""
-    rows: list[tuple[str, ...]] = [("output", "shape", "relative", "max", "mean", "p99", "worst at", "")]
-    for c in verdict.comparisons:
-        numbers = [f"{value:.2e}" for value in (c.relative, c.max, c.mean, c.p99)]
-        mark = "agrees" if c.agrees else c.reason
-        rows.append((c.output, "x".join(map(str, c.shape)), *numbers, ",".join(map(str, c.worst)), mark))
-    lines = [f"verdict: {verdict.status}: {verdict.reason} (inputs: {verdict.inputs})"]
-    if verdict.comparisons:
-        lines.append(table(rows))
-    if not verdict.engine_run:
-        lines.append(
-            "the graph from which the engine is built was run in onnxruntime; the engine itself was not run"
-        )
-    return "\n".join(lines)
 
 
 def _summary(done: Conversion) -> str:

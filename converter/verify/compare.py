@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,13 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output. Differences are absolute; `relative` is the ratio of norms; `worst` is the index of the largest."""
+    """One output. Differences are absolute; `relative` is the ratio of norms; `worst` is the index of the largest.
+
+    expected, actual: the two values at `worst`.
+    cosine:           of the angle between result and reference as vectors; 1 for the same direction.
+    compared:         elements that are finite on both sides, or whole numbers: what the verdict rests on.
+    at:               which of several sets of inputs, as "min 1x3x320x320"; "" for the only one.
+    """
 
     output: str
     dtype: str
@@ -26,6 +32,11 @@ class Comparison:
     mean: float = 0.0
     p99: float = 0.0
     worst: tuple[int, ...] = ()
+    cosine: float = 1.0
+    expected: float | None = None
+    actual: float | None = None
+    compared: int = 0
+    at: str = ""
 
 
 def compare(
@@ -33,93 +44,121 @@ def compare(
     actual: Arrays,
     tolerances: Tolerances | None = None,
     allowed: Mapping[str, float] | None = None,
+    at: str = "",
 ) -> tuple[Comparison, ...]:
     """Every expected output against the actual one of that name.
 
     allowed: by output, where `tolerances` says nothing of it: the ratio of norms, or the share of whole numbers that may
         differ. An output that is not there has TOLERANCE, and whole numbers have to be equal.
     """
+    limits = {name: tolerances.of(name) for name in expected} if tolerances is not None else {}
     return tuple(
-        _compare(name, value, actual.get(name), tolerances, (allowed or {}).get(name))
+        _compare(
+            Comparison(name, str(value.dtype), tuple(value.shape), False, "", at=at),
+            value,
+            actual.get(name),
+            limits.get(name),
+            (allowed or {}).get(name),
+        )
         for name, value in expected.items()
     )
 
 
 def _compare(
-    name: str,
+    known: Comparison,
     expected: np.ndarray,
     actual: np.ndarray | None,
-    tolerances: Tolerances | None,
+    limits: tuple[float, float] | None,
     allowed: float | None,
 ) -> Comparison:
-    dtype, shape = str(expected.dtype), tuple(expected.shape)
+    dtype, shape = known.dtype, known.shape
     if actual is None:
-        return Comparison(name, dtype, shape, False, "missing")
+        return replace(known, reason="missing")
     if tuple(actual.shape) != shape:
-        return Comparison(name, dtype, shape, False, f"shape {list(actual.shape)}, expected {list(shape)}")
+        return replace(known, reason=f"shape {list(actual.shape)}, expected {list(shape)}")
     if actual.dtype != expected.dtype:
-        return Comparison(name, dtype, shape, False, f"dtype {actual.dtype}, expected {dtype}")
-    if expected.dtype.kind in "iub":
-        different = np.argwhere(actual != expected)
-        if len(different) == 0:
-            return Comparison(name, dtype, shape, True, "equal")
-        worst = tuple(int(i) for i in different[0])
-        most = int((allowed or 0.0) * expected.size)
-        reason = f"{len(different)} elements differ" + (f", allowed {most}" if most else "")
-        return Comparison(name, dtype, shape, len(different) <= most, reason, worst=worst)
-    if dtype not in TOLERANCE:
-        return Comparison(name, dtype, shape, False, f"dtype {dtype} cannot be compared")
+        return replace(known, reason=f"dtype {actual.dtype}, expected {dtype}")
+    whole = expected.dtype.kind in "iub"
+    if not whole and dtype not in TOLERANCE:
+        return replace(known, reason=f"dtype {dtype} cannot be compared")
+    if expected.size == 0:
+        return replace(known, agrees=True, reason="empty")
+    if whole:
+        return _compare_whole(known, expected, actual, allowed or 0.0)
     ratio = TOLERANCE[dtype] if allowed is None else allowed
-    return _compare_floats(
-        name, dtype, expected.astype(np.float64), actual.astype(np.float64), tolerances, ratio
-    )
+    return _compare_floats(known, expected.astype(np.float64), actual.astype(np.float64), limits, ratio)
+
+
+def _compare_whole(known: Comparison, expected: np.ndarray, actual: np.ndarray, share: float) -> Comparison:
+    """Integers and booleans: equal, but for a share of elements that rounding may decide."""
+    different = actual != expected
+    count = int(np.count_nonzero(different))
+    known = replace(known, compared=expected.size)
+    if count == 0:
+        return replace(known, agrees=True, reason="equal")
+    e, a = expected.astype(np.float64), actual.astype(np.float64)
+    # -1 where they are equal: large integers may differ by what float64 does not hold
+    measured = _with_figures(known, e, a, np.where(different, np.abs(a - e), -1.0))
+    most = int(share * expected.size)
+    reason = f"{count} elements differ" + (f", allowed {most}" if most else "")
+    return replace(measured, agrees=count <= most, reason=reason)
 
 
 def _compare_floats(
-    name: str,
-    dtype: str,
+    known: Comparison,
     expected: np.ndarray,
     actual: np.ndarray,
-    tolerances: Tolerances | None,
+    limits: tuple[float, float] | None,
     ratio: float,
 ) -> Comparison:
-    shape = tuple(expected.shape)
-    if expected.size == 0:
-        return Comparison(name, dtype, shape, True, "empty")
-    same = (expected == actual) | (
-        np.isnan(expected) & np.isnan(actual)
-    )  # infinities and NaN must match exactly
+    """Infinities and NaN must stand at the same places. limits: (rtol, atol); None: the ratio of norms decides."""
+    with np.errstate(invalid="ignore"):
+        same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
     finite = np.isfinite(expected) & np.isfinite(actual)
-    if not np.all(same | finite):
-        worst = tuple(int(i) for i in np.argwhere(~(same | finite))[0])
-        return Comparison(
-            name, dtype, shape, False, f"{actual[worst]} where {expected[worst]} is expected", worst=worst
-        )
-    difference = np.where(finite, np.abs(np.where(finite, actual, 0) - np.where(finite, expected, 0)), 0.0)
-    reference_norm = float(np.linalg.norm(np.where(finite, expected, 0)))
-    difference_norm = float(np.linalg.norm(difference))
-    relative = (
-        difference_norm / reference_norm
-        if reference_norm
-        else (0.0 if difference_norm == 0 else float("inf"))
-    )
-    limits = tolerances.of(name) if tolerances is not None else None
+    alone = ~(same | finite)
+    known = replace(known, compared=int(np.count_nonzero(finite)))
+    if alone.any():
+        worst = _index(int(np.argmax(alone)), known.shape)
+        pair = float(expected[worst]), float(actual[worst])
+        reason = f"{pair[1]} where {pair[0]} is expected"
+        return replace(known, reason=reason, worst=worst, expected=pair[0], actual=pair[1])
+    if not known.compared:
+        return replace(known, agrees=True, reason="nothing finite")
+    expected, actual = np.where(finite, expected, 0), np.where(finite, actual, 0)
+    difference = np.abs(actual - expected)
+    measured = _with_figures(known, expected, actual, difference)
     if limits is not None:
-        bound = limits[1] + limits[0] * np.abs(np.where(finite, expected, 0))
-        outside = int(np.count_nonzero(difference > bound))
-        agrees, reason = outside == 0, f"{outside} elements beyond rtol {limits[0]:g}, atol {limits[1]:g}"
+        outside = int(np.count_nonzero(difference > limits[1] + limits[0] * np.abs(expected)))
+        reason = f"{outside} elements beyond rtol {limits[0]:g}, atol {limits[1]:g}"
+        return replace(measured, agrees=outside == 0, reason=reason)
+    reason = f"relative error {measured.relative:.1e}, allowed {ratio:.2g}"
+    return replace(measured, agrees=measured.relative <= ratio, reason=reason)
+
+
+def _with_figures(
+    known: Comparison, expected: np.ndarray, actual: np.ndarray, difference: np.ndarray
+) -> Comparison:
+    worst = _index(int(np.argmax(difference)), known.shape)
+    difference = np.maximum(difference, 0)
+    norms = float(np.linalg.norm(expected)), float(np.linalg.norm(actual))
+    apart = float(np.linalg.norm(difference))
+    relative = apart / norms[0] if norms[0] else (0.0 if apart == 0 else float("inf"))
+    if norms[0] and norms[1]:
+        cosine = float(np.vdot(expected, actual) / norms[0] / norms[1])
     else:
-        agrees, reason = relative <= ratio, f"relative error {relative:.1e}, allowed {ratio:.2g}"
-    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(difference)), shape))
-    return Comparison(
-        name,
-        dtype,
-        shape,
-        agrees,
-        reason,
-        relative,
-        float(difference.max()),
-        float(difference.mean()),
-        float(np.quantile(difference, 0.99)),
-        worst,
+        cosine = 1.0 if norms[0] == norms[1] else 0.0
+    return replace(
+        known,
+        relative=relative,
+        max=float(difference.max()),
+        mean=float(difference.mean()),
+        p99=float(np.quantile(difference, 0.99)),
+        worst=worst,
+        cosine=cosine,
+        expected=float(expected[worst]),
+        actual=float(actual[worst]),
     )
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(flat, shape))

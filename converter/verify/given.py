@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from converter.arrays import load_arrays
+from converter.arrays import as_declared, load_arrays
 from converter.errors import UsageError
 from converter.shapes import InputSpec
 from importers.problem import Problem
@@ -49,6 +49,7 @@ def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]
                 )
             )
             continue
+        feeds[spec.name] = value = as_declared(value, spec.dtype)
         fits = len(value.shape) == len(spec.shape) and all(
             d is None or d == size for d, size in zip(spec.shape, value.shape, strict=True)
         )

@@ -1,34 +1,44 @@
-"""Inputs that nobody gave: made up from a fixed seed."""
+"""Inputs that nobody gave: made up from a fixed seed, by what the model's nodes do with them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from converter.errors import UsageError
-from converter.shapes import InputSpec, ShapeRange
+from converter.modelfile.model import Model
+from converter.shapes import InputSpec, Sizes
+from converter.verify.meanings.draw import draw
+from converter.verify.meanings.flow import input_meanings
 from importers.problem import Problem
 
 SEED = 20240229
 """Of generated inputs: two runs see the same numbers."""
 
 
-def generate_inputs(
-    specs: Sequence[InputSpec], profile: Mapping[str, ShapeRange], bounds: Mapping[str, int] | None = None
-) -> dict[str, np.ndarray]:
-    """Seeded inputs at the profile's usual shapes: standard normal floats, integers 0 to 9, both booleans.
+@dataclass(frozen=True)
+class Generated:
+    """Inputs by name; and for those that the model's nodes say something of, a sentence on what they were taken for."""
 
-    bounds: by input, an integer that its integers have to stay below.
-    UsageError for a shape that this machine's memory does not hold.
+    arrays: dict[str, np.ndarray]
+    meanings: tuple[str, ...]
+
+
+def generate_inputs(model: Model, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes]) -> Generated:
+    """Seeded inputs that suit what reads them (converter.verify.meanings).
+
+    shapes: of the dynamic inputs. UsageError for a shape that this machine's memory does not hold.
     """
+    sizes = {spec.name: shapes.get(spec.name, tuple(d or 0 for d in spec.shape)) for spec in specs}
+    meanings = input_meanings(model, sizes)
     rng = np.random.default_rng(SEED)
     feeds = {}
     for spec in specs:
-        shape = profile[spec.name].opt if spec.name in profile else tuple(d or 0 for d in spec.shape)
+        shape = sizes[spec.name]
         try:
-            feeds[spec.name] = _generate(rng, np.dtype(spec.dtype), shape, (bounds or {}).get(spec.name, 10))
+            feeds[spec.name] = draw(rng, spec.dtype, shape, meanings.get(spec.name))
         except (MemoryError, ValueError, OverflowError) as error:
             raise UsageError(
                 Problem(
@@ -38,14 +48,5 @@ def generate_inputs(
                     "give a smaller usual shape with --shapes, or --no-verify",
                 )
             ) from error
-    return feeds
-
-
-def _generate(
-    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], bound: int
-) -> np.ndarray:
-    if dtype.kind == "b":
-        return rng.integers(0, 2, shape).astype(dtype)
-    if dtype.kind in "iu":
-        return rng.integers(0, min(bound, 10), shape).astype(dtype)
-    return rng.standard_normal(shape).astype(dtype)
+    told = [f"{spec.name}: {meanings[spec.name]}" for spec in specs if spec.name in meanings]
+    return Generated(feeds, tuple(told))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +15,11 @@ class Verdict:
     """agree, disagree or not comparable; only `agree` is a pass.
 
     engine_run: whether the engine itself was run, or only the graphs from which it is built.
+    inputs:     where the inputs come from; `meanings`: what made-up inputs were taken for, one sentence for each.
+    excluded:   outputs that were not compared, one sentence for each: those that random numbers decide.
+    precision:  what the default tolerance of an engine's outputs assumes; "" where no engine was run.
+    not_run:    why the engine was not run; "" where it was.
+    warnings:   of the run of the engine.
     """
 
     status: str
@@ -21,29 +27,44 @@ class Verdict:
     engine_run: bool
     inputs: str
     comparisons: tuple[Comparison, ...] = ()
+    meanings: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    precision: str = ""
+    not_run: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
         return self.status == "agree"
 
     def to_json(self) -> dict[str, Any]:
-        """JSON has no infinity: a relative error against a reference of zeros is null there."""
+        """JSON has neither infinity nor NaN: a relative error against a reference of zeros is null there."""
         document = asdict(self)
         for comparison in document["comparisons"]:
-            if not math.isfinite(comparison["relative"]):
-                comparison["relative"] = None
+            for name in ("relative", "expected", "actual"):
+                value = comparison[name]
+                if value is not None and not math.isfinite(value):
+                    comparison[name] = None if name == "relative" else str(value)
         return document
 
 
-def judge(comparisons: tuple[Comparison, ...], inputs: str, *, engine_run: bool) -> Verdict:
+def judge(
+    comparisons: tuple[Comparison, ...], inputs: str, *, engine_run: bool, excluded: Sequence[str] = ()
+) -> Verdict:
     """The verdict on a set of comparisons. Nothing compared is not a pass."""
-    if not comparisons:
-        return Verdict("not comparable", "no output was compared", engine_run, inputs)
+
+    def verdict(status: str, reason: str) -> Verdict:
+        return Verdict(status, reason, engine_run, inputs, comparisons, excluded=tuple(excluded))
+
     wrong = [c for c in comparisons if not c.agrees]
     if wrong:
-        reason = "; ".join(f"{c.output}: {c.reason}" for c in wrong)
-        return Verdict("disagree", reason, engine_run, inputs, comparisons)
+        places = (f"{c.output}{f' at {c.at}' if c.at else ''}: {c.reason}" for c in wrong)
+        return verdict("disagree", "; ".join(places))
+    if not comparisons:
+        return verdict("not comparable", "; ".join(excluded) or "no output was compared")
     if all(c.reason == "empty" for c in comparisons):
-        return Verdict("not comparable", "every output is empty", engine_run, inputs, comparisons)
+        return verdict("not comparable", "every output is empty")
+    if not any(c.compared for c in comparisons):
+        return verdict("not comparable", "no output has a finite element")
     worst = max(c.relative for c in comparisons)
-    return Verdict("agree", f"largest relative error {worst:.1e}", engine_run, inputs, comparisons)
+    return verdict("agree", f"largest relative error {worst:.1e}")

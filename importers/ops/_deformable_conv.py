@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from importers.dims import Unknown
+from importers.meaning import Meaning
 from importers.opdef import Arrays, Field, Fields, Kind, Port, Shapes, Work
 
 FIELDS = (
@@ -32,7 +33,7 @@ FIELDS = (
 
 X = Port("x", "T", 4, "[N, C, H, W]")
 OFFSET = Port("offset", "T", 4, "[N, 2*OG*KH*KW, Ho, Wo] in pixels, (dy, dx) interleaved for each tap")
-MASK = Port("mask", "T", 4, "[N, OG*KH*KW, Ho, Wo], already activated")
+MASK = Port("mask", "T", 4, "[N, OG*KH*KW, Ho, Wo], already activated", meaning=Meaning.SHARE)
 WEIGHT = Port("weight", "T", 4, "[O, C/groups, KH, KW]")
 BIAS = Port("bias", "T", 1, "[O]", optional=True)
 OUTPUT = Port("output", "T", 4, "[N, O, Ho, Wo]")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from importers.meaning import Meaning
 from importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling, Work
 
 
@@ -118,7 +119,7 @@ def _work(_fields: Fields, shapes: Shapes) -> Work:
 MATRIX_INVERSE = OpDef(
     name="MatrixInverse",
     doc="The inverse of each square matrix. A singular matrix gives infinities or NaN, in that matrix alone.",
-    inputs=(Port("x", "T", None, "[..., n, n]"),),
+    inputs=(Port("x", "T", None, "[..., n, n]", meaning=Meaning.INVERTIBLE),),
     outputs=(Port("output", "T", None, "[..., n, n]"),),
     fields=(),
     shape=_shape,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from importers.meaning import Meaning
 from importers.opdef import (
     Arrays,
     Fields,
@@ -125,16 +126,19 @@ MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
     ),
     inputs=(
         Port("value", "T", 4, "[N, S, M, D] features of all levels, row by row"),
-        Port("spatial_shapes", "I", 2, "[L, 2] (height, width) of each level"),
-        Port("level_start_index", "I", 1, "[L] first row of each level in S"),
+        Port("spatial_shapes", "I", 2, "[L, 2] (height, width) of each level", meaning=Meaning.LEVEL_SIZES),
+        Port("level_start_index", "I", 1, "[L] first row of each level in S", meaning=Meaning.LEVEL_STARTS),
         Port(
             "sampling_locations",
             "T",
             6,
             "[N, Lq, M, L, P, 2] (x, y), 0 to 1 across the level",
             positions=True,
+            meaning=Meaning.SHARE,
         ),
-        Port("attention_weights", "T", 5, "[N, Lq, M, L, P], softmax already applied"),
+        Port(
+            "attention_weights", "T", 5, "[N, Lq, M, L, P], softmax already applied", meaning=Meaning.WEIGHTS
+        ),
     ),
     outputs=(Port("output", "T", 3, "[N, Lq, M*D]"),),
     fields=(),

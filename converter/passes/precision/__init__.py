@@ -15,5 +15,6 @@ why; `regions` gives those that may be in either type the type of their neighbou
 | `constants.py` | whether weights bear the type; the converted ones |
 | `observe.py` | how large values get on example inputs |
 | `emulate.py` | what the reduced graph computes, shown by onnxruntime, for the verdict |
-| `baseline.py` | what the precision costs the network anyway, for the tolerance |
+| `opset.py` | whether the model's opset knows bfloat16; a later one |
+| `widen.py` | the other way: a half-precision network in float32 |
 """

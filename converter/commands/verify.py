@@ -1,0 +1,200 @@
+"""trtsmith verify MODEL ENGINE: the engine's outputs, on this machine's GPU, against onnxruntime's."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converter.arguments import positive_seconds
+from converter.arrays import as_declared, load_arrays
+from converter.bundle import toolkit_version
+from converter.console import Console, check_report, write_report
+from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError, UsageError
+from converter.modelfile.fingerprint import fingerprint
+from converter.modelfile.load import load_model
+from converter.origin import FrozenInput, Origin, origin_of
+from converter.runtime.child import describe_engine
+from converter.runtime.manifest import request_for
+from converter.shapes import graph_inputs, parse_shapes
+from converter.verify.engine import verify_engine
+from converter.verify.given import load_expected, load_inputs
+from converter.verify.interface import check_interface
+from converter.verify.render import render_verdict
+from converter.verify.rounding import PRECISIONS, engine_precision
+from converter.verify.sets import InputSet, sets_of_profile
+from converter.verify.tolerances import parse_tolerances
+from converter.verify.verdict import Verdict
+from importers.problem import Problem
+
+_DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with onnxruntime's on the original model,
+custom operators expanded. Without --inputs, inputs that suit what the model does with them are made up for the smallest,
+usual and largest sizes of the engine's profile."""
+
+_EPILOG = """examples:
+  trtsmith verify model.onnx model.plan
+  trtsmith verify model.onnx model.plan --shapes images=2x3x640x640 --rtol 1e-2 --atol scores:1e-3
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "verify",
+        parents=[common],
+        help="an engine's outputs against onnxruntime's",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL", help="the .onnx file that the engine was built from"
+    )
+    parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine, with its manifest beside it")
+    data = parser.add_argument_group("what is compared")
+    data.add_argument("--inputs", type=Path, metavar="NPZ", help="arrays by input name; default: made up")
+    data.add_argument(
+        "--expected",
+        type=Path,
+        metavar="NPZ",
+        help="outputs for --inputs; default: the original in onnxruntime",
+    )
+    data.add_argument(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="NAME=SHAPE",
+        help="sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
+    )
+    judged = parser.add_argument_group("what is allowed")
+    judged.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
+    judged.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
+    judged.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        help="what the engine computes in, by which the default tolerance is found; "
+        "default: what its manifest says, and tf32 for fp32",
+    )
+    running = parser.add_argument_group("the engine")
+    running.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help="a plugin library that no manifest names; may be repeated",
+    )
+    running.add_argument(
+        "--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"), help="which TensorRT"
+    )
+    running.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        metavar="SECONDS",
+        help="give the run of the engine up after this time",
+    )
+    parser.add_argument("--report", type=Path, metavar="JSON", help="write what was found to a file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    given = (options.model, options.engine, options.inputs, options.expected, *options.plugins)
+    check_report(options.report, given)
+    try:
+        verdict = _verify(options, console)
+    except TrtsmithError as error:
+        write_report(options.report, {"verified": False, "problems": [p.to_json() for p in error.problems]})
+        raise
+    for warning in verdict.warnings:
+        console.say(f"warning: {warning}")
+    facts = {"trtsmith": toolkit_version(), "model": str(options.model), "engine": str(options.engine)}
+    write_report(options.report, {"verified": True} | facts | {"verdict": verdict.to_json()})
+    console.result(render_verdict(verdict))
+    return EXIT_OK if verdict.passed else EXIT_DISAGREE
+
+
+def _verify(options: argparse.Namespace, console: Console) -> Verdict:
+    tolerances = parse_tolerances(options.rtol, options.atol)
+    shapes = parse_shapes(options.shapes)
+    if options.inputs is not None and shapes:
+        what = "sizes are given for made-up inputs, and inputs too"
+        where = f"--inputs {options.inputs}, --shapes {options.shapes[0]}"
+        raise UsageError(Problem(what, where, "one of the two", "remove --shapes"))
+    if options.expected is not None and options.inputs is None:
+        what = "outputs are given, and no inputs that they belong to"
+        raise UsageError(
+            Problem(what, f"--expected {options.expected}", "the inputs too", "add --inputs FILE.npz")
+        )
+    model = load_model(options.model)
+    outputs = [value.name for value in model.proto.graph.output]
+    tolerances.check_outputs(outputs)
+    expected = load_expected(options.expected, outputs) if options.expected is not None else None
+    request = request_for(
+        options.engine,
+        options.plugins,
+        options.flavour,
+        verbose=options.verbose,
+        timeout_s=options.timeout,
+    )
+    origin = origin_of(options.engine)
+    if origin.fingerprint and origin.fingerprint != fingerprint(model):
+        console.say(
+            f"warning: the manifest says that the engine was built from another model than {options.model}"
+        )
+    frozen = _frozen_values(origin, options.inputs)
+    specs = [spec for spec in graph_inputs(model.proto) if spec.name not in frozen]
+    feeds = load_inputs(options.inputs, specs) if options.inputs is not None else None
+    console.progress("loading the engine")
+    info = describe_engine(request)
+    check_interface(model, options.engine, info, request.io_types, frozen)
+    sets, meanings = (
+        ((InputSet("", feeds | frozen),), ())
+        if feeds is not None
+        else sets_of_profile(model, specs, info, request.profile, shapes, frozen)
+    )
+    what = str(options.inputs) if feeds is not None else "generated"
+    return verify_engine(
+        model,
+        request,
+        sets,
+        what + (f", outputs expected: {options.expected}" if expected is not None else ""),
+        engine_inputs={tensor.name for tensor in info.inputs},
+        precision=options.precision or engine_precision(origin.precision),
+        tolerances=tolerances,
+        expected=expected,
+        meanings=meanings,
+        progress=console.progress,
+    )
+
+
+def _frozen_values(origin: Origin, inputs: Path | None) -> dict[str, np.ndarray]:
+    """What the manifest says was frozen, with the values of the manifest or of --inputs, which must be the same."""
+    arrays = load_arrays(inputs, "--inputs") if inputs is not None and origin.frozen else {}
+    values, problems = {}, []
+    for entry in origin.frozen:
+        given = arrays.get(entry.name)
+        value = entry.array() if given is None else as_declared(given, entry.dtype)
+        if value is None:
+            problems.append(
+                _unknown(entry, f"the manifest holds no more than the hash of input {entry.name!r}")
+            )
+        elif not entry.matches(value):
+            problems.append(
+                _unknown(entry, f"input {entry.name!r} has another value than the engine was frozen to")
+            )
+        else:
+            values[entry.name] = value
+    if problems:
+        raise UsageError(problems)
+    return values
+
+
+def _unknown(entry: FrozenInput, what: str) -> Problem:
+    return Problem(
+        what,
+        f"input {entry.name!r}, frozen in the engine",
+        f"{entry.dtype}{list(entry.shape)} with the hash {entry.sha256}",
+        f"put the array {entry.name!r} with which the model was converted into --inputs FILE.npz",
+    )

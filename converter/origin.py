@@ -1,0 +1,107 @@
+"""What a manifest says of the model that its engine was built from: which file, in what precision, with what frozen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
+import numpy as np
+
+from converter.bundle import manifest_path
+from converter.errors import UsageError
+from converter.modelfile.fingerprint import fingerprint
+from converter.modelfile.model import INLINE_LIMIT, Model
+from importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class FrozenInput:
+    """An input of the model that is a constant in the engine. value: flat, None for one of 1 KiB and more."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+    value: tuple[Any, ...] | None
+
+    @staticmethod
+    def of(name: str, array: np.ndarray) -> FrozenInput:
+        small = array.nbytes < INLINE_LIMIT
+        values = tuple(array.reshape(-1).tolist()) if small else None
+        return FrozenInput(name, str(array.dtype), array.shape, _digest(array), values)
+
+    def matches(self, array: np.ndarray) -> bool:
+        return str(array.dtype) == self.dtype and array.shape == self.shape and _digest(array) == self.sha256
+
+    def array(self) -> np.ndarray | None:
+        """The value; None where the manifest has only its hash."""
+        if self.value is None:
+            return None
+        return np.array(self.value, dtype=np.dtype(self.dtype)).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """precision: of the engine's arithmetic as it was asked for. fingerprint: of the model's files; "" if nobody says."""
+
+    precision: str = "fp32"
+    fingerprint: str = ""
+    frozen: tuple[FrozenInput, ...] = ()
+
+
+def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The parts of the manifest that `origin_of` reads, all but the precision."""
+    return {
+        "model": {
+            "file": model.path.name,
+            "bytes": sum(file.size for file in model.files.values()),
+            "fingerprint": fingerprint(model),
+        },
+        "frozen": [asdict(FrozenInput.of(name, value)) for name, value in frozen.items()],
+    }
+
+
+def origin_of(engine: Path) -> Origin:
+    """What the manifest beside the engine says; nothing without one. UsageError for one that cannot be read."""
+    path = manifest_path(engine)
+    try:
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        return Origin(
+            str(data.get("precision", "fp32")),
+            str(data.get("model", {}).get("fingerprint", "")),
+            _frozen(data.get("frozen", ())),
+        )
+    except FileNotFoundError:
+        return Origin()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            Problem(
+                f"the engine's manifest cannot be read: {type(error).__name__}: {error}",
+                str(path),
+                "the manifest that `trtsmith convert` wrote with the engine",
+                "convert the model again, or move the file away",
+            )
+        ) from error
+
+
+def _frozen(entries: Sequence[Mapping[str, Any]]) -> tuple[FrozenInput, ...]:
+    """The entries, each held to its own hash where it has a value."""
+    found = []
+    for entry in entries:
+        shape = tuple(int(size) for size in entry["shape"])
+        value = None if entry["value"] is None else tuple(entry["value"])
+        one = FrozenInput(str(entry["name"]), str(entry["dtype"]), shape, str(entry["sha256"]), value)
+        array = one.array()
+        if array is not None and not one.matches(array):
+            raise ValueError(f"the value of the frozen input {one.name!r} is not what its hash says")
+        found.append(one)
+    return tuple(found)
+
+
+def _digest(array: np.ndarray) -> str:
+    return "sha256:" + hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()

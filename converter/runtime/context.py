@@ -1,0 +1,63 @@
+"""An execution context of an engine, as TensorRT and TensorRT-RTX each want it made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from converter.errors import UsageError
+from converter.runtime.cache import RuntimeCache
+from converter.runtime.device import Device, Stream
+from converter.runtime.explain import context_problem
+from converter.runtime.loading import LoadedEngine
+
+# Names that only TensorRT-RTX has; each is used behind a test of the flavour's name.
+RTX_ONLY = frozenset(
+    {
+        "CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
+        "IExecutionContext.is_stream_capturable",
+        "IRuntimeConfig.cuda_graph_strategy",
+        "IRuntimeConfig.set_runtime_cache",
+    }
+)
+
+
+def create_context(
+    loaded: LoadedEngine,
+    cache: RuntimeCache | None,
+    *,
+    cuda_graph: bool,
+    profile: int,
+    device: Device,
+    stream: Stream,
+) -> Any:
+    """An IExecutionContext that is set to an optimization profile. UsageError where TensorRT makes none.
+
+    cuda_graph: TensorRT-RTX captures and replays by itself, which also tells it when kernels that it compiles in the
+    background are there; for TensorRT converter/runtime/graph.py does it.
+    """
+    trt: Any = loaded.flavour.module
+    engine = loaded.engine
+    loaded.hearing.take_errors()
+    if loaded.flavour.is_rtx and (cache is not None or cuda_graph):
+        runtime_config = engine.create_runtime_config()
+        if cache is not None:
+            runtime_config.set_runtime_cache(cache.runtime_cache)
+        if cuda_graph:
+            runtime_config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
+        context = engine.create_execution_context(runtime_config)
+    else:
+        context = engine.create_execution_context()
+    if context is None:
+        said = loaded.hearing.take_errors()
+        raise UsageError(context_problem(said, loaded.info.device_memory, loaded.origin))
+    if profile:
+        if not context.set_optimization_profile_async(profile, stream.handle):
+            said = loaded.hearing.take_errors()
+            raise UsageError(context_problem(said, loaded.info.device_memory, loaded.origin))
+        device.synchronise(stream)
+    return context
+
+
+def captures_itself(loaded: LoadedEngine, context: Any, stream: Stream) -> bool:
+    """Whether TensorRT-RTX can capture what it runs, asked once shapes and addresses are set."""
+    return loaded.flavour.is_rtx and bool(context.is_stream_capturable(stream.handle))

@@ -1,0 +1,225 @@
+"""The inputs of a session: arrays of any library become addresses for TensorRT, without a copy where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
+import numpy as np
+
+from converter.arrays import as_declared
+from converter.errors import UsageError
+from converter.passes.types import IoType, to_engine
+from converter.runtime.device import Device, Memory, Stream
+from converter.runtime.device_tensor import DeviceTensor
+from converter.runtime.feeds import array_problems, value_problems
+from converter.runtime.foreign import ForeignArray, Library, import_array, library_of
+from converter.runtime.tensors import TensorSpec
+from importers.problem import Problem
+
+
+class Input:
+    """One input: what it was given last, and where TensorRT finds it.
+
+    pointer, shape:   as TensorRT has them; for a shape tensor `values` too, in host memory.
+    moved, reshaped:  whether TensorRT does not know the address, or the shape or values, yet.
+    """
+
+    def __init__(
+        self, spec: TensorSpec, profile: int, io_type: IoType | None, device: Device, stream: Stream
+    ) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.pointer = 0
+        self.shape: tuple[int, ...] | None = None
+        self.values: np.ndarray | None = None
+        self.moved = self.reshaped = False
+        self._profile = profile
+        self._io_type = io_type
+        self._device = device
+        self._stream = stream
+        self._memory: Memory | None = None
+        self._block: np.ndarray | None = None  # the values of a shape tensor, where TensorRT reads them
+        self._source: object = None  # kept until the next one comes: the GPU may still read it
+        self._fingerprint: tuple[Any, ...] | None = None
+
+    def bind_tensor(self, tensor: DeviceTensor) -> int:
+        """Take a tensor of ours; the handle of the stream that writes it."""
+        if tensor is not self._source:
+            self._check(str(tensor.dtype), tensor.shape, self.spec.dtype)
+            if self.spec.is_shape_tensor:
+                self._take_values(tensor.numpy())
+            else:
+                self._place(tensor.pointer, tensor.shape)
+            self._source, self._fingerprint = tensor, None
+        return tensor.stream.handle
+
+    def bind_known(self, value: Any, library: Library) -> int | None:
+        """Take an array of PyTorch's or CuPy's; the handle of the stream that its library works on now.
+
+        None for one in host memory.
+        """
+        fingerprint = library.fingerprint(value)
+        if fingerprint != self._fingerprint:
+            if not self._import(import_or_refuse(self.name, self._device, value, None), value):
+                return None
+            self._fingerprint = fingerprint
+        self._source = value
+        return library.stream(self._device.index)
+
+    def bind_other(self, value: object) -> None:
+        """Take an array of any other library, or what numpy makes an array of."""
+        on_device = hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
+        if on_device and not isinstance(value, np.ndarray | np.generic):
+            self._import(import_or_refuse(self.name, self._device, value, self._stream), value)
+        else:
+            self.bind_host(np.asarray(value))
+
+    def bind_host(self, value: np.ndarray) -> None:
+        """Take a host array, of the model's type or of the engine's: a copy to memory of the session's."""
+        array = as_declared(value, self.spec.dtype)
+        io = self._io_type
+        if io is not None and str(array.dtype) != self.spec.dtype:
+            self._check(str(array.dtype), array.shape, io.before)
+            array = to_engine({self.name: array}, (io,))[self.name]
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        self._check(str(array.dtype), array.shape, self.spec.dtype)
+        if self.spec.is_shape_tensor:
+            self._take_values(array)
+        else:
+            self._place(self._reserve(array.nbytes), array.shape)
+            self._device.upload(self.pointer, array, self._stream)
+        self._source, self._fingerprint = array, None
+
+    def _import(self, array: ForeignArray, value: object) -> bool:
+        """Take an array of another library; whether it is on the device."""
+        dtype = (
+            "uint8" if self.spec.dtype.startswith("float8") and array.dtype == "uint8" else self.spec.dtype
+        )
+        self._check(array.dtype, array.shape, dtype)
+        if not array.contiguous:
+            raise UsageError(
+                Problem(
+                    f"The array of the input {self.name!r} is not contiguous: its elements do not follow each other.",
+                    f"input {self.name!r}",
+                    "elements in C order without gaps: nothing is copied behind your back",
+                    "tensor.contiguous() of PyTorch, cupy.ascontiguousarray",
+                )
+            )
+        if array.on_device and array.device_index not in (-1, self._device.index):
+            raise UsageError(
+                Problem(
+                    f"The array of the input {self.name!r} is on the GPU {array.device_index}.",
+                    f"input {self.name!r}",
+                    f"the GPU {self._device.index}, on which the engine is",
+                    "copy the array there, or open the engine with device=" + str(array.device_index),
+                )
+            )
+        size = int(np.prod(array.shape, dtype=np.int64)) * np.dtype(self.spec.dtype).itemsize
+        self._source, self._fingerprint = value, None
+        if self.spec.is_shape_tensor:
+            host = np.empty(array.shape, self.spec.dtype)
+            if array.on_device:
+                self._device.download(host, array.pointer, self._stream)
+            else:
+                host[...] = np.from_dlpack(value)  # type: ignore[arg-type]
+            self._take_values(host)
+            return False
+        if array.on_device and array.pointer:
+            self._place(array.pointer, array.shape)
+            return True
+        self._place(self._reserve(size), array.shape)
+        if not array.on_device:
+            self._device.upload_from(self.pointer, array.pointer, size, self._stream)
+        return False
+
+    def _check(self, dtype: str, shape: tuple[int, ...], wanted: str) -> None:
+        """UsageError for a type or shape that does not fit. A shape that was right is not looked at again."""
+        if dtype == wanted and shape == self.shape:
+            return
+        model_dtype = wanted if wanted != self.spec.dtype else None
+        if self._io_type is not None and dtype != wanted:
+            model_dtype = self._io_type.before
+        problems = array_problems(self.spec, dtype, shape, self._profile, model_dtype)
+        if problems:
+            raise UsageError(problems)
+
+    def _take_values(self, values: np.ndarray) -> None:
+        """A shape tensor: a host array of our own, which does not change while TensorRT may read it."""
+        if self.values is not None and self.shape == values.shape and np.array_equal(self.values, values):
+            return
+        problems = value_problems(self.spec, values, self._profile)
+        if problems:
+            raise UsageError(problems)
+        block = np.zeros(max(values.size, 1), values.dtype)  # TensorRT wants an address for an empty one, too
+        block[: values.size] = values.reshape(-1)
+        self.values, self._block = values.copy(), block
+        self.pointer, self.shape = block.ctypes.data, values.shape
+        self.moved = self.reshaped = True
+
+    def _place(self, pointer: int, shape: tuple[int, ...]) -> None:
+        if pointer != self.pointer:
+            self.pointer, self.moved = pointer, True
+        if shape != self.shape:
+            self.shape, self.reshaped = shape, True
+
+    def _reserve(self, size: int) -> int:
+        if self._memory is None or self._memory.size < size:
+            self._memory = self._device.allocate(size)
+        return self._memory.pointer
+
+
+def import_or_refuse(name: str, device: Device, value: object, stream: Stream | None) -> ForeignArray:
+    """`import_array`, with a UsageError for what is no array."""
+    try:
+        return import_array(device, value, stream)
+    except TypeError as error:
+        raise UsageError(
+            Problem(
+                f"What the input {name!r} was given cannot be used: {error}",
+                f"input {name!r}",
+                "an array of numpy, PyTorch, CuPy, or any with DLPack or __cuda_array_interface__",
+                "detach a tensor that requires a gradient, and give a dense one",
+            )
+        ) from error
+
+
+class Binder:
+    """Gives each input of a session its array, and lets the session's stream wait for whoever made the arrays."""
+
+    def __init__(self, inputs: tuple[Input, ...], device: Device, stream: Stream) -> None:
+        self._inputs = inputs
+        self._device = device
+        self._stream = stream
+        self._libraries: dict[type, Library | None] = {}
+
+    def bind(self, feeds: Mapping[str, Any]) -> bool:
+        """Whether anything changed that TensorRT has to be told. feeds: an array for each input."""
+        changed = False
+        waited = own = self._stream.handle
+        for item in self._inputs:
+            value = feeds[item.name]
+            kind = type(value)
+            producer: int | None
+            if kind is DeviceTensor:
+                producer = item.bind_tensor(value)
+            elif kind is np.ndarray:
+                item.bind_host(value)
+                producer = own
+            else:
+                producer = self._bind_foreign(item, value, kind)
+            if producer is not None and producer != waited and producer != own:
+                self._device.wait(self._stream, producer)
+                waited = producer  # one wait is enough for all that a stream has made so far
+            changed = changed or item.moved or item.reshaped
+        return changed
+
+    def _bind_foreign(self, item: Input, value: Any, kind: type) -> int | None:
+        if kind not in self._libraries:
+            self._libraries[kind] = library_of(value)
+        library = self._libraries[kind]
+        if library is None:
+            item.bind_other(value)
+            return None
+        return item.bind_known(value, library)

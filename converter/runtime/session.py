@@ -1,0 +1,208 @@
+"""One execution context of an engine with a stream and output buffers of its own: inputs in, outputs out, no copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from converter.errors import UsageError
+from converter.passes.types import IoType
+from converter.runtime.cache import RuntimeCache
+from converter.runtime.context import captures_itself, create_context
+from converter.runtime.device import Device, DeviceError, Stream
+from converter.runtime.device_tensor import DeviceTensor
+from converter.runtime.explain import kernel_problem, memory_problem, run_problem
+from converter.runtime.feeds import check_profile, name_problems
+from converter.runtime.graph import GraphReplay
+from converter.runtime.inputs import Binder, Input
+from converter.runtime.loading import LoadedEngine
+from converter.runtime.outputs import Output, make_allocator
+
+
+class Session:
+    """Runs an engine on one stream. Made by Runner.session; one thread uses it at a time.
+
+    Shapes and addresses are told to TensorRT when they change, and only then: an inference on arrays that are on the
+    GPU already, where they were the last time, is one call of TensorRT.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedEngine,
+        device: Device,
+        stream: Stream,
+        *,
+        profile: int = 0,
+        io_types: Iterable[IoType] = (),
+        cache: RuntimeCache | None = None,
+        cuda_graph: bool = False,
+        warn: Callable[[str], None],
+    ) -> None:
+        check_profile(max(loaded.info.profiles, 1), profile)
+        self._loaded = loaded
+        self._device = device
+        self._stream = stream
+        try:
+            self._context = create_context(
+                loaded, cache, cuda_graph=cuda_graph, profile=profile, device=device, stream=stream
+            )
+        except DeviceError as error:
+            raise UsageError(kernel_problem(error, loaded.origin)) from error
+        self._execute = self._context.execute_async_v3
+        types = {io.name: io for io in io_types}
+        self._inputs = tuple(
+            Input(spec, profile, types.get(spec.name), device, stream) for spec in loaded.info.inputs
+        )
+        self._binder = Binder(self._inputs, device, stream)
+        self._outputs = tuple(Output(spec, device, stream) for spec in loaded.info.outputs)
+        self._growing: tuple[Output, ...] = ()
+        self._results: dict[str, DeviceTensor] = {}
+        self._addresses: tuple[int, ...] = ()
+        self._names = {item.name for item in self._inputs}
+        self._prepared = False
+        self._asks_rtx = cuda_graph and loaded.flavour.is_rtx
+        self._warn = warn
+        self._replay = GraphReplay(device, stream, warn) if cuda_graph and not loaded.flavour.is_rtx else None
+
+    @property
+    def stream(self) -> int:
+        """cudaStream_t as an integer."""
+        return self._stream.handle
+
+    def infer(self, feeds: Mapping[str, Any], *, synchronise: bool = True) -> dict[str, DeviceTensor]:
+        """Run the engine once; its outputs by name, in memory of this session that the next run writes again.
+
+        feeds: an array for each input, in the engine's types. On the GPU: of PyTorch, CuPy, or with DLPack or
+        `__cuda_array_interface__`, contiguous; used where it is, after its producer's stream. In host memory: of
+        numpy (also in the model's types, see `io_types`) or what numpy takes; copied. Inputs whose values decide
+        shapes end in host memory wherever they come from.
+        synchronise: wait for the GPU. Without it the outputs are ready when `stream` is; DLPack and
+        `__cuda_array_interface__` tell that to whoever takes them.
+
+        Raises UsageError for arrays that do not fit, for want of memory, and when a kernel fails.
+        """
+        self._device.make_current()
+        try:
+            if feeds.keys() != self._names:
+                raise UsageError(name_problems(self._loaded.info.inputs, feeds))
+            changed = self._binder.bind(feeds)
+            if changed or not self._prepared:
+                self._prepare()
+            self._launch()
+            if synchronise:
+                self._device.synchronise(self._stream)
+        except DeviceError as error:
+            raise UsageError(kernel_problem(error, self._loaded.origin)) from error
+        return dict(self._results)
+
+    def enqueue(self) -> None:
+        """Queue the engine's work again, with the shapes and addresses of the last `infer`. For timing."""
+        if not self._prepared:
+            raise RuntimeError("call infer() first: it tells TensorRT the shapes and addresses")
+        try:
+            self._launch()
+        except DeviceError as error:
+            raise UsageError(kernel_problem(error, self._loaded.origin)) from error
+
+    def synchronise(self) -> None:
+        """Wait until the stream is done. UsageError if a kernel failed."""
+        self._device.make_current()
+        try:
+            self._device.synchronise(self._stream)
+        except DeviceError as error:
+            raise UsageError(kernel_problem(error, self._loaded.origin)) from error
+
+    def upload(self, arrays: Mapping[str, np.ndarray]) -> dict[str, DeviceTensor]:
+        """Host arrays of the engine's types as tensors on the GPU, which stay there and can be inputs again and again."""
+        self._device.make_current()
+        tensors = {}
+        try:
+            for name, value in arrays.items():
+                array = np.ascontiguousarray(value).reshape(np.shape(value))
+                memory = self._device.allocate(array.nbytes)
+                self._device.upload(memory.pointer, array, self._stream)
+                self._device.synchronise(self._stream)
+                tensors[name] = DeviceTensor(self._device, self._stream, memory, array.shape, array.dtype)
+        except DeviceError as error:
+            raise UsageError(kernel_problem(error, self._loaded.origin)) from error
+        return tensors
+
+    def _prepare(self) -> None:
+        """Tell TensorRT what changed, and make room for the outputs."""
+        self._prepared = False  # whatever fails from here on, the next run starts anew
+        context = self._context
+        self._loaded.hearing.take_errors()
+        reshaped = not self._results
+        for item in self._inputs:
+            if item.reshaped:
+                reshaped = True
+                if not context.set_input_shape(item.name, item.shape):
+                    raise self._failure()
+            if item.moved and not context.set_tensor_address(item.name, item.pointer):
+                raise self._failure()
+        if reshaped:
+            self._size_outputs(context)
+        for item in self._inputs:
+            item.moved = item.reshaped = False
+        pointers = [item.pointer for item in self._inputs]
+        pointers += [tensor.pointer for tensor in self._results.values()]
+        self._addresses = tuple(pointers)
+        self._prepared = True
+        if reshaped and self._asks_rtx and not captures_itself(self._loaded, context, self._stream):
+            self._warn("no CUDA graph is used: TensorRT-RTX cannot capture this engine's work on this stream")
+            self._asks_rtx = False
+
+    def _size_outputs(self, context: Any) -> None:
+        try:
+            missing = context.infer_shapes()
+        except RuntimeError as error:
+            raise self._failure(str(error)) from error
+        if missing:
+            raise self._failure("the shapes do not follow from the inputs: " + ", ".join(missing))
+        self._results = {}
+        growing = []
+        for output in self._outputs:
+            shape = tuple(context.get_tensor_shape(output.spec.name))
+            if min(shape, default=0) < 0:
+                growing.append(output)
+                if output.allocator is None:
+                    output.allocator = make_allocator(self._loaded.flavour, output)
+                    context.set_output_allocator(output.spec.name, output.allocator)
+                continue
+            tensor = output.tensor(shape)
+            if not context.set_tensor_address(output.spec.name, tensor.pointer):
+                raise self._failure()
+            self._results[output.spec.name] = tensor
+        self._growing = tuple(growing)
+        if self._replay is not None:
+            self._replay.forget()
+            if growing:
+                names = ", ".join(repr(output.spec.name) for output in growing)
+                self._replay.give_up(f"only the data decide the size of the output {names}")
+
+    def _launch(self) -> None:
+        graph = self._replay.find(self._addresses, self._execute) if self._replay is not None else None
+        if graph is not None:
+            self._device.launch(graph, self._stream)
+        elif not self._execute(self._stream.handle):
+            raise self._failure()
+        if self._growing:
+            self._collect()
+
+    def _collect(self) -> None:
+        """The outputs whose sizes are known only now, in the engine's order."""
+        for output in self._growing:
+            self._results[output.spec.name] = output.tensor(output.allocator.shape)
+        self._results = {output.spec.name: self._results[output.spec.name] for output in self._outputs}
+
+    def _failure(self, why: str = "") -> UsageError:
+        """What TensorRT said of a call that it refused."""
+        self._prepared = False
+        said = self._loaded.hearing.take_errors() or ([why] if why else [])
+        for output in self._growing:
+            if output.allocator.error is not None:
+                purpose = f"for the output {output.spec.name!r}"
+                return UsageError(memory_problem(purpose, str(output.allocator.error), self._loaded.origin))
+        return UsageError(run_problem(said, self._loaded.origin))

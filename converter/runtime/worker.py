@@ -1,0 +1,65 @@
+"""Child side of a run: loads the engine, runs it on each set of inputs, writes what it gives.
+
+converter/child says how it talks to its parent.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from converter.build.flavour import Flavour, load_flavour
+from converter.build.messages import Messages, make_logger
+from converter.child.events import Events
+from converter.child.worker import serve
+from converter.errors import UsageError
+from converter.run import Runner
+from converter.runtime.device import Device
+from converter.runtime.exchange import read_arrays, write_arrays
+from converter.runtime.feeds import check_profile
+from converter.runtime.hearing import Hearing
+from converter.runtime.request import ChildRequest
+from importers.problem import Problem
+
+
+def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
+    """Do what a ChildRequest asks; {"info": the EngineInfo, "warnings": [...]}."""
+    request = ChildRequest.from_json(request_json)
+    messages = Messages(log_path, request.run.verbose, events)
+    events.phase("opening the GPU")
+    device = Device()
+    events.phase("loading TensorRT")
+    flavour = load_flavour(request.run.flavour)
+    return run(
+        request, device, flavour, Hearing(make_logger(flavour, messages), messages, events.phase), events
+    )
+
+
+def run(
+    request: ChildRequest, device: Device, flavour: Flavour, hearing: Hearing, events: Events
+) -> dict[str, Any]:
+    """`main` with a device and a TensorRT that are there already."""
+    with Runner.of_request(request.run, device, flavour, hearing) as runner:
+        check_profile(max(runner.info.profiles, 1), request.run.profile)
+        count = len(request.inputs)
+        for number, (source, target) in enumerate(zip(request.inputs, request.outputs, strict=True), 1):
+            events.phase("running the engine" + (f" on inputs {number} of {count}" if count > 1 else ""))
+            outputs = runner(read_arrays(source))
+            try:
+                write_arrays(target, outputs)
+            except OSError as error:
+                raise UsageError(
+                    Problem(
+                        f"The outputs cannot be written: {error.strerror or error}.",
+                        str(target.parent),
+                        "room for the outputs in the folder for temporary files",
+                        "free some space, or set TMPDIR to another folder",
+                    )
+                ) from error
+        events.phase("closing the engine")
+    return {"info": runner.info.to_json(), "warnings": list(dict.fromkeys(runner.warnings))}
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:], main)

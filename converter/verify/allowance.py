@@ -1,0 +1,102 @@
+"""How far an engine's outputs may be from onnxruntime's: twice what the engine's own precision changes in that network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from converter.passes.scopes import all_graphs
+from converter.verify.compare import Arrays
+from converter.verify.tolerances import TOLERANCE
+from importers.opdef import OpDef
+from importers.registry import find_spellings, normalise_domain
+
+FACTOR = 2.0
+"""At most twice the error of the same computation done by a framework in that precision (flash-attention's rule)."""
+
+_AT_LEAST: Mapping[str, str] = {
+    "fp32": "float32",
+    "tf32": "float16",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+}
+"""By precision, the type whose TOLERANCE is the least that is allowed: a network of one node has two roundings too, and
+chance makes the error of an output of few elements small. TF32 has float16's significand of 11 bits."""
+
+_WORDS: Mapping[str, str] = {
+    "fp32": "float32, without TF32",
+    "tf32": "TF32, in which TensorRT computes float32 networks on Ampere and later GPUs",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+}
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What outputs may differ by: ratio of norms, or share of whole numbers, by name.
+
+    moved: outputs whose very shape rounding changes; they cannot be compared element by element. By name, why.
+    """
+
+    allowed: Mapping[str, float]
+    moved: Mapping[str, str]
+
+
+def allowance(plain: Arrays, rounded: Arrays | None, precision: str, proto: onnx.ModelProto) -> Allowance:
+    """From the outputs of the original in onnxruntime, as it is and with its values rounded to the precision.
+
+    The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
+    rounded: None where nothing could be run; the least then is all.
+    """
+    allowed, moved = {}, {}
+    for name, value in plain.items():
+        dtype = str(value.dtype)
+        other = None if rounded is None else rounded[name]
+        if other is not None and other.shape != value.shape:
+            moved[name] = (
+                f"output {name!r} is not comparable: its shape is {list(value.shape)}, and "
+                f"{list(other.shape)} when values are rounded to {precision}"
+            )
+        elif value.dtype.kind in "iub":
+            share = 0.0 if other is None else float(np.mean(other != value)) if value.size else 0.0
+            allowed[name] = FACTOR * share
+        elif dtype in TOLERANCE:
+            error = 0.0 if other is None else _relative(value, other)
+            allowed[name] = max(_least(dtype, precision, proto), FACTOR * error)
+    return Allowance(allowed, moved)
+
+
+def in_words(precision: str, measured: bool) -> str:
+    """What the default tolerance assumes."""
+    if precision == "fp32":
+        return f"the engine is taken to compute in {_WORDS['fp32']}"
+    least = TOLERANCE[_AT_LEAST[precision]]
+    what = f"the engine is taken to compute in {_WORDS[precision]}: outputs may differ by "
+    if not measured:
+        return f"{what}{least:g}, as onnxruntime did not run the model in that precision"
+    return f"{what}twice what that rounding changes in onnxruntime, or {least:g}"
+
+
+def _least(dtype: str, precision: str, proto: onnx.ModelProto) -> float:
+    custom = (op.tolerance.get(dtype, 0.0) for op in _custom_operators(proto))
+    return max(TOLERANCE[dtype], TOLERANCE[_AT_LEAST[precision]], *custom)
+
+
+def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
+    kinds = {
+        (normalise_domain(node.domain), node.op_type)
+        for graph in all_graphs(proto.graph)
+        for node in graph.node
+    }
+    return [op for kind in sorted(kinds) for op, _ in find_spellings(*kind)]
+
+
+def _relative(expected: np.ndarray, actual: np.ndarray) -> float:
+    """Ratio of norms over what is finite on both sides."""
+    e, a = expected.astype(np.float64), actual.astype(np.float64)
+    finite = np.isfinite(e) & np.isfinite(a)
+    norm = float(np.linalg.norm(e[finite]))
+    return float(np.linalg.norm(a[finite] - e[finite])) / norm if norm else 0.0

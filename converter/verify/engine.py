@@ -1,0 +1,107 @@
+"""The engine itself, run on a GPU, against onnxruntime on the original model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from converter.errors import ConversionError
+from converter.modelfile.model import Model
+from converter.modelfile.ort import open_session, run_session
+from converter.rewrite import expand, lowered, reference
+from converter.runtime.child import run_engine
+from converter.runtime.request import RunRequest
+from converter.verify.allowance import allowance, in_words
+from converter.verify.compare import Arrays, Comparison, compare
+from converter.verify.randomness import random_outputs
+from converter.verify.rounding import rounded
+from converter.verify.sets import InputSet
+from converter.verify.tolerances import Tolerances
+from converter.verify.verdict import Verdict, judge
+
+Outputs = list[dict[str, np.ndarray]]
+Progress = Callable[[str], None]
+
+
+def verify_engine(
+    model: Model,
+    request: RunRequest,
+    sets: Sequence[InputSet],
+    inputs: str,
+    *,
+    engine_inputs: Collection[str],
+    precision: str = "tf32",
+    tolerances: Tolerances | None = None,
+    expected: Arrays | None = None,
+    plain: Outputs | None = None,
+    meanings: tuple[str, ...] = (),
+    progress: Progress | None = None,
+) -> Verdict:
+    """The verdict on an engine's outputs for every set of inputs.
+
+    engine_inputs: those of the model's inputs that the engine has.
+    precision:  of the engine's arithmetic (converter.verify.rounding.PRECISIONS); by it, what `tolerances` leaves open is
+        allowed (converter.verify.allowance).
+    expected:   outputs to compare the only set with, instead of onnxruntime's.
+    plain:      the original's outputs in onnxruntime for each set, where they are known already.
+    UsageError: the engine cannot be run (converter.runtime.child).
+    """
+    say = progress or (lambda text: None)
+    try:
+        plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain)
+    except ConversionError as error:
+        if expected is None:
+            return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+        plain = narrow = None
+    say("running the engine")
+    feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
+    result = run_engine(request, feeds, progress)
+    excluded = dict(random_outputs(model))
+    comparisons: list[Comparison] = []
+    for index, (one, actual) in enumerate(zip(sets, result.outputs, strict=True)):
+        wanted = expected if expected is not None else plain[index] if plain is not None else {}
+        measured = allowance(
+            plain[index] if plain is not None else wanted,
+            narrow[index] if narrow is not None else None,
+            precision,
+            model.proto,
+        )
+        excluded |= {name: why for name, why in measured.moved.items() if name not in excluded}
+        compared = {n: v for n, v in wanted.items() if n not in excluded}
+        comparisons += compare(compared, actual, tolerances, measured.allowed, one.at)
+    comparisons = [c for c in comparisons if c.output not in excluded]
+    verdict = judge(tuple(comparisons), inputs, engine_run=True, excluded=tuple(excluded.values()))
+    measured_words = in_words(precision, narrow is not None)
+    return replace(verdict, meanings=meanings, precision=measured_words, warnings=result.warnings)
+
+
+def onnxruntime_outputs(
+    model: Model,
+    sets: Sequence[InputSet],
+    precision: str,
+    progress: Progress,
+    plain: Outputs | None = None,
+) -> tuple[Outputs, Outputs | None]:
+    """The original's outputs for every set, as it is and with its values rounded to the precision.
+
+    plain: the former, where they are known already. The latter are None for fp32, and where onnxruntime does not run them.
+    ConversionError: onnxruntime does not run the model.
+    """
+    if plain is None:
+        progress("running the original model in onnxruntime")
+        plain = _run(reference(model), sets)
+    if precision == "fp32":
+        return plain, None
+    progress(f"running it with its values rounded to {precision}")
+    try:
+        return plain, _run(expand(rounded(lowered(model), precision)), sets, as_it_is=True)
+    except ConversionError:
+        return plain, None
+
+
+def _run(model: Model, sets: Sequence[InputSet], *, as_it_is: bool = False) -> Outputs:
+    """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
+    session = open_session(model, optimise=not as_it_is, in_order=as_it_is)
+    return [run_session(session, model, one.feeds) for one in sets]

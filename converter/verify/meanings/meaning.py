@@ -1,0 +1,83 @@
+"""What one input's values mean: plain data, and a sentence that says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """Kinds of values. Where several nodes read an input, the larger kind holds: it is the narrower one."""
+
+    PIXELS = 1  # numbers of an image: low to high
+    RANGE = 2  # numbers from low to high
+    APART_FROM_ZERO = 3  # magnitudes from low to high, of both signs
+    INVERTIBLE = 4  # square matrices
+    WEIGHTS = 5  # from 0 to 1, with the sum 1 over the last two dimensions
+    ADDED_MASK = 6  # 0 where a key counts, -10000 where it does not
+    MASK = 7  # 0 and 1; each row has an element that counts
+    CENTRES = 8  # boxes (x, y, width, height)
+    CORNERS = 9  # boxes (x1, y1, x2, y2), or y before x
+    INDEX = 10  # whole numbers from low to high, or of each coordinate from 0 to its bound
+    LEVEL_SIZES = 11
+    LEVEL_STARTS = 12
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What values an input takes.
+
+    low, high: smallest and largest value, both included.
+    bounds:    of INDEX, for tuples of indices: how many there are along each coordinate; of level sizes: (rows,).
+    distinct:  of INDEX: the axis along which no index may come twice; -1 for whole tuples; None where it may.
+    counts:    of MASK: the value that means "this element counts".
+    because:   what reads it, as "NonMaxSuppression 'nms' reads boxes".
+    """
+
+    kind: Kind
+    because: str
+    low: float = 0.0
+    high: float = 1.0
+    bounds: tuple[int, ...] = ()
+    distinct: int | None = None
+    counts: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.values()}, because {self.because}"
+
+    def values(self) -> str:
+        """The values in words."""
+        low, high = f"{self.low:g}", f"{self.high:g}"
+        if self.kind is Kind.INDEX and self.bounds:
+            return f"indices below {list(self.bounds)}" + (
+                ", no tuple twice" if self.distinct is not None else ""
+            )
+        once = f", none twice along axis {self.distinct}" if self.distinct is not None else ""
+        return {
+            Kind.PIXELS: f"pixels from {low} to {high}",
+            Kind.RANGE: f"{low} to {high}",
+            Kind.APART_FROM_ZERO: f"{low} to {high} of both signs",
+            Kind.INVERTIBLE: "matrices near a multiple of the identity",
+            Kind.WEIGHTS: "0 to 1, sum 1 over the last two dimensions",
+            Kind.ADDED_MASK: "0 for the first elements of each row, -10000 for the rest",
+            Kind.MASK: f"{self.counts} for the first elements of each row, {1 - self.counts} for the rest",
+            Kind.CENTRES: f"boxes inside 0 to {high}, as centre and size",
+            Kind.CORNERS: f"boxes with 0 <= x1 <= x2 <= {high}, and y alike",
+            Kind.INDEX: f"whole numbers from {low} to {high}{once}",
+            Kind.LEVEL_SIZES: f"heights and widths of levels that share {self.bounds} rows",
+            Kind.LEVEL_STARTS: f"first rows of levels that share {self.bounds} rows",
+        }[self.kind]
+
+
+def narrower(one: Meaning | None, other: Meaning) -> Meaning:
+    """What holds for values that two nodes read. Ranges are cut where they meet."""
+    if one is None or other.kind > one.kind:
+        return other
+    if other.kind < one.kind or one.kind not in (Kind.RANGE, Kind.INDEX) or one.bounds or other.bounds:
+        return one
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    if low > high:
+        return one
+    because = one.because if (low, high) == (one.low, one.high) else other.because
+    distinct = one.distinct if one.distinct is not None else other.distinct
+    return Meaning(one.kind, because, low, high, distinct=distinct)

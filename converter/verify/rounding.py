@@ -1,0 +1,121 @@
+"""What a precision costs a network: the model with its values rounded as a GPU rounds them, to run in onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import onnx
+from onnx import TensorProto, helper
+
+from converter.infer import infer_shapes, value_dtypes
+from converter.modelfile.model import Model
+from converter.passes.fresh_names import FreshNames
+from converter.passes.local_functions import all_functions, inline
+from converter.passes.precision.opset import BF16_OPSET, at_least
+from converter.passes.scopes import all_graphs
+from importers.registry import normalise_domain
+
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+"""Of an engine's arithmetic. TensorRT computes fp32 networks in TF32 on Ampere and later GPUs unless told not to."""
+
+PRODUCTS = frozenset({"Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul"})
+"""What tensor cores do. Einsum of one operand, or of three, stays in float32."""
+
+WIDE = frozenset(
+    """BatchNormalization Exp GroupNormalization InstanceNormalization LayerNormalization Log LogSoftmax Pow ReduceL1
+    ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare Softmax""".split()  # noqa: SIM905
+)
+"""Operators whose results stay in float32 in the half precisions: they overflow, or add up many values."""
+
+_STORED = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+
+_SPLIT = float(2**13 + 1)
+"""Veltkamp's constant: with c = _SPLIT * x, c - (c - x) is x rounded to 24 - 13 = 11 significant bits, those of TF32."""
+
+
+def engine_precision(asked: str) -> str:
+    """The precision of an engine's arithmetic, by what it was asked for: the manifest's `precision`."""
+    return asked if asked in ("fp16", "bf16") else "tf32"
+
+
+def rounded(model: Model, precision: str) -> Model:
+    """The model as an engine of this precision computes it, in standard operators on float32 values.
+
+    tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32.
+    fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE; arithmetic inside
+    a node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
+    Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
+    convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
+    """
+    if precision == "fp32":
+        return model
+    model = at_least(model, BF16_OPSET) if precision == "bf16" else model
+    inferred = infer_shapes(inline(model, frozenset(all_functions(model))))
+    proto = onnx.ModelProto()
+    proto.CopyFrom(inferred.proto)
+    dtypes = value_dtypes(proto)
+    names = FreshNames()
+    names.take(dtypes)
+    names.take(name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output)
+    split = names.value("tf32_split")
+    made = {name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output}
+    for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
+        if precision == "tf32":
+            nodes = list(_products_rounded(graph, dtypes, names, split))
+        else:
+            nodes = list(_values_stored(graph, dtypes, names, made, _STORED[precision]))
+        del graph.node[:], graph.value_info[:]
+        graph.node.extend(nodes)
+    if precision == "tf32":
+        proto.graph.initializer.append(helper.make_tensor(split, TensorProto.FLOAT, [], [_SPLIT]))
+    return inferred.with_proto(proto)
+
+
+def _products_rounded(
+    graph: onnx.GraphProto, dtypes: Mapping[str, str], names: FreshNames, split: str
+) -> Iterator[onnx.NodeProto]:
+    held: dict[str, str] = {}
+    for node in graph.node:
+        if node.op_type in PRODUCTS and not normalise_domain(node.domain) and len(node.input) > 1:
+            for position in (0, 1):
+                value = node.input[position]
+                if dtypes.get(value) != "float32":
+                    continue
+                if value not in held:
+                    held[value] = names.value(f"{value}_tf32")
+                    scaled, rest = (names.value(f"{value}_tf32_{part}") for part in ("scaled", "rest"))
+                    yield helper.make_node("Mul", [value, split], [scaled])
+                    yield helper.make_node("Sub", [scaled, value], [rest])
+                    yield helper.make_node("Sub", [scaled, rest], [held[value]])
+                node.input[position] = held[value]
+        yield node
+
+
+def _values_stored(
+    graph: onnx.GraphProto, dtypes: Mapping[str, str], names: FreshNames, made: set[str], elem_type: int
+) -> Iterator[onnx.NodeProto]:
+    """Each result is rounded where it is made; weights and inputs where a graph first reads them, to hold few at once."""
+    held: dict[str, str] = {}
+    for node in graph.node:
+        for position, value in enumerate(node.input):
+            if dtypes.get(value) == "float32" and value not in made:
+                if value not in held:
+                    held[value] = names.value(f"{value}_stored")
+                    yield from _stored(value, held[value], names, elem_type)
+                node.input[position] = held[value]
+        if node.op_type in WIDE and not normalise_domain(node.domain):
+            yield node
+            continue
+        results = [(i, value) for i, value in enumerate(node.output) if dtypes.get(value) == "float32"]
+        for i, value in results:
+            node.output[i] = names.value(f"{value}_wide")
+        unrounded = list(node.output)
+        yield node
+        for i, value in results:
+            yield from _stored(unrounded[i], value, names, elem_type)
+
+
+def _stored(value: str, stored: str, names: FreshNames, elem_type: int) -> Iterator[onnx.NodeProto]:
+    narrow = names.value(f"{stored}_narrow")
+    yield helper.make_node("Cast", [value], [narrow], to=elem_type)
+    yield helper.make_node("Cast", [narrow], [stored], to=TensorProto.FLOAT)

@@ -1,0 +1,16 @@
+"""What the values of an operator's input mean, for whoever makes some up: a network's own inputs may reach it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Meaning(Enum):
+    """ANY: any numbers. The others say which numbers the operator is made for."""
+
+    ANY = "any numbers"
+    SHARE = "numbers from 0 to 1"
+    WEIGHTS = "numbers from 0 to 1 with the sum 1 over the last two dimensions"
+    LEVEL_SIZES = "(height, width) of each level, the first input's rows shared out"
+    LEVEL_STARTS = "first row of each level"
+    INVERTIBLE = "matrices that can be inverted"

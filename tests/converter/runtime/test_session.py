@@ -1,0 +1,343 @@
+"""A session on the fake TensorRT: right numbers, no copies where there need be none, and no call twice for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from fakes import FakeDevice, FakeMemory, FakeTensorRT, at
+
+from converter.errors import UsageError
+from converter.passes.types import IoType
+from converter.run import Runner
+from converter.runtime import inputs
+from converter.runtime.foreign import Library
+
+Open = Callable[..., Runner]
+
+
+class ForeignTensor:
+    """Another library's array in the fake GPU's memory, written on the stream 7."""
+
+    def __init__(self, device: FakeDevice, array: np.ndarray, strides: tuple[int, ...] | None = None) -> None:
+        self.memory = FakeMemory(device, array.nbytes)
+        at(self.memory.pointer, array.shape, array.dtype)[...] = array
+        self.device = 0
+        self.array = array
+        self.strides = strides
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "data": (self.memory.pointer if self.array.size else 0, False),
+            "shape": self.array.shape,
+            "strides": self.strides,
+            "typestr": self.array.dtype.str,
+            "stream": 7,
+            "version": 3,
+        }
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def problem_of(call: Callable[[], Any]) -> str:
+    with pytest.raises(UsageError) as error:
+        call()
+    return "\n---\n".join(map(str, error.value.problems))
+
+
+def test_host_arrays_in_and_out(open_runner: Open) -> None:
+    runner = open_runner(b"double")
+    for batch in (2, 8, 1, 8):
+        x = numbers(batch, 3)
+        y = runner({"x": x})["y"]
+        assert y.dtype == np.float32
+        np.testing.assert_array_equal(y, x + x)
+
+
+def test_arrays_that_are_not_in_c_order_are_copied_in_order(open_runner: Open) -> None:
+    x = numbers(3, 4).T
+    np.testing.assert_array_equal(open_runner(b"double")({"x": x})["y"], x + x)
+
+
+def test_bfloat16_and_bool(open_runner: Open) -> None:
+    a = np.array([1, 2, 3, 4], ml_dtypes.bfloat16)
+    b = np.array([4, 3, 2, 1.5], ml_dtypes.bfloat16)
+    outputs = open_runner(b"add")({"a": a, "b": b})
+    assert outputs["y"].dtype == ml_dtypes.bfloat16 and outputs["y"].tolist() == [5, 5, 5, 5.5]
+    assert outputs["less"].dtype == np.bool_ and outputs["less"].tolist() == [True, True, False, False]
+
+
+def test_bfloat16_as_npz_files_hold_it(open_runner: Open) -> None:
+    a = np.array([1, 2, 3, 4], ml_dtypes.bfloat16)
+    outputs = open_runner(b"add")({"a": a.view("V2"), "b": a})
+    assert outputs["y"].tolist() == [2, 4, 6, 8]
+
+
+def test_types_at_the_edges(open_runner: Open) -> None:
+    casts = [IoType("x", "float64", "float32"), IoType("y", "int64", "float32")]
+    runner = open_runner(b"double", io_types=casts)
+    x = np.array([[1.25, 2, 3]], np.float64)
+    y = runner({"x": x})["y"]
+    assert y.dtype == np.int64 and y.tolist() == [[2, 4, 6]]
+    assert runner({"x": x.astype(np.float32)})["y"].tolist() == [
+        [2, 4, 6]
+    ]  # the engine's own type is right, too
+    text = problem_of(lambda: runner({"x": x.astype(np.int32)}))
+    assert "of the type int32" in text and "float64 (float32 in the engine)" in text
+
+
+def test_sizes_that_the_data_decide(open_runner: Open) -> None:
+    runner = open_runner(b"positive")
+    for row, expected in (
+        ([1, -1, -1, 1, 0, 0], [[0, 3]]),
+        ([1, 1, 1, 1, 1, 1], [[0, 1, 2, 3, 4, 5]]),
+        ([-1, 0, 0, 0, 0, 0], [[]]),
+        ([0, 0, 0, 0, 0, 9], [[5]]),
+    ):
+        where = runner({"x": np.array(row, np.float32)})["where"]
+        assert where.dtype == np.int64 and where.tolist() == expected
+
+
+def test_inputs_whose_values_decide_shapes(open_runner: Open, tensorrt: FakeTensorRT) -> None:
+    session = open_runner(b"reshape").session()
+    x = np.arange(6, dtype=np.int32)
+    for s in ([2, 3], [3, 2], [1, 6]):
+        y = session.infer({"x": x, "s": np.array(s, np.int64)})["y"]
+        assert y.numpy().tolist() == x.reshape(s).tolist()
+    tensorrt.calls.clear()
+    session.infer({"x": x, "s": np.array([1, 6], np.int64)})
+    assert set(tensorrt.calls) == {"execute_async_v3"}  # the same values again are no news
+    text = problem_of(lambda: session.infer({"x": x, "s": np.array([7, 1], np.int64)}))
+    assert (
+        "values [7, 1]" in text
+        and "nearest allowed: [6, 1]" in text
+        and "--values 's=[1,1]:[2,3]:[7,6]'" in text
+    )
+
+
+def test_a_shape_tensor_is_not_read_from_the_callers_array(open_runner: Open) -> None:
+    session = open_runner(b"reshape").session()
+    s = np.array([2, 3], np.int64)
+    session.infer({"x": np.arange(6, dtype=np.int32), "s": s})
+    s[:] = 99
+    session.enqueue()
+    assert session._results["y"].numpy().shape == (2, 3)
+
+
+def test_empty_tensors_have_an_address(open_runner: Open) -> None:
+    runner = open_runner(b"empty")
+    assert runner({"x": np.array([], np.uint8)})["y"].shape == (0,)
+    assert runner({"x": np.array([1, 254], np.uint8)})["y"].tolist() == [254, 1]
+    device_empty = ForeignTensor(runner._device, np.array([], np.uint8))
+    assert runner({"x": device_empty})["y"].shape == (0,)
+
+
+def test_device_arrays_are_used_where_they_are(
+    open_runner: Open, device: FakeDevice, tensorrt: FakeTensorRT
+) -> None:
+    session = open_runner(b"double").session()
+    x = ForeignTensor(device, numbers(2, 3))
+    outputs = session.infer({"x": x}, synchronise=False)
+    assert device.calls["upload"] == device.calls["synchronise"] == 0
+    assert (session.stream, 7) in device.waits
+    np.testing.assert_array_equal(outputs["y"].numpy(), numbers(2, 3) * 2)
+    at(x.memory.pointer, (2, 3), np.float32)[...] = 5  # written again in place: no copy was taken
+    assert session.infer({"x": x})["y"].numpy().tolist() == [[10, 10, 10]] * 2
+
+
+def test_nothing_is_told_twice(open_runner: Open, device: FakeDevice, tensorrt: FakeTensorRT) -> None:
+    session = open_runner(b"double").session()
+    feeds = session.upload({"x": numbers(2, 3)})
+    first = session.infer(feeds)["y"]
+    device.calls.clear(), device.waits.clear(), tensorrt.calls.clear()
+    for _ in range(3):
+        again = session.infer(feeds, synchronise=False)["y"]
+    assert again.pointer == first.pointer
+    assert tensorrt.calls == {"execute_async_v3": 3}
+    assert not device.calls and not device.waits
+
+
+def test_a_tensor_of_another_session_is_waited_for(open_runner: Open, device: FakeDevice) -> None:
+    runner = open_runner(b"double")
+    one, two = runner.session(), runner.session(stream=55)
+    middle = one.infer({"x": numbers(1, 3)}, synchronise=False)["y"]
+    end = two.infer({"x": middle}, synchronise=False)["y"]
+    assert two.stream == 55 and one.stream != 55
+    assert device.waits == [(55, one.stream)]
+    assert end.numpy().tolist() == [[4, 8, 12]]
+
+
+def test_known_libraries_are_not_asked_again(
+    open_runner: Open, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What PyTorch and CuPy take: the array itself is looked at, DLPack is asked when something changed."""
+    asked: list[int] = []
+
+    def fingerprint(value: ForeignTensor) -> tuple[Any, ...]:
+        return value.memory.pointer, value.array.shape, value.array.dtype
+
+    library = Library(fingerprint, lambda index: 33 + index, lambda value: str(value.array.dtype))
+    real = inputs.import_array
+    monkeypatch.setattr(
+        inputs, "library_of", lambda value: library if isinstance(value, ForeignTensor) else None
+    )
+    monkeypatch.setattr(inputs, "import_array", lambda *a: (asked.append(1), real(*a))[1])
+    session = open_runner(b"double").session()
+    x = ForeignTensor(device, numbers(2, 3))
+    for _ in range(3):
+        y = session.infer({"x": x})["y"]
+    assert y.numpy().tolist() == (numbers(2, 3) * 2).tolist()
+    assert len(asked) == 1
+    assert device.waits == [(session.stream, 33)] * 3  # its library may have written it anew
+    other = ForeignTensor(device, numbers(4, 3))
+    assert session.infer({"x": other})["y"].shape == (4, 3)
+    assert len(asked) == 2
+
+
+def test_device_arrays_that_are_refused(open_runner: Open, device: FakeDevice) -> None:
+    session = open_runner(b"double").session()
+    turned = ForeignTensor(device, numbers(3, 3), strides=(4, 12))
+    text = problem_of(lambda: session.infer({"x": turned}))
+    assert "not contiguous" in text and ".contiguous()" in text
+    elsewhere = ForeignTensor(device, numbers(2, 3))
+    elsewhere.device = 1
+    assert "on the GPU 1" in problem_of(lambda: session.infer({"x": elsewhere}))
+    half = ForeignTensor(device, numbers(2, 3).astype(np.float16))
+    assert "of the type float16" in problem_of(lambda: session.infer({"x": half}))
+    assert "of the type object" in problem_of(lambda: session.infer({"x": object()}))
+    assert session.infer({"x": numbers(2, 3)})["y"].numpy()[0, 0] == 2  # nothing is broken by a refusal
+
+
+def test_shapes_and_names_that_are_refused(open_runner: Open) -> None:
+    runner = open_runner(b"double")
+    text = problem_of(lambda: runner({"z": numbers(2, 3)}))
+    assert "no array for the input 'x'" in text and "no input 'z'" in text
+    assert "no array for the input 'x'" in problem_of(lambda: runner({}))
+    assert "no input 'z'" in problem_of(lambda: runner({"x": numbers(2, 3), "z": numbers(1)}))
+    for shape in ((3,), (2, 4), (2, 3, 1)):
+        text = problem_of(lambda shape=shape: runner({"x": np.ones(shape, np.float32)}))
+        assert str(list(shape)) in text and "float32[?, 3]" in text
+    text = problem_of(lambda: runner({"x": numbers(12, 3)}))
+    assert "from [1, 3] to [8, 3]" in text and "nearest allowed: [8, 3]" in text and "--profile 1" in text
+    text = problem_of(lambda: runner({"x": numbers(20, 3)}))
+    assert "--shapes x=1x3:2x3:20x3" in text
+
+
+def test_profiles(open_runner: Open) -> None:
+    runner = open_runner(b"double")
+    session = runner.session(profile=1)
+    assert session.infer({"x": numbers(12, 3)})["y"].shape == (12, 3)
+    assert "no optimization profile 2" in problem_of(lambda: runner.session(profile=2))
+
+
+def test_old_outputs_are_kept_while_they_are_used(open_runner: Open) -> None:
+    session = open_runner(b"double").session()
+    small = session.infer({"x": numbers(1, 3)})["y"]
+    large = session.infer({"x": numbers(8, 3) + 100})["y"]
+    assert small.shape == (1, 3) and large.shape == (8, 3)
+    assert large.numpy()[0, 0] == 202
+
+
+def test_tensorrt_graph(open_runner: Open, device: FakeDevice, tensorrt: FakeTensorRT) -> None:
+    """The first run prepares, the second is captured and launched, the others are launched only."""
+    runner = open_runner(b"double", cuda_graph=True)
+    session = runner.session()
+    feeds = session.upload({"x": numbers(2, 3)})
+    for runs in range(1, 6):
+        session.upload({"x": numbers(2, 3)})
+        assert session.infer(feeds)["y"].numpy().tolist() == (numbers(2, 3) * 2).tolist()
+        assert device.calls["launch"] == max(runs - 1, 0)
+    assert tensorrt.calls["execute_async_v3"] == 2 and device.calls["captures"] == 1
+    other = session.upload({"x": numbers(2, 3) * 10})
+    for _ in range(3):  # another address of the same shape gets a graph of its own
+        assert session.infer(other)["y"].numpy()[0, 0] == 20
+        assert session.infer(feeds)["y"].numpy()[0, 0] == 2
+    assert device.calls["captures"] == 2
+    larger = session.upload({"x": numbers(4, 3)})
+    for _ in range(3):  # another shape, and what was captured before is of no use
+        assert session.infer(larger)["y"].shape == (4, 3)
+    assert device.calls["captures"] == 3
+    assert runner.warnings == []
+
+
+def test_a_graph_sees_what_is_written_to_the_same_address(open_runner: Open, device: FakeDevice) -> None:
+    session = open_runner(b"double", cuda_graph=True).session()
+    x = ForeignTensor(device, numbers(2, 3))
+    for value in (1.0, 2.0, 3.0):
+        at(x.memory.pointer, (2, 3), np.float32)[...] = value
+        assert session.infer({"x": x})["y"].numpy()[0, 0] == 2 * value
+    assert device.calls["launch"] == 2
+
+
+def test_no_graph_where_the_data_decide_a_size(open_runner: Open, device: FakeDevice) -> None:
+    runner = open_runner(b"positive", cuda_graph=True)
+    for _ in range(3):
+        assert runner({"x": np.array([1, 0, 0, 0, 0, 1], np.float32)})["where"].tolist() == [[0, 5]]
+    assert device.calls["captures"] == 0
+    (warning,) = runner.warnings
+    assert "no CUDA graph is used" in warning and "'where'" in warning
+
+
+def test_rtx_captures_by_itself(open_runner: Open, rtx: FakeTensorRT, device: FakeDevice) -> None:
+    runner = open_runner(b"double", rtx, cuda_graph=True)
+    session = runner.session()
+    assert rtx.runtime_config.cuda_graph_strategy is rtx.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
+    feeds = session.upload({"x": numbers(2, 3)})
+    for _ in range(3):
+        session.infer(feeds)
+    assert device.calls["captures"] == 0 and rtx.calls["execute_async_v3"] == 3
+    assert runner.warnings == []
+    positive = open_runner(b"positive", rtx, cuda_graph=True)
+    for _ in range(2):
+        positive({"x": np.ones(6, np.float32)})
+    assert len(positive.warnings) == 1 and "cannot capture" in positive.warnings[0]
+    runner.session(cuda_graph=False)
+    assert rtx.runtime_config is None
+
+
+def test_memory_runs_out(open_runner: Open, device: FakeDevice) -> None:
+    session = open_runner(b"double").session()
+    device.capacity = device.used + 300
+    text = problem_of(lambda: session.infer({"x": numbers(8, 3)}))
+    assert "not enough GPU memory" in text and "m.plan" in text
+    device.capacity = 1 << 30
+    assert session.infer({"x": numbers(8, 3)})["y"].numpy()[0, 0] == 2
+
+
+def test_memory_runs_out_for_an_output_that_grows(open_runner: Open, device: FakeDevice) -> None:
+    session = open_runner(b"positive").session()
+    x = session.upload({"x": np.ones(6, np.float32)})
+    device.capacity = device.used + 1
+    text = problem_of(lambda: session.infer(x))
+    assert "not enough GPU memory for the output 'where'" in text
+
+
+def test_a_kernel_fails(open_runner: Open, device: FakeDevice, tmp_path: Any) -> None:
+    from converter.runtime.explain import Origin
+
+    library = tmp_path / "mine.so"
+    runner = open_runner(b"fault")
+    runner._loaded = runner._loaded.__class__(
+        **{**vars(runner._loaded), "origin": Origin("m.plan", (library,))}
+    )
+    session = runner.session()
+    text = problem_of(lambda: session.infer({"x": np.ones(3, np.float32)}))
+    assert "A kernel of the engine failed: CUDA_ERROR_ILLEGAL_ADDRESS" in text
+    assert f"trtsmith plugin test {library}" in text and "compute-sanitizer" in text
+    assert "failed" in problem_of(session.synchronise)
+
+
+def test_enqueue_needs_an_inference_first(open_runner: Open, tensorrt: FakeTensorRT) -> None:
+    session = open_runner(b"double").session()
+    with pytest.raises(RuntimeError, match=r"infer\(\) first"):
+        session.enqueue()
+    session.infer({"x": numbers(2, 3)})
+    tensorrt.calls.clear()
+    session.enqueue()
+    assert tensorrt.calls == {"execute_async_v3": 1}

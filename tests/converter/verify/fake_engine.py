@@ -1,0 +1,77 @@
+"""An engine that is none: a rewritten graph that onnxruntime runs, with an error planted in it if the test wants one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from converter.build.request import Profile
+from converter.modelfile.load import load_model
+from converter.modelfile.ort import run
+from converter.passes.types import to_engine, to_model
+from converter.rewrite import expand, rewrite
+from converter.runtime.request import RunRequest, RunResult
+from converter.runtime.tensors import EngineInfo, TensorSpec
+from converter.shapes import graph_inputs
+
+Arrays = dict[str, np.ndarray]
+
+
+def same(outputs: Arrays) -> Arrays:
+    return outputs
+
+
+@dataclass
+class FakeEngine:
+    """profiles: by input, (min, opt, max). planted: what becomes of the outputs. asked: the inputs that it was fed."""
+
+    model: Path
+    profiles: Mapping[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = field(
+        default_factory=dict
+    )
+    planted: Callable[[Arrays], Arrays] = same
+    values: frozenset[str] = frozenset()
+    freeze: Mapping[str, np.ndarray] = field(default_factory=dict)
+    asked: list[Arrays] = field(default_factory=list)
+    requests: list[RunRequest] = field(default_factory=list)
+
+    def describe(self, request: RunRequest) -> EngineInfo:
+        rewritten = rewrite(load_model(self.model), freeze=self.freeze)
+        after = {io.name: io.after for io in rewritten.io_types}
+        inputs = tuple(
+            TensorSpec(
+                spec.name,
+                after.get(spec.name, spec.dtype),
+                tuple(-1 if size is None else size for size in spec.shape),
+                True,
+                spec.name in self.values,
+                (Profile(*self.profiles[spec.name], values=spec.name in self.values),)
+                if spec.name in self.profiles
+                else (),
+            )
+            for spec in graph_inputs(rewritten.model.proto)
+        )
+        outputs = tuple(
+            TensorSpec(spec.name, after.get(spec.name, spec.dtype), (), False)
+            for spec in graph_inputs(_outputs_as_inputs(rewritten.model.proto))
+        )
+        return EngineInfo("tensorrt_rtx", "1.6.1", "a GPU of paper", "9.0", inputs, outputs, 1, 0)
+
+    def run(self, request: RunRequest, feeds: Sequence[Arrays], progress: object = None) -> RunResult:
+        self.requests.append(request)
+        rewritten = rewrite(load_model(self.model), freeze=self.freeze)
+        results = []
+        for one in feeds:
+            self.asked.append(dict(one))
+            outputs = run(expand(rewritten.model), to_engine(one, rewritten.io_types))
+            results.append(self.planted(to_model(outputs, rewritten.io_types)))
+        return RunResult(self.describe(request), tuple(results), 0.5)
+
+
+def _outputs_as_inputs(proto: onnx.ModelProto) -> onnx.ModelProto:
+    graph = onnx.GraphProto(input=proto.graph.output)
+    return onnx.ModelProto(graph=graph)

@@ -1,0 +1,140 @@
+"""An engine's outputs against onnxruntime's: everything that must not pass, on an engine that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from converter.modelfile.load import load_model
+from converter.runtime.request import RunRequest
+from converter.verify import engine as stage
+from converter.verify.sets import InputSet
+from converter.verify.tolerances import parse_tolerances
+from converter.verify.verdict import Verdict
+from tests.converter.models import inverse
+from tests.converter.verify.fake_engine import Arrays, FakeEngine
+
+X = np.linspace(-2, 3, 36, dtype=np.float32).reshape(2, 3, 6)
+
+
+def network(folder: Path, body: str = "p = MatMul (x, w) y = Tanh (p) i = ArgMax <axis = 2> (p)") -> Path:
+    weights = np.random.default_rng(3).standard_normal((6, 5)).astype(np.float32)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 3, 6] x) => (float[N, 3, 5] y, int64[N, 3, 1] i) '
+        f"<float[6, 5] w> {{ {body} }}"
+    )
+    del model.graph.initializer[:]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+@pytest.fixture
+def verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Verdict]:
+    def verified(
+        planted: Callable[[Arrays], Arrays] = lambda o: o, body: str = "", **options: Any
+    ) -> Verdict:
+        path = network(tmp_path, body) if body else network(tmp_path)
+        fake = FakeEngine(path, planted=planted)
+        monkeypatch.setattr(stage, "run_engine", fake.run)
+        sets = options.pop("sets", (InputSet("", {"x": X}),))
+        return stage.verify_engine(
+            load_model(path), RunRequest(Path("e.plan")), sets, "mine", engine_inputs={"x"}, **options
+        )
+
+    return verified
+
+
+def test_an_engine_that_is_right(verify: Callable[..., Verdict]) -> None:
+    verdict = verify(sets=(InputSet("min", {"x": X[:1]}), InputSet("max", {"x": X})))
+    assert (verdict.status, verdict.engine_run) == ("agree", True)
+    assert [(c.output, c.at, c.shape[0]) for c in verdict.comparisons] == [
+        ("y", "min", 1), ("i", "min", 1), ("y", "max", 2), ("i", "max", 2),
+    ]  # fmt: skip
+
+
+def altered(**changes: Callable[[np.ndarray], np.ndarray]) -> Callable[[Arrays], Arrays]:
+    return lambda outputs: {name: changes.get(name, lambda a: a)(value) for name, value in outputs.items()}
+
+
+def one_nan(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array[0, 1, 2] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("planted", "words"),
+    [
+        (altered(y=lambda a: a * 1.05), "y: relative error 5.0e-02"),
+        (altered(y=one_nan), "y: nan where"),
+        (altered(y=lambda a: a[:1]), "y: shape [1, 3, 5], expected [2, 3, 5]"),
+        (altered(y=lambda a: a.astype(np.float16)), "y: dtype float16, expected float32"),
+        (altered(i=lambda a: a + 1), "i: 6 elements differ"),
+        (lambda o: {"i": o["i"]}, "y: missing"),
+    ],
+)
+def test_an_engine_that_is_wrong(
+    planted: Callable[[Arrays], Arrays], words: str, verify: Callable[..., Verdict]
+) -> None:
+    verdict = verify(planted)
+    assert verdict.status == "disagree" and words in verdict.reason
+
+
+def test_the_precision_decides_what_is_allowed(verify: Callable[..., Verdict]) -> None:
+    """0.5% of the norm: more than TF32 makes of one product of six terms, less than twice bfloat16's share."""
+    planted = altered(y=lambda a: a * 1.005)
+    assert not verify(planted, precision="fp32").passed and not verify(planted, precision="tf32").passed
+    assert verify(planted, precision="bf16").passed
+    assert not verify(planted, precision="bf16", tolerances=parse_tolerances(["1e-3"])).passed
+    strict = verify(precision="fp32")
+    assert strict.passed and "without TF32" in strict.precision
+    assert "twice what that rounding changes in onnxruntime" in verify(precision="tf32").precision
+
+
+def test_a_network_that_amplifies_rounding_is_allowed_more(verify: Callable[..., Verdict]) -> None:
+    """The difference of two products that are almost equal: TF32 leaves some percent of it, float32 nothing to see."""
+    body = (
+        "k = Constant <value = float {1.001}> () z = Mul (x, k) a = MatMul (x, w) b = MatMul (z, w) y = Sub (b, a)"
+        "i = ArgMax <axis = 2> (a)"
+    )
+    planted = altered(y=lambda a: a * 1.1)
+    assert verify(planted, body=body, precision="tf32").passed
+    assert not verify(planted, body=body, precision="fp32").passed
+    assert not verify(altered(y=lambda a: a * 20), body=body, precision="tf32").passed
+
+
+def test_expected_outputs_instead_of_onnxruntimes(verify: Callable[..., Verdict]) -> None:
+    kept: list[Arrays] = []
+    verify(lambda outputs: kept.append(outputs) or outputs)  # type: ignore[func-returns-value]
+    assert verify(expected=kept[0]).passed
+    assert verify(expected=kept[0] | {"y": -kept[0]["y"]}).status == "disagree"
+
+
+def test_a_model_that_onnxruntime_does_not_run(verify: Callable[..., Verdict], tmp_path: Path) -> None:
+    path = inverse(tmp_path / "other.onnx")
+    model = load_model(path)
+    model.proto.graph.node[0].op_type = "Nobody"
+    verdict = stage.verify_engine(
+        model, RunRequest(Path("e.plan")), (InputSet("", {"x": X}),), "mine", engine_inputs={"x"}
+    )
+    assert verdict.status == "not comparable" and verdict.reason.startswith("the original: ")
+
+
+def test_sizes_that_rounding_moves_are_not_compared(verify: Callable[..., Verdict]) -> None:
+    """Values a little above a threshold that fall on it in bfloat16: another number of them remains."""
+    body = (
+        "t = Constant <value = float {1.0}> () e = Constant <value = float {1.0005}> () s = Shape (x)"
+        "o = ConstantOfShape <value = float[1] {1.0}> (s) v = Mul (o, e) c = Greater (v, t) n = NonZero (c)"
+        "y = MatMul (x, w) i = Cast <to = 7> (n)"
+    )
+    verdict = verify(body=body, precision="bf16")
+    assert verdict.passed and [c.output for c in verdict.comparisons] == ["y"]
+    assert verdict.excluded == (
+        "output 'i' is not comparable: its shape is [3, 36], and [3, 0] when values are rounded to bf16",
+    )

@@ -1,0 +1,101 @@
+"""Networks with values rounded as a GPU rounds them, against numpy's own rounding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+from converter.modelfile.load import load_model
+from converter.modelfile.ort import run
+from converter.rewrite import expand, lowered
+from converter.verify.rounding import engine_precision, rounded
+from tests.converter.models import inverse
+
+X = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
+W = np.random.default_rng(2).standard_normal((6, 5)).astype(np.float32)
+
+
+def tf32(a: np.ndarray) -> np.ndarray:
+    """The 13 low bits of the significand rounded away, to nearest."""
+    bits = a.view(np.uint32)
+    return (
+        (bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
+    ).view(np.float32)
+
+
+def ran(folder: Path, body: str, precision: str, optimise: bool = True) -> np.ndarray:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "f" : 1]> g (float[4, 6] x, float[6, 5] w) => (float[4, 5] y) '
+        f'{{ {body} }} <domain: "f", opset_import: ["" : 17]> Product (a, b) => (c) {{ c = MatMul (a, b) }}'
+    )
+    onnx.save(model, folder / "m.onnx")
+    changed = rounded(load_model(folder / "m.onnx"), precision)
+    return run(changed, {"x": X, "w": W}, optimise=optimise)["y"]
+
+
+@pytest.mark.parametrize("body", ["y = MatMul (x, w)", "y = f.Product (x, w)", "y = Gemm (x, w)"])
+def test_tf32_rounds_the_operands_of_products(body: str, tmp_path: Path) -> None:
+    expected = tf32(X).astype(np.float64) @ tf32(W).astype(np.float64)
+    assert np.abs(expected - X.astype(np.float64) @ W).max() > 1e-4
+    for optimise in (True, False):
+        assert ran(tmp_path, body, "tf32", optimise) == pytest.approx(expected, abs=2e-6)
+
+
+def test_tf32_leaves_other_nodes_alone(tmp_path: Path) -> None:
+    body = (
+        "a = Transpose (w) c = Constant <value = int64[2] {0, 1}> () b = Gather <axis = 1> (x, c) y = Abs (w)"
+    )
+    body = body.replace(
+        "y = Abs (w)", "d = Add (x, x) e = MatMul (d, w) f = MatMul (x, w) g = Sub (e, f) y = Exp (g)"
+    )
+    both = tf32(X).astype(np.float64) @ tf32(W).astype(np.float64)
+    assert ran(tmp_path, body, "tf32") == pytest.approx(np.exp(both), rel=1e-5)
+
+
+@pytest.mark.parametrize(("precision", "kind"), [("fp16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+def test_every_value_is_stored_in_a_half_precision(precision: str, kind: type, tmp_path: Path) -> None:
+    x, w = (a.astype(kind).astype(np.float64) for a in (X, W))
+    product = (x @ w).astype(np.float32).astype(kind).astype(np.float64)
+    root = np.tanh(product).astype(np.float32).astype(kind).astype(np.float32)
+    got = ran(tmp_path, "p = MatMul (x, w) y = Tanh (p)", precision)
+    assert np.array_equal(got.astype(kind), got.astype(kind)) and np.array_equal(
+        got, got.astype(kind).astype(np.float32)
+    )
+    assert np.mean(got == root) > 0.9 and got == pytest.approx(root, rel=2e-2)
+
+
+def test_what_overflows_stays_wide(tmp_path: Path) -> None:
+    body = "p = MatMul (x, w) k = Constant <value = float {12.0}> () c = Abs (p) d = Add (c, k) y = Exp (d)"
+    assert np.isfinite(ran(tmp_path, body, "fp16")).all() and ran(tmp_path, body, "fp16").max() > 65504
+
+
+def test_branches_are_rounded_too(tmp_path: Path) -> None:
+    body = (
+        "c = Constant <value = bool {1}> () y = If (c) <then_branch = a () => (float[4, 5] p) { p = MatMul (x, w) },"
+        "else_branch = b () => (float[4, 5] q) { q = MatMul (x, w) }>"
+    )
+    expected = tf32(X).astype(np.float64) @ tf32(W).astype(np.float64)
+    assert ran(tmp_path, body, "tf32") == pytest.approx(expected, abs=2e-6)
+    assert ran(tmp_path, body, "bf16") == pytest.approx(X @ W, rel=0.5, abs=0.1)
+
+
+def test_custom_operators_are_stored_and_compute_in_float32(tmp_path: Path) -> None:
+    model = load_model(inverse(tmp_path / "m.onnx"))
+    model.proto.graph.node[1].domain = "trtsmith"
+    model.proto.graph.node[1].op_type = "MatrixInverse"
+    model.proto.opset_import.add(domain="trtsmith", version=1)
+    x = (np.eye(4) * 2 + np.random.default_rng(0).standard_normal((2, 4, 4)) / 9).astype(np.float32)
+    got = run(expand(rounded(lowered(model), "fp16")), {"x": x})["y"]
+    stored = -x.astype(np.float16).astype(np.float64)
+    assert got == pytest.approx(np.linalg.inv(stored), rel=1e-3, abs=1e-3)
+    assert np.array_equal(got, got.astype(np.float16).astype(np.float32))
+
+
+def test_fp32_is_the_model_itself_and_engines_of_fp32_compute_in_tf32(tmp_path: Path) -> None:
+    model = load_model(inverse(tmp_path / "m.onnx"))
+    assert rounded(model, "fp32") is model
+    assert [engine_precision(p) for p in ("fp32", "fp16", "bf16", "int8")] == ["tf32", "fp16", "bf16", "tf32"]

@@ -1,0 +1,61 @@
+"""Sets of inputs for the ends of an engine's profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from converter.build.request import Profile
+from converter.errors import UsageError
+from converter.modelfile.load import load_model
+from converter.runtime.tensors import EngineInfo, TensorSpec
+from converter.shapes import ShapeRange, graph_inputs
+from converter.verify.sets import InputSet, sets_of_profile
+
+TEXT = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N, 3] x, int64[2] s, float[3] w) => (float[A, B] y) { m = Mul (x, w) y = Tile (m, s) }"""
+
+
+def sets(folder: Path, *profiles: Profile, **given: ShapeRange) -> tuple[InputSet, ...]:
+    onnx.save(onnx.parser.parse_model(TEXT), folder / "m.onnx")
+    model = load_model(folder / "m.onnx")
+    inputs = (
+        TensorSpec("x", "float32", (-1, 3), True, False, profiles),
+        TensorSpec(
+            "s", "int64", (2,), True, True, (Profile((1, 1), (2, 1), (4, 2), values=True),) * len(profiles)
+        ),
+        TensorSpec("w", "float32", (3,), True),
+    )
+    info = EngineInfo("tensorrt", "10", "gpu", "9.0", inputs, (), len(profiles), 0)
+    return sets_of_profile(model, graph_inputs(model.proto), info, 0, given, {})[0]
+
+
+def test_each_end_and_the_middle(tmp_path: Path) -> None:
+    found = sets(tmp_path, Profile((1, 3), (4, 3), (9, 3)))
+    assert [(s.at, s.feeds["x"].shape, s.feeds["s"].tolist()) for s in found] == [
+        ("min", (1, 3), [1, 1]), ("opt", (4, 3), [2, 1]), ("max", (9, 3), [4, 2]),
+    ]  # fmt: skip
+
+
+def test_sizes_that_are_given_stand_for_the_profiles(tmp_path: Path) -> None:
+    five = (5, 3)
+    found = sets(tmp_path, Profile((1, 3), (4, 3), (9, 3)), x=ShapeRange(five, five, five))
+    assert [s.feeds["x"].shape for s in found] == [five] * 3  # the values of `s` still differ
+    with pytest.raises(UsageError, match="the shapes of input 'x' do not fit: dimension 1 is 4"):
+        sets(tmp_path, Profile((1, 3), (4, 3), (9, 3)), x=ShapeRange((1, 4), (1, 4), (1, 4)))
+    with pytest.raises(UsageError, match="the model has no input 'q'"):
+        sets(tmp_path, Profile((1, 3), (4, 3), (9, 3)), q=ShapeRange((1,), (1,), (1,)))
+
+
+def test_equal_ends_are_one_set(tmp_path: Path) -> None:
+    onnx.save(
+        onnx.parser.parse_model(TEXT.replace("int64[2] s, ", "").replace("y = Tile (m, s)", "y = Neg (m)")),
+        tmp_path / "m.onnx",
+    )
+    model = load_model(tmp_path / "m.onnx")
+    x = TensorSpec("x", "float32", (-1, 3), True, False, (Profile((2, 3), (2, 3), (2, 3)),))
+    info = EngineInfo("tensorrt", "10", "gpu", "9.0", (x,), (), 1, 0)
+    found, _ = sets_of_profile(model, graph_inputs(model.proto), info, 0, {}, {})
+    assert [(s.at, s.feeds["x"].shape) for s in found] == [("", (2, 3))]
