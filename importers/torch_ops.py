@@ -141,11 +141,13 @@ def export(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     dynamic_shapes: Any = None,
+    optimise: bool = True,
 ) -> None:
     """Export a module that uses `torch.ops.trtsmith.*` (or PyTorch operators that mean the same) to an ONNX file.
 
     args: example inputs; dynamic_shapes: as torch.export.export takes them; the names
-    of its Dims are those of the ONNX file. Raises what torch.export raises, and ValueError when a dynamic dimension did
+    of its Dims are those of the ONNX file. optimise: whether the exporter folds constants, so that normalisations become
+    part of the weights; without, every large weight is the module's own, by its name there. Raises what torch.export raises, and ValueError when a dynamic dimension did
     not stay dynamic.
     """
     with torch.no_grad(), _quiet():
@@ -167,6 +169,7 @@ def export(
             dynamic_shapes=tree_map(_dimension_name, dynamic_shapes),
             external_data=False,
             verbose=False,
+            optimize=optimise,
         )
 
 

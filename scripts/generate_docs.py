@@ -268,6 +268,7 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/passes/rules/quantised",
         "converter/passes/types",
         "converter/build",
+        "converter/benchmark",
         "converter/plugin",
         "converter/verify",
         "converter/verify/meanings",
@@ -277,7 +278,9 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "host")), "plugins_cpp"
     ),
     "map of models": modules("models"),
-    "map of scripts": modules("scripts", "scripts/envsetup", "scripts/gpucheck", "scripts/onnxcoverage"),
+    "map of scripts": modules(
+        "scripts", "scripts/envsetup", "scripts/gpucheck", "scripts/onnxcoverage", "scripts/pluginvsnative"
+    ),
 }
 COVERAGE_PARTS: Mapping[str, Callable[[], str]] = {"onnx coverage": onnx_coverage}
 REAL_MODELS_PARTS: Mapping[str, Callable[[], str]] = {"real models": real_models}

@@ -2,11 +2,13 @@
 
     python3 scripts/gpu_check.py                     # writes benchmarks/<gpu>/check.json
     python3 scripts/gpu_check.py --only accuracy     # one step, or several
+    python3 scripts/gpu_check.py --engines --bundle DIR    # the steps that run engines: writes benchmarks/<gpu>/engines.json
 
 Needs the compiled libraries (converter/lib, or TRTSMITH_LIBRARY_DIR), an NVIDIA GPU, numpy, ml_dtypes, onnx, PyTorch
-with CUDA, torchvision, compute-sanitizer and cuobjdump; no TensorRT. Every step runs in a child process with a time
-limit, several at once (--parallel), and the record is written after each. The exit code is 0 only if every step ran
-and passed.
+with CUDA, torchvision, compute-sanitizer and cuobjdump; TensorRT for --engines only, where a step fails that does not
+find it. --bundle: where scripts/gpu_bundle.py unpacked TensorRT and models. Every step runs in a child process with a
+time limit, several at once (--parallel), and the record is written after each. The exit code is 0 only if every step
+ran and passed.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from converter.errors import TrtsmithError  # noqa: E402
 from converter.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from converter.plugin.machine import describe, slug  # noqa: E402
+from gpubundle.unpack import SITE, model_folder, with_bundle  # noqa: E402
 from gpucheck.processes import Clock, run_boxed  # noqa: E402
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record  # noqa: E402
 
@@ -52,6 +55,14 @@ STEPS = (
     Step("pytest", 120, "tests/gpu"),
     Step("resources", 60, "registers and stack of every kernel"),
 )
+# One at a time: they have the cores and the GPU for themselves.
+ENGINE_STEPS = (
+    Step("onnx-tests", 300, "ONNX's backend node tests against ONNX's outputs"),
+    Step("networks", 300, "networks without plugins against PyTorch's error, at all ends of their shapes"),
+    Step("planted", 200, "planted errors, each of which has to be found"),
+    Step("runner", 60, "the runner's overhead"),
+)
+ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 
 
 def main() -> int:
@@ -61,7 +72,7 @@ def main() -> int:
 
         return 1 if run_kernels(arguments.run_kernels) else 0
     if arguments.step:
-        run_step(arguments.step, Notes(arguments.notes), arguments.folder, arguments.limit)
+        run_step(arguments)
         return 0
     return run_all(arguments)
 
@@ -70,45 +81,64 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = [step.name for step in STEPS]
-    parser.add_argument("--output", type=Path, help="the record; default benchmarks/<gpu>/check.json")
+    parser.add_argument(
+        "--output", type=Path, help="the record; default benchmarks/<gpu>/check.json, or engines.json"
+    )
+    parser.add_argument("--engines", action="store_true", help="the steps that run engines, and no others")
+    parser.add_argument("--bundle", type=Path, metavar="DIR", help="what scripts/gpu_bundle.py unpacked")
     parser.add_argument(
         "--seconds", type=float, default=470.0, help="for all steps together (default %(default)g)"
     )
     parser.add_argument(
         "--parallel", type=int, default=5, help="steps at once (default %(default)d; GPU memory: 35 GB)"
     )
-    parser.add_argument("--only", nargs="+", choices=names, help="these steps and no other")
+    parser.add_argument("--only", nargs="+", choices=list(ALL), help="these steps and no other")
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
     parser.add_argument(
         "--run-kernels",
         choices=("small", "large", "wide", "overflow", "unwritten"),
         help="for compute-sanitizer",
     )
-    parser.add_argument("--step", choices=names, help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=list(ALL), help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--limit", type=float, default=60.0, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.engines |= bool(arguments.only) and set(arguments.only) <= {step.name for step in ENGINE_STEPS}
+    wrong = set(arguments.only or ()) - {step.name for step in chosen_steps(arguments)}
+    if wrong:
+        parser.error(
+            f"steps with and without engines have records of their own: leave out {', '.join(sorted(wrong))}"
+        )
+    return arguments
+
+
+def chosen_steps(arguments: argparse.Namespace) -> list[Step]:
+    steps = ENGINE_STEPS if arguments.engines else STEPS
+    return [step for step in steps if not arguments.only or step.name in arguments.only]
 
 
 def run_all(arguments: argparse.Namespace) -> int:
     clock = Clock.of(arguments.seconds)
+    if arguments.bundle is not None:
+        os.environ.update(with_bundle(arguments.bundle, os.environ))  # for the steps
+        sys.path.insert(0, str(arguments.bundle / SITE))  # for the versions in the record
     try:
         libraries = [plugin_library(), plugin_library_v2()]
     except TrtsmithError as error:
         print(error.problems[0], file=sys.stderr)
         return error.exit_code
     head = describe(ROOT, libraries, arguments.commit)
-    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / "check.json"
+    record = "engines.json" if arguments.engines else "check.json"
+    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / record
     head["command"] = _command(arguments)
-    steps = [step for step in STEPS if not arguments.only or step.name in arguments.only]
+    steps = chosen_steps(arguments)
     done: dict[str, StepResult] = {}
     lock = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as name:
 
         def run(step: Step) -> None:
-            result = _boxed(step, clock, Path(name))
+            result = _boxed(step, clock, Path(name), arguments.bundle)
             with lock:
                 done[step.name] = result
                 ordered = [done[step.name] for step in steps if step.name in done]
@@ -117,7 +147,7 @@ def run_all(arguments: argparse.Namespace) -> int:
 
         if FIRST in steps:
             run(FIRST)  # the others read what it leaves
-        with ThreadPoolExecutor(max(arguments.parallel, 1)) as pool:
+        with ThreadPoolExecutor(1 if arguments.engines else max(arguments.parallel, 1)) as pool:
             list(pool.map(run, [step for step in steps if step is not FIRST]))
     results = [done[step.name] for step in steps]
     print(table(results))
@@ -126,7 +156,7 @@ def run_all(arguments: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _boxed(step: Step, clock: Clock, folder: Path) -> StepResult:
+def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None) -> StepResult:
     limit_s = clock.box(step.limit_s)
     if limit_s is None:
         return StepResult(step.name, "not run", "no time was left", failures=["no time was left"])
@@ -137,6 +167,8 @@ def _boxed(step: Step, clock: Clock, folder: Path) -> StepResult:
     command += [sys.executable, str(Path(__file__).resolve()), "--step", step.name, "--notes", str(notes)]
     # The step's own children end before it does, so that it can still say what they found.
     command += ["--folder", str(folder), "--limit", str(max(limit_s - 10, 1))]
+    if bundle is not None:
+        command += ["--bundle", str(bundle)]
     ended = run_boxed(command, limit_s, ROOT)
     result = read_notes(notes, step.name, ended.problem)
     result.seconds = ended.seconds
@@ -151,12 +183,17 @@ def _passed(results: list[StepResult], steps: list[Step]) -> bool:
 def _command(arguments: argparse.Namespace) -> str:
     """Without --output and --commit, which change nothing that is measured."""
     words = ["python3", "scripts/gpu_check.py", "--seconds", f"{arguments.seconds:g}"]
+    words += ["--engines"] if arguments.engines else []
     return shlex.join([*words, *(["--only", *arguments.only] if arguments.only else [])])
 
 
-def run_step(name: str, notes: Notes, folder: Path, limit_s: float) -> None:
+def run_step(arguments: argparse.Namespace) -> None:
     """In the child. PyTorch is imported only by the steps that need it."""
-    if name == "references":
+    name, folder, limit_s = arguments.step, arguments.folder, arguments.limit
+    notes = Notes(arguments.notes)
+    if name in {step.name for step in ENGINE_STEPS}:
+        run_engine_step(name, notes, folder, limit_s, arguments.bundle)
+    elif name == "references":
         from gpucheck.references import prepare
 
         prepare(folder, notes)
@@ -182,6 +219,26 @@ def run_step(name: str, notes: Notes, folder: Path, limit_s: float) -> None:
         check_resources(plugin_library(), notes)
     elif name == "pytest":
         _pytest(limit_s, notes)
+
+
+def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundle: Path | None) -> None:
+    """In the child, which has the bundle on its paths."""
+    from gpucheck.engines import missing
+
+    if missing(notes):
+        return
+    if name == "onnx-tests":
+        from gpucheck.node_tests import check as check_node_tests
+
+        check_node_tests(folder, limit_s, notes)
+    elif name == "networks":
+        from gpucheck.networks import check as check_networks
+
+        check_networks(folder, bundle and model_folder(bundle), limit_s, notes)
+    else:
+        from gpucheck.scripts import check as check_script
+
+        check_script(name, bundle, limit_s, notes)
 
 
 def _pytest(limit_s: float, notes: Notes) -> None:

@@ -12,10 +12,14 @@ from importers.problem import Problem
 
 DEFAULT_TARGET = "sm86"  # what TensorRT-RTX builds for on a machine without a GPU
 
+FIRST_RTX_FOR_LISTED_ONLY = (1, 7)
+"""1.4.0 and 1.6.1 build for, and run on, a GPU that they do not list (an H200, as CURRENT); 1.7.1 refuses the engine."""
+
 # Names that only TensorRT-RTX has; each is used below behind a test of the flavour's name.
 RTX_ONLY = frozenset(
     {
         "ComputeCapability",
+        "ComputeCapability.CURRENT",
         "IBuilderConfig.num_compute_capabilities",
         "IBuilderConfig.set_compute_capability",
     }
@@ -73,7 +77,8 @@ def set_targets(flavour: Flavour, config: Any, targets: Sequence[str], gpu: Gpu 
     if flavour.is_rtx:
         config.num_compute_capabilities = len(targets)
         for index, target in enumerate(targets):
-            if not config.set_compute_capability(getattr(trt.ComputeCapability, target.upper()), index):
+            capability = getattr(trt.ComputeCapability, target.upper(), trt.ComputeCapability.CURRENT)
+            if not config.set_compute_capability(capability, index):
                 raise ValueError(f"TensorRT refused the target {target}")
     elif gpu is not None and tuple(targets) != (gpu.target,):
         config.hardware_compatibility_level = trt.HardwareCompatibilityLevel.AMPERE_PLUS
@@ -83,6 +88,12 @@ def _plan_rtx(
     flavour: Flavour, asked: Sequence[str], gpu: Gpu | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     known = supported_targets(flavour)
+    unlisted = gpu is not None and gpu.target not in known and tuple(asked) in ((), (gpu.target,))
+    if gpu is not None and unlisted and flavour.version < FIRST_RTX_FOR_LISTED_ONLY:
+        return (gpu.target,), (
+            f"{flavour.title} does not list the GPU that is there ({gpu.name}, {gpu.target}): "
+            f"the engine is for this GPU alone",
+        )
     unknown = [target for target in asked if target not in known]
     if unknown:
         raise UsageError(

@@ -11,7 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("numpy", "ml_dtypes", "onnx", "onnxruntime", "torch", "torchvision", "triton")
+FRAMEWORKS = ("numpy", "ml_dtypes", "onnx", "onnxruntime", "torch", "torchvision", "triton")
+RUNTIMES = ("tensorrt", "tensorrt-rtx-cu13", "cuda-core", "cuda-bindings")
 
 LIMIT_S = 20.0
 """For one question to a tool."""
@@ -29,11 +30,29 @@ def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str,
         "compute_sanitizer": _first(r"Version (\S+)", _said("compute-sanitizer", "--version")),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: _version(name) for name in (*FRAMEWORKS, *RUNTIMES)},
         "commit": commit or _commit(root),
         "libraries": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in libraries},
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+
+
+def clocks() -> dict[str, float] | None:
+    """What the first GPU's clocks are now, in MHz, the most that they can be, its temperature and power; None if unknown."""
+    names = {
+        "sm_mhz": "clocks.sm",
+        "max_sm_mhz": "clocks.max.sm",
+        "memory_mhz": "clocks.mem",
+        "max_memory_mhz": "clocks.max.mem",
+        "temperature_c": "temperature.gpu",
+        "power_w": "power.draw",
+    }
+    said = _said("nvidia-smi", f"--query-gpu={','.join(names.values())}", "--format=csv,noheader,nounits")
+    parts = [part.strip() for part in said.splitlines()[0].split(",")] if said.strip() else []
+    try:
+        return dict(zip(names, map(float, parts), strict=True)) if parts else None
+    except ValueError:  # "[N/A]", on GPUs that do not tell
+        return None
 
 
 def slug(gpu: str) -> str:

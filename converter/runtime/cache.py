@@ -15,6 +15,11 @@ from converter.errors import UsageError
 from converter.runtime.loading import LoadedEngine
 from importers.problem import Problem
 
+# Names that only TensorRT-RTX has; nothing here is reached with another flavour.
+RTX_ONLY = frozenset(
+    {"IRuntimeCache.deserialize", "IRuntimeCache.serialize", "IRuntimeConfig.create_runtime_cache"}
+)
+
 
 class RuntimeCache:
     """A cache object of TensorRT-RTX's for all execution contexts of one engine, and the file that it is kept in."""

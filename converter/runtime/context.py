@@ -13,6 +13,7 @@ from converter.runtime.loading import LoadedEngine
 # Names that only TensorRT-RTX has; each is used behind a test of the flavour's name.
 RTX_ONLY = frozenset(
     {
+        "CudaGraphStrategy",
         "CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
         "IExecutionContext.is_stream_capturable",
         "IRuntimeConfig.cuda_graph_strategy",
@@ -23,7 +24,7 @@ RTX_ONLY = frozenset(
 
 def create_context(
     loaded: LoadedEngine,
-    cache: RuntimeCache | None,
+    kernels: RuntimeCache | None,
     *,
     cuda_graph: bool,
     profile: int,
@@ -32,16 +33,17 @@ def create_context(
 ) -> Any:
     """An IExecutionContext that is set to an optimization profile. UsageError where TensorRT makes none.
 
+    kernels: TensorRT-RTX's cache of what it compiled.
     cuda_graph: TensorRT-RTX captures and replays by itself, which also tells it when kernels that it compiles in the
     background are there; for TensorRT converter/runtime/graph.py does it.
     """
     trt: Any = loaded.flavour.module
     engine = loaded.engine
     loaded.hearing.take_errors()
-    if loaded.flavour.is_rtx and (cache is not None or cuda_graph):
+    if loaded.flavour.is_rtx and (kernels is not None or cuda_graph):
         runtime_config = engine.create_runtime_config()
-        if cache is not None:
-            runtime_config.set_runtime_cache(cache.runtime_cache)
+        if kernels is not None:
+            runtime_config.set_runtime_cache(kernels.runtime_cache)
         if cuda_graph:
             runtime_config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
         context = engine.create_execution_context(runtime_config)

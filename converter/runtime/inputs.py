@@ -18,6 +18,8 @@ from converter.runtime.foreign import ForeignArray, Library, import_array, libra
 from converter.runtime.tensors import TensorSpec
 from importers.problem import Problem
 
+_CPU = 1  # kDLCPU of dlpack.h
+
 
 class Input:
     """One input: what it was given last, and where TensorRT finds it.
@@ -70,8 +72,8 @@ class Input:
 
     def bind_other(self, value: object) -> None:
         """Take an array of any other library, or what numpy makes an array of."""
-        on_device = hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
-        if on_device and not isinstance(value, np.ndarray | np.generic):
+        where = getattr(value, "__dlpack_device__", None)
+        if hasattr(value, "__cuda_array_interface__") or (where is not None and where()[0] != _CPU):
             self._import(import_or_refuse(self.name, self._device, value, self._stream), value)
         else:
             self.bind_host(np.asarray(value))

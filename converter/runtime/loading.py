@@ -19,7 +19,13 @@ from converter.runtime.tensors import EngineInfo, TensorSpec
 from importers.problem import Problem
 
 # Names that only TensorRT-RTX has; each is used behind a test of the flavour's name.
-RTX_ONLY = frozenset({"Runtime.get_engine_validity", "EngineInvalidityDiagnostics"})
+RTX_ONLY = frozenset(
+    {
+        "EngineInvalidityDiagnostics",
+        "EngineInvalidityDiagnostics.__members__",
+        "Runtime.get_engine_validity",
+    }
+)
 
 _RUNNABLE = frozenset(
     ("float32", "float16", "bfloat16", "float8_e4m3fn", "int8", "uint8", "int32", "int64", "bool")
@@ -198,8 +204,6 @@ def unsupported(flavour: Flavour, engine: Any, info: EngineInfo, origin: Origin)
 def _diagnose(flavour: Flavour, runtime: Any, data: Any) -> str:
     """What TensorRT-RTX finds of an engine's header, such as "UNSUPPORTED_CC, OLD_CUDA_DRIVER"."""
     trt: Any = flavour.module
-    _, bits = runtime.get_engine_validity(data)
-    names = [
-        name for name, value in trt.EngineInvalidityDiagnostics.__members__.items() if int(bits) & int(value)
-    ]
-    return ", ".join(names)
+    values = runtime.get_engine_validity(data)
+    types = trt.EngineInvalidityDiagnostics.__members__
+    return ", ".join(name for name, bit in types.items() if int(values[1]) & int(bit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -72,7 +73,7 @@ def make_allocator(flavour: Flavour, output: Output) -> Any:
                 self.error = error
                 return 0
 
-        def notify_shape(self, tensor_name: str, shape: Any) -> None:
+        def notify_shape(self, tensor_name: str, shape: Iterable[int]) -> None:
             del tensor_name
             self.shape = tuple(shape)
 

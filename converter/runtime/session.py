@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from converter.runtime.graph import GraphReplay
 from converter.runtime.inputs import Binder, Input
 from converter.runtime.loading import LoadedEngine
 from converter.runtime.outputs import Output, make_allocator
+from converter.runtime.profiling import profiled
 
 
 class Session:
@@ -114,6 +116,12 @@ class Session:
         except DeviceError as error:
             raise UsageError(kernel_problem(error, self._loaded.origin)) from error
 
+    @contextmanager
+    def profiling(self, report: Callable[[str, float], None]) -> Iterator[None]:
+        """In the block, every run reports each layer's name and milliseconds, and waits for the GPU to know them."""
+        with profiled(self._loaded.flavour, self._context, report):
+            yield
+
     def upload(self, arrays: Mapping[str, np.ndarray]) -> dict[str, DeviceTensor]:
         """Host arrays of the engine's types as tensors on the GPU, which stay there and can be inputs again and again."""
         self._device.make_current()
@@ -147,7 +155,7 @@ class Session:
         for item in self._inputs:
             item.moved = item.reshaped = False
         pointers = [item.pointer for item in self._inputs]
-        pointers += [tensor.pointer for tensor in self._results.values()]
+        pointers += [result.pointer for result in self._results.values()]
         self._addresses = tuple(pointers)
         self._prepared = True
         if reshaped and self._asks_rtx and not captures_itself(self._loaded, context, self._stream):
@@ -156,11 +164,11 @@ class Session:
 
     def _size_outputs(self, context: Any) -> None:
         try:
-            missing = context.infer_shapes()
+            names = context.infer_shapes()
         except RuntimeError as error:
             raise self._failure(str(error)) from error
-        if missing:
-            raise self._failure("the shapes do not follow from the inputs: " + ", ".join(missing))
+        if names:
+            raise self._failure("the shapes do not follow from the inputs: " + ", ".join(names))
         self._results = {}
         growing = []
         for output in self._outputs:
@@ -171,10 +179,10 @@ class Session:
                     output.allocator = make_allocator(self._loaded.flavour, output)
                     context.set_output_allocator(output.spec.name, output.allocator)
                 continue
-            tensor = output.tensor(shape)
-            if not context.set_tensor_address(output.spec.name, tensor.pointer):
+            result = output.tensor(shape)
+            if not context.set_tensor_address(output.spec.name, result.pointer):
                 raise self._failure()
-            self._results[output.spec.name] = tensor
+            self._results[output.spec.name] = result
         self._growing = tuple(growing)
         if self._replay is not None:
             self._replay.forget()

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-UNIT_ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+UNIT_ROUNDOFF = {"float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Largest relative error of rounding one number to nearest."""
 
 FEW = 64

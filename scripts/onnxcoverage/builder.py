@@ -1,9 +1,10 @@
-"""One engine of one case: TensorRT-RTX's parser and builder in this process, for sm86, without a GPU."""
+"""One engine of one case: TensorRT-RTX's parser and builder in this process, for sm86 or for the GPU that is there."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,54 @@ import numpy as np
 
 from converter import libraries
 
+NO_GPU_TARGET = "SM86"
+"""A member of trt.ComputeCapability: what engines are built for where no GPU is."""
+
+GPU_TARGET = "CURRENT"
+"""The same for the GPU that is there, of any compute capability."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """An engine, or why there is none: one of the two is empty."""
+
+    engine: bytes
+    reason: str
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a profile says of one input: (min, opt, max) of its shape, and the same of its values if it is a shape tensor."""
+
+    shapes: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    values: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None = None
+
+    @staticmethod
+    def of(array: np.ndarray) -> Sizes:
+        """For this array and no other."""
+        counts = array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array).all()))
+        values = tuple(int(value) for value in array.reshape(-1)) if counts else None
+        return Sizes((array.shape,) * 3, None if values is None else (values,) * 3)
+
 
 def build_reason(path: Path, feeds: Mapping[str, Any], *, plugins: bool) -> str:
-    """ "" if an engine can be built from the file, else TensorRT's first error.
+    """ "" if an engine for sm86 can be built from the file, else TensorRT's first error. feeds: as of build_engine."""
+    return build_engine(path, sizes_of(feeds), plugins=plugins).reason
 
-    feeds: arrays by input name; a shape-tensor input gets its values into the profile, a dynamic one its sizes.
+
+def sizes_of(feeds: Mapping[str, Any]) -> dict[str, Sizes]:
+    """For these arrays and no others. What is no array, as a sequence, is left out: TensorRT takes none."""
+    arrays = {n: np.asarray(a) for n, a in feeds.items() if isinstance(a, (np.ndarray, np.generic))}
+    return {name: Sizes.of(array) for name, array in arrays.items()}
+
+
+def build_engine(
+    path: Path, sizes: Mapping[str, Sizes], *, plugins: bool = False, target: str = NO_GPU_TARGET
+) -> Built:
+    """An engine of the file, or TensorRT's first error.
+
+    sizes: by input name; a shape-tensor input gets its values into the profile, a dynamic one its sizes.
+    target: a member of trt.ComputeCapability.
     """
     import tensorrt_rtx as trt
 
@@ -36,27 +80,25 @@ def build_reason(path: Path, feeds: Mapping[str, Any], *, plugins: bool) -> str:
     parser = trt.OnnxParser(network, logger)
     if not parser.parse_from_file(str(path)):
         errors = [parser.get_error(i).desc() for i in range(parser.num_errors)]
-        return _shown(errors or logger.errors)
+        return Built(b"", _shown(errors or logger.errors))
     config = builder.create_builder_config()
     config.num_compute_capabilities = 1
-    config.set_compute_capability(trt.ComputeCapability.SM86, 0)
+    config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
     profile = builder.create_optimization_profile()
     for index in range(network.num_inputs):
         tensor = network.get_input(index)
-        if tensor.name not in feeds:
-            return f"TensorRT makes an input of {tensor.name!r}, which is none"
-        array = np.asarray(feeds[tensor.name])
-        if tensor.is_shape_tensor:
-            values = [int(value) for value in array.reshape(-1)]
-            profile.set_shape_input(tensor.name, values, values, values)
+        if tensor.name not in sizes:
+            return Built(b"", f"TensorRT makes an input of {tensor.name!r}, which is none")
+        given = sizes[tensor.name]
+        if tensor.is_shape_tensor and given.values is not None:
+            profile.set_shape_input(tensor.name, *given.values)
         elif -1 in tuple(tensor.shape):
-            profile.set_shape(tensor.name, array.shape, array.shape, array.shape)
+            profile.set_shape(tensor.name, *given.shapes)
     if network.num_inputs:
         config.add_optimization_profile(profile)
     logger.errors.clear()
-    if builder.build_serialized_network(network, config) is None:
-        return _shown(logger.errors)
-    return ""
+    engine = builder.build_serialized_network(network, config)
+    return Built(b"", _shown(logger.errors)) if engine is None else Built(bytes(engine), "")
 
 
 def _shown(errors: list[str]) -> str:

@@ -38,10 +38,10 @@ IGNORED = {"Attention": 6}
 def built_as_is(case: Case, folder: Path) -> dict[str, Any]:
     path = folder / f"{case.name}.onnx"
     onnx.save(case.model, path)
-    return {"reason": build_reason(path, case.inputs, plugins=False) or _ignored(case.model)}
+    return {"reason": build_reason(path, case.inputs, plugins=False) or ignored_input(case.model)}
 
 
-def _ignored(model: onnx.ModelProto) -> str:
+def ignored_input(model: onnx.ModelProto) -> str:
     """What TensorRT drops without a word: an engine is built, and gives other numbers."""
     for graph in all_graphs(model.graph):
         for node in graph.node:
@@ -57,14 +57,8 @@ def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str,
     freeze_inputs: whether inputs that decide what is computed become constants; not where TensorRT takes the case.
     problems: trtsmith's own refusals. changed: whether TensorRT gets another graph. numbers: "" if they agree.
     """
-    path = folder / f"{case.name}.rewrite.onnx"
-    onnx.save(case.model, path)
     try:
-        model = load_model(path)
-        wanted = inputs_to_freeze(model.proto) | loop_inputs_to_freeze(model.proto)
-        names = wanted if freeze_inputs else frozenset()
-        freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
-        result = rewrite(model, freeze=freeze)
+        model, result = rewrite_case(case, folder, freeze_inputs)
         problems = plan(result).problems
     except TrtsmithError as error:
         problems = error.problems
@@ -75,24 +69,40 @@ def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str,
             "numbers": "not rewritten",
             "frozen": [],
         }
-    changed = bool(freeze or result.rewrites or result.io_types)
+    changed = is_changed(result)
     if changed:
         save_model(result.model, folder / f"{case.name}.trt.onnx")
     found = {
         "problems": _texts(problems),
         "changed": changed,
         "told": bool(result.warnings()),
-        "frozen": sorted(freeze),
+        "frozen": sorted(record.input for record in result.frozen),
         "rules": sorted({name for r in result.rewrites for name in r.pass_name.split(", ")}),
         "warnings": list(result.warnings()),
     }
     return found | _numbers(case, model, result)
 
 
+def rewrite_case(case: Case, folder: Path, freeze_inputs: bool) -> tuple[Model, Rewritten]:
+    """The case as a Model, in a file of the folder, and what trtsmith makes of it. freeze_inputs: as of `rewritten`."""
+    path = folder / f"{case.name}.rewrite.onnx"
+    onnx.save(case.model, path)
+    model = load_model(path)
+    wanted = inputs_to_freeze(model.proto) | loop_inputs_to_freeze(model.proto)
+    names = wanted if freeze_inputs else frozenset()
+    freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
+    return model, rewrite(model, freeze=freeze)
+
+
+def is_changed(result: Rewritten) -> bool:
+    """Whether TensorRT gets another graph than the case's own."""
+    return bool(result.frozen or result.rewrites or result.io_types)
+
+
 def built_rewritten(case: Case, folder: Path) -> dict[str, Any]:
     path = folder / f"{case.name}.trt.onnx"
     types = {v.name: v.type for v in onnx.load(path, load_external_data=False).graph.input}
-    feeds = {name: _as_type(case.inputs[name], type_) for name, type_ in types.items() if name in case.inputs}
+    feeds = {name: as_type(case.inputs[name], type_) for name, type_ in types.items() if name in case.inputs}
     return {"reason": build_reason(path, feeds, plugins=True)}
 
 
@@ -114,16 +124,16 @@ def _numbers(case: Case, model: Model, result: Rewritten) -> dict[str, str]:
     except ConversionError as error:
         return {"numbers": error.problems[0].what, "by": ""}
     feeds = {
-        value.name: _as_type(case.inputs[value.name], value.type)
+        value.name: as_type(case.inputs[value.name], value.type)
         for value in reference.proto.graph.input
         if value.name in case.inputs
     }
     try:
-        outputs = _run_onnxruntime(reference, feeds)
+        outputs = run_onnxruntime(reference, feeds)
     except ConversionError as error:
         return _by_reference(case, reference, feeds, result, error.problems[0].what[:200])
     outputs = to_model(outputs, result.io_types)
-    fault = _faults(outputs, case)
+    fault = faults(outputs, case)
     if fault and _differs_from_onnx(case, model):
         return _by_reference(
             case, reference, feeds, result, f"onnxruntime itself differs from ONNX ({fault})"
@@ -136,7 +146,7 @@ def _by_reference(
 ) -> dict[str, str]:
     """The same by onnx's reference implementation; `why` onnxruntime cannot be asked."""
     try:
-        fault = _faults(to_model(_run_reference(graph, feeds), result.io_types), case)
+        fault = faults(to_model(_run_reference(graph, feeds), result.io_types), case)
     except Exception as error:  # its operators raise whatever numpy raises
         return {"numbers": f"{why}; onnx.reference: {type(error).__name__}: {error}"[:400], "by": ""}
     return {"numbers": fault, "by": f"onnx.reference: {why}"}
@@ -145,12 +155,12 @@ def _by_reference(
 def _differs_from_onnx(case: Case, model: Model) -> bool:
     """Whether onnxruntime gives other outputs than ONNX even for the case as it is."""
     try:
-        return bool(_faults(_run_onnxruntime(model, case.inputs), case))
+        return bool(faults(run_onnxruntime(model, case.inputs), case))
     except ConversionError:
         return True
 
 
-def _faults(outputs: Mapping[str, Any], case: Case) -> str:
+def faults(outputs: Mapping[str, Any], case: Case) -> str:
     """The first output that is wrong, and how; "" if none is."""
     for name, expected in case.outputs.items():
         fault = _fault(outputs.get(name), expected, case)
@@ -171,7 +181,7 @@ def _silent_changes(case: Case, result: Rewritten) -> str:
     return ""
 
 
-def _as_type(value: Any, type_: onnx.TypeProto) -> Any:
+def as_type(value: Any, type_: onnx.TypeProto) -> Any:
     """The array in the element type of the graph's input, as the engine's runner casts it."""
     value = np.asarray(value) if isinstance(value, np.generic) else value  # some cases give scalars
     if not isinstance(value, np.ndarray) or not type_.HasField("tensor_type"):
@@ -180,7 +190,7 @@ def _as_type(value: Any, type_: onnx.TypeProto) -> Any:
     return value if value.dtype == want or want == np.object_ else value.astype(want)
 
 
-def _run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
+def run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Types that onnxruntime's Python lacks go in as initializers and come out through a Cast to float32."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)

@@ -22,6 +22,11 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "tensor": ("ITensor",),
     "layer": ("ILayer",),
     "cache": ("ITimingCache",),
+    "runtime": ("Runtime",),
+    "engine": ("ICudaEngine",),
+    "context": ("IExecutionContext",),
+    "runtime_config": ("IRuntimeConfig",),
+    "runtime_cache": ("IRuntimeCache",),
     "severity": ("Logger.Severity",),
 }
 # TensorRT's objects of which no attribute is used.

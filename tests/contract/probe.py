@@ -2,6 +2,7 @@
 
     python probe.py tensorrt FOLDER      the bindings unpacked in FOLDER, against stub libraries
     python probe.py tensorrt_rtx         the TensorRT-RTX that is installed
+    python probe.py names FOLDER         TensorRT-RTX's bindings unpacked in FOLDER: their names, and nothing is run
 
 Prints one JSON object. With stubs there is no builder, no registry and no engine: the functions go as far as
 they can without.
@@ -86,6 +87,10 @@ def run_ours(module: Any, name: str) -> dict[str, Any]:
 
 def main() -> int:
     name = sys.argv[1]
+    if name == "names":
+        sys.path.insert(0, str(Path(sys.argv[2])))
+        print(json.dumps({"names": names_of(importlib.import_module("tensorrt_rtx_bindings"))}))
+        return 0
     if name == "tensorrt":
         sys.path.insert(0, str(Path(sys.argv[2])))
         module = importlib.import_module("tensorrt_bindings")

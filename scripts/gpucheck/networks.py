@@ -1,0 +1,162 @@
+"""Whole networks on the GPU: engines without plugins, in every precision and at every end of their dynamic shapes.
+
+An engine may be at most twice as far from the exact outputs as PyTorch's own run of the network in that precision on the
+same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree with it as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converter.errors import TrtsmithError
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run as run_onnxruntime
+from converter.modelfile.save import save_model
+from converter.passes import PASSES
+from converter.passes.types import IoType
+from converter.rewrite import expand, rewrite
+from gpucheck.crew import run_crew
+from gpucheck.engines import EngineError, Opener, open_engine
+from gpucheck.graphs import without_plugins
+from gpucheck.metrics import allowed_error, relative_error
+from gpucheck.record import Notes
+from onnxcoverage.builder import Sizes
+
+SIZES = ("min", "opt", "max")
+
+REFERENCE_SIZES = ("min", "opt")
+"""At which onnxruntime runs on the CPU: it takes minutes for eight images of 800x1333."""
+
+ENGINE_PRECISIONS = ("fp32",)
+
+DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+AT_ONCE = 4
+"""Networks at a time. The largest takes about 30 GB of GPU memory in float64."""
+
+
+def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> None:
+    """The step. A row for each network, precision, size and output."""
+    if bundle is None:
+        notes.failure("no models: unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle")
+        notes.summary("no networks on this machine")
+        return
+    end = time.monotonic() + limit_s
+    import onnxruntime  # noqa: F401  imported here once, so that no child has to
+    import tensorrt_rtx  # noqa: F401
+
+    from gpucheck.network_list import networks
+
+    listed = {network.name: network for network in networks(bundle)}
+
+    def work(name: str) -> dict[str, Any]:
+        rows, failures = [], []
+        for row in judge_network(listed[name], ENGINE_PRECISIONS, folder, open_engine):
+            rows.append(row)
+            failures += [] if row["passed"] else [failure_text(row)]
+        return {"rows": rows, "failures": failures}
+
+    done = agreed = 0
+    for name, finding in run_crew(deque(listed), work, AT_ONCE, limit_s, end, folder):
+        rows, failures = finding.found.get("rows", []), finding.found.get("failures", [])
+        for row in rows:
+            notes.row(**row)
+        for text in [*failures, *([f"{name}: {finding.died}"] if finding.died else [])]:
+            notes.failure(text)
+        done += 1
+        agreed += bool(rows) and not failures
+    notes.summary(
+        f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(ENGINE_PRECISIONS)}"
+    )
+
+
+def failure_text(row: Mapping[str, Any]) -> str:
+    where = " ".join(str(row[key]) for key in ("network", "precision", "size", "output") if key in row)
+    if row.get("reason"):
+        return f"{where}: {row['reason']}"
+    return (
+        f"{where}: error {row['engine']:.3g}, allowed {row['allowed']:.3g}; onnxruntime {row['onnxruntime']}"
+    )
+
+
+def judge_network(
+    network: Any, precisions: Sequence[str], folder: Path, opener: Opener
+) -> Iterator[dict[str, Any]]:
+    """A row for each precision, size and output; or one with `reason` where there is no engine or no run."""
+    model = load_model(network.write(folder))
+    feeds = [network.feeds(size) for size in range(len(SIZES))]
+    exact = [network.framework(arrays, "float64") for arrays in feeds]
+    plain = [
+        _onnxruntime(model, arrays) if size in REFERENCE_SIZES else {}
+        for size, arrays in zip(SIZES, feeds, strict=True)
+    ]
+    for precision in precisions:
+        head = {"network": network.name, "precision": precision}
+        try:
+            outputs = _run_engine(network, model, precision, feeds, folder, opener)
+        except (EngineError, TrtsmithError) as error:
+            how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
+            yield {**head, "passed": False, "reason": how + str(error).splitlines()[0]}
+            continue
+        for size, arrays, wanted, oracle, found in zip(SIZES, feeds, exact, plain, outputs, strict=True):
+            framework = network.framework(arrays, precision)
+            for name, right in wanted.items():
+                row = compare(right, found.get(name), framework[name], oracle.get(name), precision)
+                yield {**head, "size": size, "output": name, **row}
+
+
+def compare(
+    exact: np.ndarray,
+    found: np.ndarray | None,
+    framework: np.ndarray,
+    oracle: np.ndarray | None,
+    precision: str,
+) -> dict[str, Any]:
+    """Errors of one output against `exact`, relative: the engine's, the framework's, onnxruntime's; and what is allowed."""
+    dtype = DTYPE[precision]
+    rounding = relative_error(exact.astype(np.dtype(dtype)), exact)
+    errors = {"framework": relative_error(framework, exact)}
+    errors["engine"] = np.inf if found is None else relative_error(found, exact)
+    allowed = allowed_error(
+        errors["framework"], rounding, exact.size, "tf32" if precision == "fp32" else dtype
+    )
+    plain = None if oracle is None else relative_error(oracle, exact)
+    passed = errors["engine"] <= allowed and (plain is None or plain <= allowed)
+    return {**errors, "allowed": allowed, "onnxruntime": plain, "passed": bool(passed)}
+
+
+def _onnxruntime(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """onnxruntime's outputs for the original graph, its custom operators expanded."""
+    return run_onnxruntime(expand(rewrite(model, rules=()).model), arrays)
+
+
+def _run_engine(
+    network: Any,
+    model: Model,
+    precision: str,
+    feeds: Sequence[Mapping[str, np.ndarray]],
+    folder: Path,
+    opener: Opener,
+) -> list[dict[str, np.ndarray]]:
+    graph, io_types = graph_for(model, network.plugins, precision)
+    path = folder / f"{network.name}.{precision}.trt.onnx"
+    save_model(graph, path)
+    sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
+    engine = opener(path, sizes, io_types)
+    try:
+        return [engine.run(arrays) for arrays in feeds]
+    finally:
+        engine.close()
+
+
+def graph_for(model: Model, plugins: bool, precision: str) -> tuple[Model, tuple[IoType, ...]]:
+    """The graph for TensorRT without plugin nodes, in a precision of ENGINE_PRECISIONS, and the casts at its edges."""
+    result = rewrite(model, passes=PASSES if plugins else ())
+    return without_plugins(result)

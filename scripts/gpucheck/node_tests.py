@@ -1,0 +1,202 @@
+"""ONNX's own backend node tests on the GPU: engines of the cases about tensors, run and compared with ONNX's outputs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from converter.errors import TrtsmithError
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.save import save_model
+from converter.passes.types import IoType, to_engine
+from gpucheck.crew import RETIRE, run_crew
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
+from gpucheck.graphs import has_plugins, without_plugins
+from gpucheck.metrics import allowed_error, relative_error
+from gpucheck.record import Notes
+from gpucheck.tf32 import with_tf32_products
+from onnxcoverage.builder import sizes_of
+from onnxcoverage.cases import Case, load_cases
+from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
+
+LEAST_MATCHED = 500
+"""Cases that have to run and match."""
+
+CASE_S = 60.0
+"""For one case; nearly all take less than 2."""
+
+MATCHED = ("exact", "tf32", "shapes")
+"""Within the suite's tolerance; within what TF32 costs; or right in type and shape, where ONNX prescribes no values."""
+
+
+FAULTS = ("wrong", "crashes", "hangs", "fails", "not done")
+"""What no case may end in: other numbers; how its process ended; our own error; no time left. Each fails the step."""
+
+UNCHANGED = "no such form"
+
+
+@dataclass(frozen=True)
+class Form:
+    """A graph of one case: as it is, rewritten, or rewritten with plugin nodes expanded into standard operators."""
+
+    name: str
+    model: Model
+    path: Path
+    io_types: tuple[IoType, ...] = ()
+
+
+def check(folder: Path, limit_s: float, notes: Notes) -> None:
+    """The step. One row for each case; fails for wrong numbers, crashes, hangs, and fewer than LEAST_MATCHED matches."""
+    end = time.monotonic() + limit_s
+    import onnxruntime  # noqa: F401  imported here once, so that no child has to
+    import tensorrt_rtx  # noqa: F401
+
+    cases = {case.name: case for case in load_cases() if case.group == "tensors"}
+
+    def work(job: str) -> dict[str, Any]:
+        step, _, name = job.partition(":")
+        return judge_form(cases[name], FORMS[step](cases[name], folder), open_engine)
+
+    rows: dict[str, dict[str, Any]] = {}
+    pending = deque(f"as it is:{name}" for name in cases)
+    for job, finding in run_crew(pending, work, os.cpu_count() or 1, CASE_S, end, folder):
+        step, _, name = job.partition(":")
+        died, _, how = finding.died.partition(": ")
+        found = finding.found or {"verdict": died, "form": step, "reason": how}
+        if step == "as it is" and found["verdict"] not in (*MATCHED, "not done"):
+            rows[name] = found
+            built = found["verdict"] not in (NOT_BUILT, UNCHANGED)
+            pending.append(f"{'rewritten' if built else 'frozen'}:{name}")
+            continue
+        rows[name] = combined(rows.get(name), found)
+        notes.row(case=name, op=cases[name].operator, **rows[name])
+    _conclude(rows, notes)
+
+
+def combined(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a case after its second form, if it has one. before: what was wrong with the first."""
+    if first is None or second["verdict"] == UNCHANGED:
+        return dict(first or second)
+    return {**second, "before": f"{first['verdict']}: {first['reason']}"}
+
+
+def _conclude(rows: Mapping[str, Mapping[str, Any]], notes: Notes) -> None:
+    for name, row in rows.items():
+        if row["verdict"] in FAULTS:
+            notes.failure(f"{name}: {row['verdict']}: {row['reason']}")
+    counts = Counter(row["verdict"] for row in rows.values())
+    matched = sum(counts[verdict] for verdict in MATCHED)
+    if matched < LEAST_MATCHED:
+        notes.failure(f"{matched} cases match; {LEAST_MATCHED} are wanted")
+    sums = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    notes.summary(f"{matched} of {len(rows)} cases match ONNX's outputs ({sums})")
+
+
+def _as_it_is(case: Case, folder: Path) -> Form | None:
+    path = folder / f"{case.name}.onnx"
+    onnx.save(case.model, path)
+    return None if ignored_input(case.model) else Form("as it is", load_model(path), path)
+
+
+def _rewritten(case: Case, folder: Path, freeze_inputs: bool) -> Form | None:
+    """None where trtsmith leaves the case as it is or refuses it, which scripts/onnx_coverage.py judges."""
+    try:
+        _, result = rewrite_case(case, folder, freeze_inputs)
+        if not is_changed(result):
+            return None
+        name = "expanded" if has_plugins(result.model) else "rewritten"
+        model, io_types = without_plugins(result)
+        path = folder / f"{case.name}.trt.onnx"
+        save_model(model, path)
+        return Form(name, model, path, io_types)
+    except TrtsmithError:
+        return None
+
+
+FORMS: Mapping[str, Callable[[Case, Path], Form | None]] = {
+    "as it is": _as_it_is,
+    "rewritten": partial(_rewritten, freeze_inputs=False),
+    "frozen": partial(_rewritten, freeze_inputs=True),
+}
+"""frozen: with inputs that TensorRT wants constant made so, which only a case needs that cannot be built otherwise."""
+
+
+def judge_form(case: Case, form: Form | None, opener: Opener) -> dict[str, Any]:
+    """What came of one form of a case.
+
+    verdict: one of MATCHED, "wrong", NOT_BUILT, DOES_NOT_RUN, or UNCHANGED where there is no such form.
+    form: its name. reason: what is wrong. error, allowed: relative, where the suite's tolerance is not met.
+    """
+    if form is None:
+        return {
+            "verdict": UNCHANGED,
+            "form": "",
+            "reason": "TensorRT drops an input, or there is nothing to rewrite",
+        }
+    inputs = {value.name for value in form.model.proto.graph.input}
+    feeds = {name: np.asarray(array) for name, array in case.inputs.items() if name in inputs}
+    try:
+        engine = opener(form.path, sizes_of(to_engine(feeds, form.io_types)), form.io_types)
+        try:
+            outputs = engine.run(feeds)
+        finally:
+            engine.close()
+    except EngineError as error:
+        broken = error.verdict == DOES_NOT_RUN
+        return {"verdict": error.verdict, "form": form.name, "reason": str(error), RETIRE: broken}
+    return {"form": form.name, **_verdict(case, form, outputs)}
+
+
+def _verdict(case: Case, form: Form, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    fault = _other_type(case, outputs) or faults(outputs, case)
+    if not fault:
+        return {"verdict": "shapes" if case.random else "exact", "reason": ""}
+    error = _error(outputs, case)
+    allowed = _tf32_allowed(case, form)
+    if allowed is not None and error <= allowed:
+        return {"verdict": "tf32", "reason": fault, "error": error, "allowed": allowed}
+    return {"verdict": "wrong", "reason": fault, "error": error if np.isfinite(error) else None}
+
+
+def _other_type(case: Case, outputs: Mapping[str, np.ndarray]) -> str:
+    """The first output that is of another element type than ONNX's; "" if none is."""
+    for name, expected in case.outputs.items():
+        if isinstance(expected, np.ndarray) and name in outputs and outputs[name].dtype != expected.dtype:
+            return f"output {name!r}: {outputs[name].dtype} instead of {expected.dtype}"
+    return ""
+
+
+def _error(outputs: Mapping[str, Any], case: Case) -> float:
+    """The largest relative error of an output, ||found - expected|| / ||expected||."""
+    return max(
+        relative_error(np.asarray(outputs[name]), np.asarray(expected))
+        if name in outputs and np.asarray(outputs[name]).dtype == np.asarray(expected).dtype
+        else np.inf
+        for name, expected in case.outputs.items()
+    )
+
+
+def _tf32_allowed(case: Case, form: Form) -> float | None:
+    """Twice the error of the same graph with factors rounded to TF32; None where it has no products in float32."""
+    rounded = with_tf32_products(form.model)
+    if rounded is None:
+        return None
+    values = {value.name: value.type for value in form.model.proto.graph.input}
+    feeds = {n: as_type(case.inputs[n], type_) for n, type_ in values.items() if n in case.inputs}
+    try:
+        outputs = run_onnxruntime(rounded, feeds)
+    except TrtsmithError:
+        return None
+    error = _error({n: a.astype(np.asarray(case.outputs[n]).dtype) for n, a in outputs.items()}, case)
+    elements = sum(np.asarray(expected).size for expected in case.outputs.values())
+    return allowed_error(error, 0.0, elements, "tf32") if np.isfinite(error) else None

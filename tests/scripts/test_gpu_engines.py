@@ -1,0 +1,267 @@
+"""The engine steps of scripts/gpu_check.py, with onnxruntime in the place of TensorRT: none needs a GPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from converter.errors import TrtsmithError
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.passes.types import IoType, to_engine, to_model
+from gpucheck import engines, node_tests
+from gpucheck.crew import RETIRE, run_crew
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError
+from gpucheck.record import Notes, read_notes
+from gpucheck.tf32 import with_tf32_products
+from onnxcoverage.cases import Case
+
+Arrays = Mapping[str, np.ndarray]
+Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+
+def ends_at(seconds: float) -> float:
+    return time.monotonic() + seconds
+
+
+def test_a_crew_reuses_its_members_and_survives_crashes_hangs_and_errors(tmp_path: Path) -> None:
+    def work(name: str) -> dict[str, Any]:
+        if name == "crash":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == "hang":
+            time.sleep(60)
+        if name == "fail":
+            raise ValueError("no")
+        return {"pid": os.getpid(), RETIRE: name == "last"}
+
+    jobs = deque(["a", "crash", "b", "hang", "fail", "c", "last", "d", "e"])
+    found = dict(run_crew(jobs, work, 1, 1.5, ends_at(60), tmp_path))
+    assert found["crash"].died == "crashes: SIGKILL"
+    assert found["hang"].died == "hangs: not done after 1.5 s"
+    assert found["fail"].died == "fails: ValueError: no"
+    pids = {name: finding.found["pid"] for name, finding in found.items() if finding.found}
+    assert pids["c"] == pids["last"] != pids["d"] == pids["e"]
+    assert pids["a"] != pids["b"] and RETIRE not in found["last"].found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_crew_takes_jobs_that_come_while_it_works(tmp_path: Path) -> None:
+    jobs = deque(["a"])
+    done = []
+    for name, finding in run_crew(jobs, lambda name: {"got": name}, 2, 10, ends_at(60), tmp_path):
+        done.append((name, finding.found["got"]))
+        if name == "a":
+            jobs.extend(["b", "c"])
+    assert sorted(done) == [("a", "a"), ("b", "b"), ("c", "c")]
+
+
+def test_what_a_crew_has_no_time_for_is_named(tmp_path: Path) -> None:
+    def work(name: str) -> dict[str, Any]:
+        time.sleep(30)
+        return {}
+
+    found = dict(run_crew(deque("abc"), work, 2, 20, ends_at(1), tmp_path))
+    assert {finding.died for finding in found.values()} == {"not done: no time was left"}
+    assert sorted(found) == ["a", "b", "c"]
+
+
+def one_node(
+    op: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any], **fields: Any
+) -> onnx.ModelProto:
+    def value(name: str, array: np.ndarray) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    nodes = [helper.make_node(op, list(inputs), list(outputs), **fields)]
+    ends = [[value(*item) for item in arrays.items()] for arrays in (inputs, outputs)]
+    return helper.make_model(
+        helper.make_graph(nodes, "g", *ends), opset_imports=[helper.make_opsetid("", 18)], ir_version=10
+    )
+
+
+def saved(proto: onnx.ModelProto, folder: Path) -> Model:
+    onnx.save(proto, folder / "saved.onnx")
+    return load_model(folder / "saved.onnx")
+
+
+def to_tf32(array: np.ndarray) -> np.ndarray:
+    """To 10 stored bits of the significand, by the number's bits: ties away from zero."""
+    bits = array.view(np.uint32).astype(np.uint64) + (1 << 12)
+    return (bits & ~np.uint64((1 << 13) - 1)).astype(np.uint32).view(np.float32)
+
+
+def test_factors_of_products_are_rounded_to_tf32(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    feeds = {"a": rng.standard_normal((5, 64), np.float32), "b": rng.standard_normal((64, 7), np.float32)}
+    exact = feeds["a"].astype(float) @ feeds["b"].astype(float)
+    model = saved(one_node("MatMul", feeds, {"y": exact.astype(np.float32)}), tmp_path)
+    rounded = with_tf32_products(model)
+    assert rounded is not None
+    found = run(rounded, feeds)["y"]
+    wanted = to_tf32(feeds["a"]).astype(float) @ to_tf32(feeds["b"]).astype(float)
+    assert np.abs(found - wanted).max() < 1e-5 < np.abs(found - exact).max() / 10
+    assert (
+        with_tf32_products(saved(one_node("Add", {"a": exact, "b": exact}, {"y": exact}), tmp_path)) is None
+    )
+
+
+def by_onnxruntime(change: Change = lambda outputs: outputs) -> engines.Opener:
+    """An engine that onnxruntime runs, with something done to its outputs."""
+
+    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
+        model = load_model(path)
+        return Engine(
+            lambda feeds: change(to_model(run(model, to_engine(feeds, io_types)), io_types)), lambda: None
+        )
+
+    return opener
+
+
+def refuses(verdict: str) -> engines.Opener:
+    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
+        raise EngineError(verdict, "because")
+
+    return opener
+
+
+def product_case(random: bool = False) -> Case:
+    rng = np.random.default_rng(0)
+    inputs = {"a": rng.standard_normal((9, 64), np.float32), "b": rng.standard_normal((64, 9), np.float32)}
+    outputs = {"y": inputs["a"] @ inputs["b"]}
+    model = one_node("MatMul", inputs, outputs)
+    return Case("product", "MatMul", "tensors", model, inputs, outputs, 1e-3, 1e-7, random)
+
+
+def judged(case: Case, folder: Path, opener: engines.Opener, step: str = "as it is") -> dict[str, Any]:
+    return node_tests.judge_form(case, node_tests.FORMS[step](case, folder), opener)
+
+
+def test_verdicts_of_node_tests(tmp_path: Path) -> None:
+    case = product_case()
+    norm = float(np.linalg.norm(case.outputs["y"]))
+    noise = np.random.default_rng(1).standard_normal((9, 9)).astype(np.float32)
+    noise *= norm / np.linalg.norm(noise)
+
+    def off(relative: float) -> Change:
+        return lambda outputs: {"y": outputs["y"] + np.float32(relative) * noise}
+
+    assert judged(case, tmp_path, by_onnxruntime())["verdict"] == "exact"
+    near = judged(case, tmp_path, by_onnxruntime(off(3e-4)))
+    assert near["verdict"] == "tf32" and near["error"] <= near["allowed"] < 2e-3
+    assert near["reason"].startswith("output 'y': differs")
+    assert judged(case, tmp_path, by_onnxruntime(off(5e-3)))["verdict"] == "wrong"
+    assert judged(product_case(random=True), tmp_path, by_onnxruntime(off(1)))["verdict"] == "shapes"
+    half = judged(case, tmp_path, by_onnxruntime(lambda out: {"y": out["y"].astype(np.float16)}))
+    assert (half["verdict"], half["reason"]) == ("wrong", "output 'y': float16 instead of float32")
+    none = judged(case, tmp_path, by_onnxruntime(lambda out: {}))
+    assert (none["verdict"], none["reason"]) == ("wrong", "output 'y': no value")
+    nan = judged(case, tmp_path, by_onnxruntime(lambda out: {"y": out["y"] * np.float32(np.nan)}))
+    assert nan["verdict"] == "wrong"
+    assert judged(case, tmp_path, refuses(NOT_BUILT))[RETIRE] is False
+    assert judged(case, tmp_path, refuses(DOES_NOT_RUN))[RETIRE] is True
+
+
+def test_elementwise_operators_have_no_tf32_to_excuse_them(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((9, 9), np.float32)
+    case = Case(
+        "s", "Sin", "tensors", one_node("Sin", {"x": x}, {"y": x}), {"x": x}, {"y": np.sin(x)}, 1e-5, 0, False
+    )
+    assert judged(case, tmp_path, by_onnxruntime())["verdict"] == "exact"
+    slightly = by_onnxruntime(lambda outputs: {"y": outputs["y"] * np.float32(1.0001)})
+    assert judged(case, tmp_path, slightly)["verdict"] == "wrong"
+
+
+def test_a_case_is_rewritten_frozen_and_expanded_for_engines_without_plugins(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    data, axes = rng.standard_normal((3, 4), np.float32), np.array([1], np.int64)
+    total = data.sum(1, keepdims=True)
+    reduced = Case(
+        *("sum", "ReduceSum", "tensors", one_node("ReduceSum", {"x": data, "axes": axes}, {"y": total})),
+        *({"x": data, "axes": axes}, {"y": total}, 1e-5, 1e-6, False),
+    )
+    assert judged(reduced, tmp_path, by_onnxruntime(), "frozen")["verdict"] == "exact"
+    frozen = node_tests.FORMS["frozen"](reduced, tmp_path)
+    assert frozen is not None and [v.name for v in frozen.model.proto.graph.input] == ["x"]
+    assert node_tests.FORMS["rewritten"](reduced, tmp_path) is None
+
+    x, weight = rng.standard_normal((1, 1, 5, 5), np.float32), rng.standard_normal((1, 1, 3, 3), np.float32)
+    inputs = {"x": x, "w": weight, "offset": np.zeros((1, 18, 3, 3), np.float32)}
+    patches = np.lib.stride_tricks.sliding_window_view(x[0, 0], (3, 3))
+    outputs = {"y": np.einsum("ijkl,kl->ij", patches, weight[0, 0])[None, None]}
+    deformed = one_node("DeformConv", inputs, outputs, kernel_shape=[3, 3])
+    deformed.opset_import[0].version = 19
+    case = Case("deform", "DeformConv", "tensors", deformed, inputs, outputs, 1e-4, 1e-5, False)
+    found = judged(case, tmp_path, by_onnxruntime(), "rewritten")
+    assert (found["verdict"], found["form"]) == ("exact", "expanded")
+
+
+def test_the_second_form_decides_and_the_first_is_remembered() -> None:
+    first = {"verdict": NOT_BUILT, "form": "as it is", "reason": "no importer"}
+    second = {"verdict": "exact", "form": "rewritten", "reason": ""}
+    assert node_tests.combined(None, second) == second
+    assert node_tests.combined(first, second) == {**second, "before": "not built: no importer"}
+    assert node_tests.combined(first, {"verdict": node_tests.UNCHANGED, "reason": "-"}) == first
+
+
+def step_on(cases: list[Case], opener: engines.Opener, folder: Path, patch: pytest.MonkeyPatch) -> Any:
+    patch.setattr(node_tests, "load_cases", lambda: cases)
+    patch.setattr(node_tests, "open_engine", opener)
+    node_tests.check(folder, 100, Notes(folder / "notes.jsonl"))
+    return read_notes(folder / "notes.jsonl", "onnx-tests", None)
+
+
+def test_the_step_fails_for_too_few_matches_and_for_wrong_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.setattr(node_tests.os, "cpu_count", lambda: 1)
+    few = step_on([product_case()], by_onnxruntime(), tmp_path, monkeypatch)
+    assert few.failures == ["1 cases match; 500 are wanted"]
+    assert few.rows == [
+        {"case": "product", "op": "MatMul", "form": "as it is", "verdict": "exact", "reason": ""}
+    ]
+    monkeypatch.setattr(node_tests, "LEAST_MATCHED", 1)
+    (tmp_path / "notes.jsonl").unlink()
+    assert step_on([product_case()], by_onnxruntime(), tmp_path, monkeypatch).verdict == "pass"
+    (tmp_path / "notes.jsonl").unlink()
+    monkeypatch.setattr(node_tests, "LEAST_MATCHED", 0)
+    wrong = by_onnxruntime(lambda outputs: {"y": outputs["y"] + 1})
+    assert step_on([product_case()], wrong, tmp_path, monkeypatch).failures == [
+        "product: wrong: output 'y': differs by 1"
+    ]
+    (tmp_path / "notes.jsonl").unlink()
+    crash = by_onnxruntime(lambda outputs: os.kill(os.getpid(), signal.SIGKILL))  # type: ignore[arg-type,func-returns-value]
+    assert step_on([product_case()], crash, tmp_path, monkeypatch).failures == ["product: crashes: SIGKILL"]
+
+
+def test_without_tensorrt_or_gpu_a_step_fails_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "find_gpu", lambda: None)
+    monkeypatch.setattr(engines, "NEEDED", ())
+    assert engines.missing(Notes(tmp_path / "gpu.jsonl"))
+    assert read_notes(tmp_path / "gpu.jsonl", "s", None).failures == [
+        "no NVIDIA GPU that the driver knows of"
+    ]
+    monkeypatch.setattr(engines, "NEEDED", ("no_such_runtime", "no_such.package"))
+    assert engines.missing(Notes(tmp_path / "rtx.jsonl"))
+    result = read_notes(tmp_path / "rtx.jsonl", "s", None)
+    assert (
+        result.verdict == "fail" and "not installed: no_such_runtime, no_such.package" in result.failures[0]
+    )
+
+
+def test_an_engine_error_keeps_its_first_words() -> None:
+    error = EngineError(NOT_BUILT, "a\n  b " + "c" * 1000)
+    assert str(error).startswith("a b ccc") and len(str(error)) == engines.MOST_WORDS
+    assert not isinstance(error, TrtsmithError)

@@ -1,0 +1,200 @@
+"""Networks of the GPU checks: PyTorch's run of an ONNX graph against onnxruntime's, and what is allowed to an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+from converter.modelfile.load import load_model
+from converter.modelfile.ort import run
+from gpucheck.engines import NOT_BUILT, Engine, EngineError
+
+torch = pytest.importorskip("torch")
+
+from gpubundle.skeleton import write_skeletons  # noqa: E402
+from gpucheck import network_list, networks  # noqa: E402
+from gpucheck.torch_graph import TorchGraph  # noqa: E402
+
+RNG = np.random.default_rng(0)
+
+
+def noise(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape, dtype=np.float32)
+
+
+X = noise(2, 4, 9, 12)
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+CASES: list[tuple[str, list[np.ndarray | None], dict[str, Any]]] = [
+    (
+        "Conv",
+        [X, noise(6, 2, 3, 3), noise(6)],
+        {"group": 2, "pads": [1, 2, 1, 2], "strides": [2, 1], "dilations": [1, 2]},
+    ),
+    ("Conv", [noise(2, 4, 9), noise(3, 4, 3)], {}),
+    ("ConvTranspose", [X, noise(4, 3, 2, 2), noise(3)], {"strides": [2, 2], "output_padding": [1, 0]}),
+    ("BatchNormalization", [X, noise(4), noise(4), noise(4), np.abs(noise(4))], {"epsilon": 1e-3}),
+    ("BatchNormalization", [noise(3, 4), noise(4), noise(4), noise(4), np.abs(noise(4))], {}),
+    ("MaxPool", [X], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 0], "ceil_mode": 1}),
+    ("AveragePool", [X], {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 0]}),
+    ("AveragePool", [X], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}),
+    ("GlobalAveragePool", [X], {}),
+    ("HardSigmoid", [X], {"alpha": 1 / 6}),
+    ("Clip", [X, np.array(-0.5, np.float32), np.array(0.25, np.float32)], {}),
+    ("Clip", [X, None, np.array(0.25, np.float32)], {}),
+    ("Softmax", [X], {"axis": 3}),
+    ("Concat", [X, X], {"axis": 1}),
+    ("MatMul", [noise(2, 3, 4), noise(4, 5)], {}),
+    ("Transpose", [X], {"perm": [2, 0, 3, 1]}),
+    ("Transpose", [noise(3, 5)], {}),
+    ("Reshape", [X, ints(0, -1, 3)], {}),
+    ("Shape", [X], {}),
+    ("Slice", [X, ints(1, 0), ints(4, -2), ints(2, -1), ints(1, 3)], {}),
+    ("Slice", [X, ints(1), ints(2)], {}),
+    ("Squeeze", [noise(1, 3, 1, 2), ints(2)], {}),
+    ("Squeeze", [noise(1, 3, 1, 2)], {}),
+    ("ReduceMean", [X], {"axes": [1, 3], "keepdims": 0}),
+    ("Resize", [X, None, np.array([1, 1, 2, 3], np.float32)], NEAREST),
+    ("Resize", [X, None, None, ints(2, 4, 18, 12)], NEAREST),
+    ("Pow", [np.abs(X), np.array(1.5, np.float32)], {}),
+    ("Sqrt", [np.abs(X)], {}),
+    ("Div", [ints(7, -7, 8), ints(2, 2, -3)], {}),
+    ("Sub", [X, noise(12)], {}),
+    ("Cast", [X * 3], {"to": 7}),
+    ("Sigmoid", [X], {}),
+]
+
+
+def graph_of(op: str, inputs: list[np.ndarray | None], fields: Mapping[str, Any]) -> onnx.ModelProto:
+    """One node; all but its first input are initializers, as weights and shapes are."""
+    names = ["" if array is None else f"x{i}" for i, array in enumerate(inputs)]
+    first = helper.make_tensor_value_info(
+        "x0", helper.np_dtype_to_tensor_dtype(inputs[0].dtype), inputs[0].shape
+    )
+    constants = [
+        numpy_helper.from_array(a, n) for a, n in zip(inputs[1:], names[1:], strict=True) if a is not None
+    ]
+    out = helper.make_tensor_value_info("y", onnx.TensorProto.UNDEFINED, None)
+    graph = helper.make_graph([helper.make_node(op, names, ["y"], **fields)], "g", [first], [out], constants)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return onnx.shape_inference.infer_shapes(proto)
+
+
+@pytest.mark.parametrize(("op", "inputs", "fields"), CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
+def test_pytorch_computes_what_onnxruntime_does(op: str, inputs: Any, fields: Any) -> None:
+    proto = graph_of(op, inputs, fields)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x0": inputs[0]})
+    found = TorchGraph(proto, "cpu", torch.float64)({"x0": inputs[0]})["y"].numpy()
+    assert found.shape == wanted.shape
+    assert found.dtype == (np.float64 if wanted.dtype.kind == "f" else wanted.dtype)
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "fields"),
+    [
+        ("Conv", [X, noise(6, 4, 3, 3)], {"pads": [0, 1, 1, 1]}),
+        ("Softmax", [X], {"axis": 1}),
+        ("Slice", [X, ints(3), ints(0), ints(0), ints(-1)], {}),
+        ("Resize", [X, None, np.array([1, 1, 2, 2], np.float32)], {"mode": "linear"}),
+        ("Erf", [X], {}),
+    ],
+)
+def test_what_the_interpreter_does_not_cover_is_refused(op: str, inputs: Any, fields: Any) -> None:
+    with pytest.raises(NotImplementedError):
+        TorchGraph(graph_of(op, inputs, fields), "cpu", torch.float64)({"x0": inputs[0]})
+
+
+def test_the_type_of_a_run_is_that_of_all_its_floats() -> None:
+    proto = graph_of("MatMul", [noise(2, 64), noise(64, 5)], {})
+    feeds = {"x0": noise(2, 64)}
+    exact = TorchGraph(proto, "cpu", torch.float64)(feeds)["y"]
+    half = TorchGraph(proto, "cpu", torch.bfloat16)(feeds)["y"]
+    assert half.dtype == torch.bfloat16
+    assert 1e-4 < float((half.double() - exact).norm() / exact.norm()) < 1e-1
+
+
+def test_errors_are_judged_by_the_frameworks() -> None:
+    exact = RNG.standard_normal((10, 20))
+    off = exact * 1.001
+    row = networks.compare(exact, exact * 1.0015, off, exact * 1.0001, "fp32")
+    assert row["passed"] and row["allowed"] == pytest.approx(2e-3)
+    assert row["engine"] == pytest.approx(1.5e-3) and row["onnxruntime"] == pytest.approx(1e-4)
+    assert not networks.compare(exact, exact * 1.0021, off, None, "fp32")["passed"]
+    assert not networks.compare(exact, exact, off, exact * 1.1, "fp32")["passed"]  # another network
+    assert not networks.compare(exact, None, off, None, "fp32")["passed"]
+    assert not networks.compare(exact, exact * np.nan, off, None, "fp32")["passed"]
+    rounded = networks.compare(exact, exact.astype(np.float16), exact, None, "fp16")
+    assert rounded["passed"] and 0 < rounded["engine"] < 1e-3  # the type alone costs that much
+
+
+@pytest.fixture(scope="module")
+def small_network(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    bundle = tmp_path_factory.mktemp("bundle")
+    assert [path.name for path in write_skeletons(bundle, ["geometry"], small=True)] == [
+        "geometry.skeleton.onnx"
+    ]
+    patch = pytest.MonkeyPatch()
+    patch.setattr(network_list, "DEVICE", "cpu")
+    yield network_list.ours("geometry", bundle, small=True)
+    patch.undo()
+
+
+def opener(scale: float) -> Any:
+    def make(path: Path, sizes: Mapping[str, Any], io_types: Any) -> Engine:
+        assert sizes["image"].shapes == ((1, 3, 32, 48), (2, 3, 32, 48), (8, 3, 32, 48))
+        model = load_model(path)
+        assert {node.domain for node in model.proto.graph.node} == {""}  # no plugins
+        return Engine(
+            lambda feeds: {n: a * np.float32(scale) for n, a in run(model, feeds).items()}, lambda: None
+        )
+
+    return make
+
+
+def test_a_network_is_run_at_every_end_of_its_shapes(small_network: Any, tmp_path: Path) -> None:
+    rows = list(networks.judge_network(small_network, ["fp32"], tmp_path, opener(1)))
+    assert [(row["size"], row["output"]) for row in rows] == [
+        (size, output) for size in ("min", "opt", "max") for output in ("heatmap", "elevation")
+    ]
+    assert all(row["passed"] and row["engine"] < 1e-5 for row in rows)
+    assert [row["onnxruntime"] is None for row in rows] == [False] * 4 + [True] * 2
+    wrong = list(networks.judge_network(small_network, ["fp32"], tmp_path, opener(1.01)))
+    assert not any(row["passed"] for row in wrong)
+    assert networks.failure_text(wrong[0]).startswith("geometry fp32 min heatmap: error 0.01, allowed")
+
+
+def test_a_network_without_an_engine_has_a_row_that_says_why(small_network: Any, tmp_path: Path) -> None:
+    def refuse(*_: Any) -> Engine:
+        raise EngineError(NOT_BUILT, "no importer")
+
+    (row,) = networks.judge_network(small_network, ["fp32"], tmp_path, refuse)
+    assert row == {
+        "network": "geometry",
+        "precision": "fp32",
+        "passed": False,
+        "reason": "not built: no importer",
+    }
+    assert networks.failure_text(row) == "geometry fp32: not built: no importer"
+
+
+def test_pictures_of_text_differ_and_have_edges() -> None:
+    images = network_list.text_images((2, 3, 48, 96))
+    assert images.shape == (2, 3, 48, 96) and images.dtype == np.float32
+    assert -1 <= images.min() < -0.8 and 0.5 < images.max() <= 1
+    assert not np.array_equal(images[0], images[1])
+    np.testing.assert_array_equal(images, network_list.text_images((2, 3, 48, 96)))
