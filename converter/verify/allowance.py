@@ -27,8 +27,8 @@ _AT_LEAST: Mapping[str, str] = {
 chance makes the error of an output of few elements small. TF32 has float16's significand of 11 bits."""
 
 QUANTISED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
-"""Allowed in 8 bits, where no rounding of values stands for what calibrated scales cost. Three layers lost 0.005 to 0.02 in int8,
-0.06 in fp8; a wrong scale or axis costs several tenths. Whole numbers have to be equal."""
+"""Allowed in 8 bits, where no rounding of values stands for what calibrated scales cost. Three layers lost 0.005 to 0.02 in
+int8 and 0.06 in fp8; a wrong scale or axis costs several tenths. Whole numbers have to be equal."""
 
 _WORDS: Mapping[str, str] = {
     "fp32": "float32, without TF32",

@@ -75,7 +75,7 @@ def test_outputs_of_another_framework_are_the_reference(tmp_path: Path) -> None:
 
 
 def test_interface_types_are_rounded_to(tmp_path: Path) -> None:
-    model, reduced, feeds = both(tmp_path, "bf16", reduced_io=True)
+    _, reduced, feeds = both(tmp_path, "bf16", reduced_io=True)
     found = run_reduced(reduced.model, feeds, reduced.io_types)["y"]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, found.astype(ml_dtypes.bfloat16).astype(np.float32))
