@@ -19,7 +19,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
 from converter.passes.base import Rewrite
 from converter.passes.precision.keep import Kept, kept_by_user
-from converter.passes.precision.opset import at_least
+from converter.passes.precision.opset import QDQ_OPSET, at_least
 from converter.passes.precision.reduce import Reduced
 from converter.passes.precision.report import PrecisionReport
 from converter.passes.scopes import all_graphs
@@ -30,9 +30,6 @@ from importers.opdef import PLUGIN_NAMESPACE
 from importers.problem import Problem
 
 QUANTISED = ("int8", "fp8")
-
-QDQ_OPSET = 19
-"""nvidia-modelopt converts older models to it, and then loses the bodies of custom operators."""
 
 INSTALL = "pip install 'trtsmith[quantize]'"
 
@@ -60,6 +57,7 @@ def quantise(
     kept = kept_by_user(keep, ((n.name, n.op_type) for n in nodes), rewrites)
     with tempfile.TemporaryDirectory(prefix="trtsmith-quantise-") as name:
         folder = Path(name)
+        # nvidia-modelopt would convert it to that opset, and then loses the bodies of custom operators
         bodied, plugins = with_bodies(at_least(model, QDQ_OPSET))
         save_model(bodied, folder / "model.onnx")
         request = QuantiseRequest(

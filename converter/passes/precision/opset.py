@@ -16,6 +16,9 @@ from importers.registry import normalise_domain
 BF16_OPSET = 13
 """From here on, Cast knows bfloat16."""
 
+QDQ_OPSET = 19
+"""From here on, QuantizeLinear and DequantizeLinear know other types than float32."""
+
 
 def opset_of(model: Model) -> int:
     """The version of ONNX's own operators that the model imports."""
