@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ArgumentGroup
 from pathlib import Path
+from typing import Any
 
 from converter.errors import UsageError
 from converter.precision import PRECISIONS, PrecisionRequest
@@ -114,3 +115,13 @@ def add_freezing(parser: ArgumentParser, use: str) -> None:
         help="make an input a constant: axes=[0,1], k=3, ratio=0.5, training=true, or grid=@FILE.npy; may be repeated",
     )
     group.add_argument("--inputs", type=Path, metavar="NPZ", help=f"example inputs, {use}")
+
+
+def add_flavour(parser: Any) -> None:
+    """--flavour. parser: or a group of its arguments."""
+    parser.add_argument(
+        "--flavour",
+        default="auto",
+        choices=("auto", "tensorrt", "tensorrt_rtx"),
+        help="which TensorRT; auto: with a GPU tensorrt if it is there, else tensorrt_rtx",
+    )

@@ -16,6 +16,7 @@ from converter.errors import UsageError
 from converter.modelfile.model import Model
 from converter.passes.freeze import example_flag, inputs_to_freeze, value_problems
 from converter.passes.local_functions import all_functions, inline
+from converter.passes.rules import rules_for
 from converter.rewrite import Rewritten, rewrite
 from importers.problem import Problem
 
@@ -25,27 +26,28 @@ Values = Mapping[str, np.ndarray]
 
 
 def rewrite_frozen(
-    model: Model, freeze: Sequence[str] = (), inputs: Path | None = None
+    model: Model, freeze: Sequence[str] = (), inputs: Path | None = None, flavour: str = "tensorrt"
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
     """The model rewritten with inputs frozen, and what they are frozen to.
 
     freeze: as --freeze gives them. inputs: an .npz file; what TensorRT wants constant, and `freeze` does not name, gets
-        the value that is there. UsageError lists what is wrong with either.
+        the value that is there. flavour: of TensorRT, for which it is rewritten. UsageError lists what is wrong.
     """
     values = parse_freeze(freeze, model.proto)
+    rules = rules_for(flavour)
     if inputs is None:
-        return rewrite(model, freeze=values), values
+        return rewrite(model, rules=rules, freeze=values), values
     examples = load_arrays(inputs, "--inputs")
     whole = inline(
         model, frozenset(all_functions(model))
     ).proto  # functions read inputs under names of their own
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
-    result = rewrite(model, freeze=values)
+    result = rewrite(model, rules=rules, freeze=values)
     if any(record.fatal for record in result.declined):
         more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
         if more:
             values |= more
-            result = rewrite(model, freeze=values)
+            result = rewrite(model, rules=rules, freeze=values)
     return result, values
 
 

@@ -47,9 +47,12 @@ class FrozenInput:
 
 @dataclass(frozen=True)
 class Origin:
-    """precision: of the engine's arithmetic as it was asked for. fingerprint: of the model's files; "" if nobody says."""
+    """precision: the type that the engine's arithmetic was asked for in.
 
-    precision: str = "fp32"
+    fingerprint: of the model's files; "" if nobody says.
+    """
+
+    precision: str = "float32"
     fingerprint: str = ""
     frozen: tuple[FrozenInput, ...] = ()
 
@@ -72,7 +75,7 @@ def origin_of(engine: Path) -> Origin:
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
         return Origin(
-            str(data.get("precision", "fp32")),
+            _precision(data.get("precision")),
             str(data.get("model", {}).get("fingerprint", "")),
             _frozen(data.get("frozen", ())),
         )
@@ -87,6 +90,11 @@ def origin_of(engine: Path) -> Origin:
                 "convert the model again, or move the file away",
             )
         ) from error
+
+
+def _precision(entry: Any) -> str:
+    """What the precision pass reports, or the type alone; float32 where nobody asked for another one."""
+    return str(entry["precision"] if isinstance(entry, dict) else entry or "float32")
 
 
 def _frozen(entries: Sequence[Mapping[str, Any]]) -> tuple[FrozenInput, ...]:

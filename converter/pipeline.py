@@ -15,6 +15,7 @@ import numpy as np
 
 from converter import libraries
 from converter.build.build import build
+from converter.build.flavour import expected_flavour
 from converter.build.request import BuildRequest, BuildResult, Profile
 from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
 from converter.errors import ConversionError, TrtsmithError
@@ -25,7 +26,7 @@ from converter.modelfile.save import save_model
 from converter.origin import origin_facts
 from converter.passes.freeze import shape_inputs
 from converter.plan import Plan, plan
-from converter.precision import PrecisionRequest, examples, in_precision, precision_facts
+from converter.precision import PrecisionRequest, brought_to, examples, in_precision, precision_facts
 from converter.rewrite import Rewritten
 from converter.runtime.request import RunRequest
 from converter.shape_tensors import value_profile
@@ -87,11 +88,12 @@ def analyse(
     plugins: tuple[Path, ...] = (),
     freeze: Sequence[str] = (),
     inputs: Path | None = None,
+    flavour: str = "auto",
     precision: PrecisionRequest = _AS_IT_IS,
 ) -> tuple[Rewritten, Plan]:
     """Load, rewrite and plan: what `check` shows and `convert` does first."""
     original = load_model(path)
-    rewritten, frozen = rewrite_frozen(original, freeze, inputs)
+    rewritten, frozen = rewrite_frozen(original, freeze, inputs, expected_flavour(flavour))
     planned = plan(rewritten, libraries.foreign_creators(plugins))
     if not precision.precision or not planned.convertible:
         return rewritten, planned
@@ -105,7 +107,9 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     check_output(options.output, options.model, options.plugins)
     original = load_model(options.model)
     clock.done("load")
-    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs)
+    rewritten, frozen = rewrite_frozen(
+        original, options.freeze, options.inputs, expected_flavour(options.flavour)
+    )
     planned = plan(rewritten, libraries.foreign_creators(options.plugins))
     if not planned.convertible:
         raise ConversionError(planned.problems)
@@ -153,7 +157,11 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         if check is not None:
             request = _run_request(options, rewritten, built, loaded)
             verdict = check.run(
-                rewritten, built, request, engine_precision(options.precision.precision), progress
+                rewritten,
+                built,
+                request,
+                engine_precision(brought_to(options.precision, rewritten.precision)),
+                progress,
             )
             clock.done("verify")
         warnings = (

@@ -98,9 +98,8 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
         for record in rewritten.declined
         if record.fatal and record.op_type.rpartition("::")[2] not in foreign
     }
-    plugged = any(
-        normalise_domain(n.domain) == PLUGIN_NAMESPACE for g in all_graphs(proto.graph) for n in g.node
-    )
+    plugged = [n for g in all_graphs(proto.graph) for n in g.node if _is_ours(n)]
+    by_plugin = {standing[node.name].node for node in plugged if node.name in standing}
     shapes, dtypes = (value_shapes(proto), value_dtypes(proto)) if plugged else ({}, {})
     nodes: list[PlannedNode] = []
     plugins: list[PluginUse] = []
@@ -108,12 +107,16 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     for node in _all_nodes(rewritten.model, proto.graph):
         domain, kind = normalise_domain(node.domain), _spelled(node)
         if node.name in standing and standing[node.name].node not in told:
-            told.add(standing[node.name].node)
-            nodes.append(_rewritten_route(standing[node.name]))
-        if domain == PLUGIN_NAMESPACE and node.op_type in by_name():
+            whose = standing[node.name]
+            told.add(whose.node)
+            nodes.append(
+                _rewritten_route(whose, Route.PLUGIN if whose.node in by_plugin else Route.REWRITTEN)
+            )
+        if _is_ours(node):
             op = by_name()[node.op_type]
-            record = replaced.get(node.name)
-            nodes.append(_plugin_route(node, op, record))
+            record = replaced.get(node.name, standing.get(node.name))
+            if node.name not in standing:
+                nodes.append(_plugin_route(node, op, record))
             faults = list(_plugin_faults(node, op, shapes, dtypes, record))
             problems.extend(faults)
             if not faults:
@@ -184,8 +187,12 @@ def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> Pl
     return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
 
 
-def _rewritten_route(record: Rewrite) -> PlannedNode:
-    return PlannedNode(record.node, record.op_type, Route.REWRITTEN, f"{record.what} ({record.pass_name})")
+def _is_ours(node: onnx.NodeProto) -> bool:
+    return normalise_domain(node.domain) == PLUGIN_NAMESPACE and node.op_type in by_name()
+
+
+def _rewritten_route(record: Rewrite, route: Route = Route.REWRITTEN) -> PlannedNode:
+    return PlannedNode(record.node, record.op_type, route, f"{record.what} ({record.pass_name})")
 
 
 def _plugin_faults(

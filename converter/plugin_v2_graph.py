@@ -18,7 +18,7 @@ from importers.registry import by_name
 
 
 def for_plugin_v2(model: Model) -> Model:
-    """Index inputs of plugin nodes cast to 32 bits. ConversionError for a bfloat16 plugin node."""
+    """Index inputs of plugin nodes cast to 32 bits. ConversionError for plugin nodes that V2 does not have, and bfloat16."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     dtypes = value_dtypes(proto)
@@ -46,6 +46,15 @@ def _cast_graph(graph: onnx.GraphProto, dtypes: dict[str, str], problems: list[P
 
 def _casts(node: onnx.NodeProto, dtypes: dict[str, str], problems: list[Problem]) -> list[onnx.NodeProto]:
     casts = []
+    if by_name()[node.op_type].sizes:
+        problems.append(
+            Problem(
+                f"the sizes of {node.op_type}'s outputs depend on values",
+                f"node {node.name!r} ({node.op_type})",
+                "a plugin whose output shapes follow from its input shapes: V2 has no others",
+                "build for TensorRT 10 or later without --plugin-v2, or declare the output's sizes in the model",
+            )
+        )
     for position, port in enumerate(by_name()[node.op_type].inputs[: len(node.input)]):
         value = node.input[position]
         if dtypes.get(value) == "bfloat16":

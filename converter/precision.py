@@ -57,10 +57,15 @@ def examples(
     return {**load_inputs(inputs, specs), **frozen}
 
 
+def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str:
+    """The precision that the network got, "fp32" where it has its own."""
+    return request.precision if request.precision and report is not None and not report.own else "fp32"
+
+
 def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
-    """The manifest: the precision that was asked for, "fp32" where none was; and what the pass did."""
+    """The manifest: the precision that the network was brought to, "fp32" where it is as it was; and what the pass did."""
     return {
-        "precision": request.precision or "fp32",
+        "precision": brought_to(request, report),
         "precision_report": None if report is None else report.to_json(),
     }
 

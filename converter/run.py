@@ -194,6 +194,7 @@ class Runner:
         """Write the runtime cache. The engine goes when the last of its sessions goes."""
         self._own = None
         if self._cache is not None:
+            self._device.make_current()  # the cache is written for the GPU of the current context
             self._cache.save()
 
     def __enter__(self) -> Runner:

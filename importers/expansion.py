@@ -25,11 +25,11 @@ def expansion_function(op: OpDef, expansion: Expansion, opset: int) -> onnx.Func
     """The operator as an ONNX function, specialised for fields, connected inputs and dtype.
 
     Bodies reshape to full sizes only, never with 0 for "the same". Absent optional inputs are not inputs of the
-    function. Float inputs reach the body as float32 under their port's name and outputs leave it as float32; the
+    function. Inputs of T reach the body as float32 under their port's name and outputs of T leave it as float32; the
     function casts at its edges, as the kernel accumulates in float32.
     """
     inputs = [port for port in op.inputs if port.name in expansion.present]
-    if expansion.dtype == "float32":
+    if expansion.dtype == "float32" or op.key != "T":
         edge_in, edge_out, into, out_of = [], [], {}, {}
     else:
         to = {"float16": onnx.TensorProto.FLOAT16, "bfloat16": onnx.TensorProto.BFLOAT16}[expansion.dtype]
@@ -86,7 +86,7 @@ def with_functions(
         op = by_name()[node.op_type]
         present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
         dtype = next(
-            (dtypes[value] for port, value in present if port.type == "T" and value in dtypes), "float32"
+            (dtypes[value] for port, value in present if port.type == op.key and value in dtypes), "float32"
         )
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         expansion = Expansion(

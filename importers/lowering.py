@@ -243,8 +243,8 @@ def _emit(
     for port in op.outputs:
         value = results[port.name] if results.get(port.name) else f"{base}/{port.name}"
         values[port.name] = value
-        if back_to is not None and port.type == "T":
-            narrow = f"{value}_{target['T']}"
+        if back_to is not None and port.type in ("T", "E"):
+            narrow = f"{value}_{target[port.type]}"
             after.append(_cast(narrow, value, back_to))
             value = narrow
         plugin_outputs.append(value)

@@ -25,8 +25,16 @@ PLUGIN_ATTRIBUTES = frozenset({"plugin_version", "plugin_namespace"})
 TYPE_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "T": ("float32", "float16", "bfloat16"),
     "I": ("int32", "int64"),
+    "E": ("float32", "float16", "bfloat16", "int32", "int64"),
+    "V": ("float32", "float16", "bfloat16", "int32", "int64", "bool"),
+    "F": ("float32",),
+    "B": ("bool",),
+    "N": ("int64",),
 }
-"""Type variables of ports. All ports of one node that share a variable have one dtype."""
+"""Type variables of ports. All ports of one node that share a variable have one dtype.
+
+T: numbers to compute with. I: indices. E: elements that are moved and compared. V: elements, bool too. F, B, N: one type.
+"""
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...]
 Fields = Mapping[str, Any]
@@ -36,7 +44,7 @@ Dim = Any
 """One dimension: an int, a torch.SymInt or an importers.dims.Unknown; shape rules use + - * // only."""
 
 Shapes = Mapping[str, tuple[Dim, ...]]
-"""Shapes by port name; an optional port that is absent has no entry."""
+"""Shapes by port name; an optional port that is absent has no entry. A size port has the one dimension that it holds."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -79,6 +87,8 @@ class Port:
 
     positions: whether it says where to read across an image: what computes it should not be rounded to 8 bits.
     meaning: which values the operator is made for, for whoever makes some up.
+    size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: an
+    int64 scalar, after all other outputs.
     """
 
     name: str
@@ -88,6 +98,7 @@ class Port:
     optional: bool = False
     positions: bool = False
     meaning: Meaning = Meaning.ANY
+    size: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,26 +208,38 @@ class Work:
 
 @dataclass(frozen=True)
 class Expansion:
-    """What an expansion is specialised for: fields, connected inputs, and the dtype of type variable T."""
+    """What an expansion is specialised for: fields, connected inputs, and the dtype of the operator's key."""
 
     fields: Fields
     present: frozenset[str]
     dtype: str
 
 
+def _no_sizes(_fields: Fields, _shapes: Shapes) -> dict[str, Dim]:
+    return {}
+
+
+def _nowhere(_fields: Fields, _inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    raise NotImplementedError("the operator has no PyTorch side")
+
+
 @dataclass(frozen=True)
 class OpDef:
     """One operator.
 
-    shape:           output shapes from input shapes (see Dim for what a dimension may be).
+    shape:           output shapes from input shapes (see Dim for what a dimension may be), and from size ports.
+    bounds:          the largest value of every size port, from fields and input shapes.
     check:           what is inconsistent in the input shapes, one sentence each; dimensions are int or None.
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
-    torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside.
+    torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. Left out
+                     where an output has a size port: ONNX and PyTorch have those operators themselves.
     expand:          body of an ONNX function, onnx.parser syntax, from the input ports to the output ports, using only
-                     operators that mean the same in opset 11 and later; computes in float32 and casts to the dtype.
+                     operators that mean the same in opset 11 and later; ports of T are float32 there, the others
+                     have their dtype.
     aten:            PyTorch's own operators (name in torch.ops.aten, default overload) that mean this one: a function
                      (emit, *arguments) of what that operator returns, where emit(*inputs, *fields) places our node.
-    tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype.
+    tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype;
+                     none where outputs are exact.
     benchmarks:      sizes at which networks use the operator, to time it with.
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
@@ -230,11 +253,12 @@ class OpDef:
     shape: Callable[[Fields, Shapes], dict[str, tuple[Dim, ...]]]
     check: Callable[[Fields, Mapping[str, tuple[int | None, ...]]], list[str]]
     reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]
-    torch_reference: Callable[[Fields, Mapping[str, Any]], tuple[Any, ...]]
     expand: Callable[[Expansion], str]
-    spellings: tuple[Spelling, ...]
     cases: tuple[Case, ...]
-    tolerance: Mapping[str, float]
+    spellings: tuple[Spelling, ...] = ()
+    bounds: Callable[[Fields, Shapes], dict[str, Dim]] = _no_sizes
+    torch_reference: Callable[[Fields, Mapping[str, Any]], tuple[Any, ...]] = _nowhere
+    tolerance: Mapping[str, float] = field(default_factory=dict)
     aten: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     version: str = "1"
     benchmarks: tuple[Case, ...] = ()
@@ -243,3 +267,13 @@ class OpDef:
 
     def port(self, name: str) -> Port:
         return next(port for port in (*self.inputs, *self.outputs) if port.name == name)
+
+    @property
+    def sizes(self) -> tuple[Port, ...]:
+        """The outputs that hold dimensions which depend on values."""
+        return tuple(port for port in self.outputs if port.size)
+
+    @property
+    def key(self) -> str:
+        """The type variable whose dtype tells one variant of the operator from another: that of the first input."""
+        return self.inputs[0].type

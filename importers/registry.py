@@ -7,10 +7,14 @@ from functools import cache
 import onnx.defs
 
 from importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
+from importers.ops.box_selection import BOX_SELECTION
 from importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
 from importers.ops.matrix_inverse import MATRIX_INVERSE
 from importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
 from importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
+from importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from importers.ops.selected_slices import SELECTED_SLICES
+from importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
     MULTISCALE_DEFORMABLE_ATTENTION,
@@ -18,6 +22,17 @@ OPS: tuple[OpDef, ...] = (
     DEFORMABLE_CONVOLUTION,
     MATRIX_INVERSE,
 )
+"""Operators whose output shapes follow from input shapes: custom ones, for V3 and V2 plugins and for PyTorch."""
+
+SIZED_OPS: tuple[OpDef, ...] = (
+    NON_ZERO_POSITIONS,
+    SELECTED_SLICES,
+    UNIQUE_SLICES,
+    BOX_SELECTION,
+)
+"""Operators of ONNX whose output sizes depend on values, where TensorRT has no layer for them: V3 plugins alone."""
+
+ALL_OPS = (*OPS, *SIZED_OPS)
 
 ALIAS_DOMAIN = "trt.plugins"
 """nvidia-modelopt moves custom nodes to this domain, whatever theirs was."""
@@ -26,7 +41,7 @@ ALIAS_DOMAIN = "trt.plugins"
 @cache
 def by_name() -> dict[str, OpDef]:
     """Operators by plugin name."""
-    return {op.name: op for op in OPS}
+    return {op.name: op for op in ALL_OPS}
 
 
 def own_spelling(op: OpDef) -> Spelling:
@@ -56,7 +71,7 @@ def _is_standard(op_type: str) -> bool:
 @cache
 def _index() -> dict[str, tuple[tuple[OpDef, Spelling], ...]]:
     index: dict[str, list[tuple[OpDef, Spelling]]] = {}
-    for op in OPS:
+    for op in ALL_OPS:
         for spelling in (*op.spellings, own_spelling(op)):
             index.setdefault(spelling.op_type, []).append((op, spelling))
     return {name: tuple(pairs) for name, pairs in index.items()}

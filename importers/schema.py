@@ -14,7 +14,7 @@ from importers.contrib_schemas import contrib_schemas
 from importers.dims import Unknown
 from importers.fields import fields_of_node
 from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
-from importers.registry import OPS
+from importers.registry import ALL_OPS
 
 _ATTRIBUTE_TYPE = {
     Kind.INT: onnx.defs.OpSchema.AttrType.INT,
@@ -26,7 +26,15 @@ _ATTRIBUTE_TYPE = {
 _TENSOR = {"float32": "tensor(float)", "int32": "tensor(int32)", "int64": "tensor(int64)"} | {
     "float16": "tensor(float16)",
     "bfloat16": "tensor(bfloat16)",
+    "bool": "tensor(bool)",
 }
+
+_ONLY = {
+    variable: int(getattr(TensorProto, {"float32": "FLOAT"}.get(types[0], types[0].upper())))
+    for variable, types in TYPE_VARIABLES.items()
+    if len(types) == 1
+}
+"""The element type of variables that stand for one."""
 
 
 def schema_of(op: OpDef) -> onnx.defs.OpSchema:
@@ -70,8 +78,8 @@ def _inference(op: OpDef) -> Callable[[Any], None]:
             if attribute is None:
                 return
             attributes[f.name] = onnx.helper.get_attribute_value(attribute)
-        first: dict[str, int] = {}
-        shapes = {}
+        first = {v: _ONLY[v] for v in {port.type for port in op.outputs} if v in _ONLY}
+        shapes = {port.name: (Unknown(),) for port in op.sizes}
         for port, type_ in zip(op.inputs, types, strict=False):
             if type_ is None or not type_.HasField("tensor_type"):
                 continue
@@ -110,7 +118,7 @@ def _dim(dim: Any) -> Any:
 @contextmanager
 def registered_schemas() -> Iterator[None]:
     """Our operators and onnxruntime's are known to onnx inside this block; onnx's registry is left as it was."""
-    schemas = [*map(schema_of, OPS), *contrib_schemas()]
+    schemas = [*map(schema_of, ALL_OPS), *contrib_schemas()]
     for schema in schemas:
         onnx.defs.register_schema(schema)
     try:

@@ -25,12 +25,14 @@ from bench_table import bench_tables  # noqa: E402
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
 from importers.registry import OPS  # noqa: E402
 from onnxcoverage.record import operator_rows, outcomes_of  # noqa: E402
+from pluginvsnative.table import native_tables  # noqa: E402
 
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 REWRITE_RECORD = ROOT / "benchmarks" / "rewrite.json"
 KERNEL_RECORDS = [ROOT / "benchmarks" / "h200" / name for name in ("bench.json", "bench_earlier.json")]
 """The newest first: of the others only what it has not."""
+NATIVE_RECORD = ROOT / "benchmarks" / "h200" / "plugin_vs_native.json"
 COVERAGE = ROOT / "docs" / "ONNX_COVERAGE.md"
 COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
 REAL_MODELS = ROOT / "docs" / "REAL_MODELS.md"
@@ -175,6 +177,11 @@ def kernel_figures() -> str:
     return bench_tables([json.loads(path.read_text(encoding="utf-8")) for path in KERNEL_RECORDS]).rstrip()
 
 
+def native_figures() -> str:
+    """What scripts/plugin_vs_native.py measured."""
+    return native_tables(json.loads(NATIVE_RECORD.read_text(encoding="utf-8"))).rstrip()
+
+
 def modules(*folders: str) -> Callable[[], str]:
     """The modules of folders, each with the first sentence that its source says of itself."""
     return lambda: "\n".join(line for folder in folders for line in _modules(ROOT / folder))
@@ -257,6 +264,7 @@ README_PARTS: Mapping[str, Callable[[], str]] = {
     "torch operators": torch_operators,
     "rewrite figures": rewrite_figures,
     "kernel figures": kernel_figures,
+    "plugin against native": native_figures,
 }
 CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     "map of importers": modules("importers", "importers/ops"),
@@ -269,6 +277,8 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/passes/types",
         "converter/build",
         "converter/benchmark",
+        "converter/child",
+        "converter/runtime",
         "converter/plugin",
         "converter/verify",
         "converter/verify/meanings",

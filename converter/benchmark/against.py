@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from converter.benchmark.figures import digits6
+from converter.benchmark.judging import Judge
 from converter.benchmark.rival_worker import RivalRequest
 from converter.benchmark.rivals import RIVALS
 from converter.child.process import ChildDied, Progress, run_child
 from converter.errors import TrtsmithError, UsageError
 from converter.runtime.exchange import read_arrays
-from converter.verify import compare
 from importers.problem import Problem
 
 Arrays = Mapping[str, np.ndarray]
@@ -54,7 +54,12 @@ def check_rivals(names: Sequence[str], torch: str, *, has_model: bool) -> None:
 
 
 def time_rival(
-    request: RivalRequest, engine_ms: float, engine_outputs: Arrays, folder: Path, progress: Progress
+    request: RivalRequest,
+    engine_ms: float,
+    engine_outputs: Arrays,
+    judge: Judge,
+    folder: Path,
+    progress: Progress,
 ) -> dict[str, Any]:
     """One row of the record's `against`. engine_ms: median response of the engine, without CUDA graph.
 
@@ -69,17 +74,12 @@ def time_rival(
         return {"name": request.name, "unavailable": error.problems[0].what}
     except ChildDied as death:
         return {"name": request.name, "unavailable": f"its process {death}"}
-    comparisons = compare(read_arrays(request.outputs), engine_outputs)
+    verdict = judge.verdict(read_arrays(request.outputs), engine_outputs)
     return {
         "name": request.name,
         **found,
         "ratio": digits6(found["response_ms"]["median"] / engine_ms),
-        "outputs": [_finite(asdict(comparison)) for comparison in comparisons],
-        "agrees": bool(comparisons) and all(comparison.agrees for comparison in comparisons),
+        "agrees": verdict.passed,
+        "reason": verdict.reason,
+        "outputs": verdict.to_json()["comparisons"],
     }
-
-
-def _finite(comparison: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: a relative error against a reference of zeros is null there, as in a verdict."""
-    finite = np.isfinite(comparison["relative"])
-    return {**comparison, "relative": comparison["relative"] if finite else None}

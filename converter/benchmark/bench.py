@@ -15,6 +15,7 @@ from converter.benchmark import native
 from converter.benchmark.against import check_rivals, time_rival
 from converter.benchmark.engine import Timed, time_engine
 from converter.benchmark.figures import remarks
+from converter.benchmark.judging import Judge, judge_of
 from converter.benchmark.layers import parse_inspector, profile
 from converter.benchmark.points import Point
 from converter.benchmark.record import FORMAT
@@ -58,7 +59,8 @@ def bench(options: BenchOptions, progress: Progress) -> dict[str, Any]:
         subject = plugin_engine(options, source, folder, progress)
         points = points_for(options, subject.info, subject.run, source)
         timed = _time(options, subject, points, progress)
-        rivals = _rivals(options, source, points[0], timed, folder, progress)
+        judge = _judge(options, source, points[0], progress)
+        rivals = _rivals(options, source, points[0], timed, judge, folder, progress)
         return _document(options, subject, timed) | {"against": rivals}
 
 
@@ -81,14 +83,14 @@ def _both(options: BenchOptions, source: Source, folder: Path, progress: Progres
         raise failed["plugin"]
     first = next(iter(built.values()))
     points = points_for(options, first.info, first.run, source)
-    expected = native.expected_outputs(source, points[0].feeds)
+    judge = _judge(options, source, points[0], progress)
     timed: dict[str, Timed] = {}
     sides: dict[str, dict[str, Any]] = {}
     for name in ("plugin", "native"):
         if name in built:
             try:
                 timed[name] = _time(options, built[name], points, progress)
-                sides[name] = native.side(built[name], timed[name], expected)
+                sides[name] = native.side(built[name], timed[name], judge)
             except TrtsmithError as error:
                 failed[name] = error
         if name in failed:
@@ -101,13 +103,26 @@ def _both(options: BenchOptions, source: Source, folder: Path, progress: Progres
         rows, without = native.time_nodes(source, points[0].feeds, count, options.flavour, progress)
     main = next(iter(timed))
     document = _document(options, built[main], timed[main])
-    rivals = _rivals(options, source, points[0], timed[main], folder, progress)
+    rivals = _rivals(options, source, points[0], timed[main], judge, folder, progress)
     account = native.account(sides["plugin"], sides["native"], rows, without)
     return document | {"against": rivals, "plugin_vs_native": account}
 
 
+def _judge(options: BenchOptions, source: Source, point: Point, progress: Progress) -> Judge:
+    """What outputs may be; nothing is run for it where nothing is compared."""
+    if not options.against and not options.plugin_vs_native:
+        return Judge()
+    return judge_of(source.original, {**point.feeds, **source.frozen}, progress)
+
+
 def _rivals(
-    options: BenchOptions, source: Source, point: Point, timed: Timed, folder: Path, progress: Progress
+    options: BenchOptions,
+    source: Source,
+    point: Point,
+    timed: Timed,
+    judge: Judge,
+    folder: Path,
+    progress: Progress,
 ) -> list[dict[str, Any]]:
     engine_ms = timed.response_ms()
     if engine_ms is None or not options.against:
@@ -126,7 +141,7 @@ def _rivals(
         path=(os.getcwd(),),
     )
     return [
-        time_rival(replace(request, name=name), engine_ms, timed.outputs, folder, progress)
+        time_rival(replace(request, name=name), engine_ms, timed.outputs, judge, folder, progress)
         for name in options.against
     ]
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from converter.benchmark.engine import Timed
 from converter.benchmark.figures import digits6
+from converter.benchmark.judging import Judge
 from converter.benchmark.node import ratio_of
 from converter.benchmark.nodes import NodeCase, node_cases
 from converter.benchmark.subject import Source, Subject
@@ -36,10 +37,7 @@ from converter.build.gpu import find_gpu
 from converter.child.process import ChildDied, Progress, run_child
 from converter.console import table
 from converter.errors import TrtsmithError
-from converter.modelfile.ort import run as run_onnxruntime
-from converter.rewrite import reference
 from converter.runtime.exchange import write_arrays
-from converter.verify import compare
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -47,28 +45,21 @@ NODE_SECONDS = 120.0
 """For one node; TensorRT-RTX compiles the kernels of its expansion in that time."""
 
 
-def expected_outputs(source: Source, feeds: Arrays) -> Arrays | None:
-    """The original in onnxruntime on the CPU; None where it does not run it."""
-    try:
-        return run_onnxruntime(reference(source.original), dict(feeds) | dict(source.frozen))
-    except TrtsmithError:
-        return None
-
-
-def side(subject: Subject, timed: Timed, expected: Arrays | None) -> dict[str, Any]:
-    """What one engine took."""
+def side(subject: Subject, timed: Timed, judge: Judge) -> dict[str, Any]:
+    """What one engine took, and whether its outputs are onnxruntime's."""
     done = sorted(
         (run for run in timed.runs if "unavailable" not in run), key=lambda run: bool(run["cuda_graph"])
     )
-    comparisons = compare(expected, timed.outputs) if expected is not None else ()
-    worst = max((c.relative for c in comparisons), default=math.inf)
+    verdict = judge.verdict(judge.expected or {}, timed.outputs)
+    worst = max((c.relative for c in verdict.comparisons), default=math.inf)
     return {
         "compute_ms": done[0]["compute_ms"],
         "response_ms": done[0]["response_ms"],
         "engine_bytes": subject.run.engine_path.stat().st_size,
         "device_memory": subject.info.device_memory,
         "error": digits6(worst) if math.isfinite(worst) else None,
-        "agrees": bool(comparisons) and all(c.agrees for c in comparisons),
+        "agrees": verdict.passed,
+        "reason": verdict.reason,
     }
 
 
@@ -158,7 +149,7 @@ def render(document: Mapping[str, Any]) -> str:
         times = (f"{s[key]['median']:.4g}" for key in ("compute_ms", "response_ms"))
         sizes = (f"{s[key] / 2**20:.1f}" for key in ("engine_bytes", "device_memory"))
         error = "unknown" if s["error"] is None else f"{s['error']:.1e}"
-        rows.append((name, *times, error, *sizes, "agrees" if s["agrees"] else "does not agree"))
+        rows.append((name, *times, error, *sizes, "agrees" if s["agrees"] else s["reason"]))
     parts = ["plugin against native:", table(rows)]
     if document["ratio"] is not None:
         parts.append(f"native takes {document['ratio']:.3g} times as long as plugin")

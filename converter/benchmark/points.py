@@ -9,6 +9,7 @@ import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from converter.errors import UsageError
+from converter.modelfile.model import Model
 from converter.passes.types import IoType
 from converter.runtime.tensors import EngineInfo, TensorSpec
 from converter.shapes import InputSpec, ShapeRange
@@ -46,20 +47,21 @@ def points_of(
     labels: Sequence[str],
     shapes: Mapping[str, ShapeRange],
     io_types: Sequence[IoType] = (),
-    bounds: Mapping[str, int] | None = None,
+    model: Model | None = None,
 ) -> list[Point]:
     """Generated inputs at points of profile 0, or at the user's shapes where there are some: never zeros alone.
 
-    shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. bounds: see generate_inputs.
+    shapes: of --shapes; the inputs that it leaves out are at the profile's usual shape. model: the
+    one that the engine was built from, if it is there: inputs then suit what reads them.
     UsageError for shapes that are no single ones, or outside of the profile.
     """
     if shapes:
         _check(info, shapes)
-        return [Point("shapes", _feeds(info, "opt", shapes, io_types, bounds), _shape_tensors(info))]
+        return [Point("shapes", _feeds(info, "opt", shapes, io_types, model), _shape_tensors(info))]
     if not any(-1 in spec.shape or spec.is_shape_tensor for spec in info.inputs):
         labels = ("opt",)  # the three are one
     tensors = _shape_tensors(info)
-    return [Point(label, _feeds(info, label, {}, io_types, bounds), tensors) for label in labels]
+    return [Point(label, _feeds(info, label, {}, io_types, model), tensors) for label in labels]
 
 
 def given_point(info: EngineInfo, arrays: Mapping[str, np.ndarray]) -> Point:
@@ -76,10 +78,10 @@ def _feeds(
     label: str,
     shapes: Mapping[str, ShapeRange],
     io_types: Sequence[IoType],
-    bounds: Mapping[str, int] | None,
+    model: Model | None,
 ) -> dict[str, np.ndarray]:
     before = {io.name: io.before for io in io_types}
-    specs, ranges, values = [], {}, {}
+    specs, sizes, values = [], {}, {}
     for spec in info.inputs:
         dtype = before.get(spec.name, spec.dtype)
         at = tuple(getattr(spec.profiles[0], label)) if spec.profiles else spec.shape
@@ -90,8 +92,8 @@ def _feeds(
         specs.append(
             InputSpec(spec.name, dtype, tuple(d if d >= 0 else None for d in spec.shape), ("",) * len(at))
         )
-        ranges[spec.name] = ShapeRange(size, size, size)
-    made = generate_inputs(specs, ranges, bounds) | values
+        sizes[spec.name] = size
+    made = generate_inputs(model, specs, sizes).arrays | values
     return {spec.name: made[spec.name] for spec in info.inputs}
 
 

@@ -16,7 +16,6 @@ from converter.benchmark.request import TimingOptions
 from converter.child.process import Progress
 from converter.errors import UsageError
 from converter.freezing import rewrite_frozen
-from converter.index_bounds import index_bounds
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
@@ -120,9 +119,8 @@ def points_for(
         arrays = load_arrays(options.inputs, "--inputs")
         frozen = source.frozen if source is not None else {}
         return [given_point(info, {name: a for name, a in arrays.items() if name not in frozen})]
-    bounds = index_bounds(source.original.proto) if source is not None else None
     shapes = {} if options.is_model else options.shapes  # of a model they are the profile
-    return points_of(info, options.at, shapes, run.io_types, bounds)
+    return points_of(info, options.at, shapes, run.io_types, source.original if source is not None else None)
 
 
 def check_options(options: BenchOptions) -> None:
@@ -160,7 +158,7 @@ def _built(options: BenchOptions, model: Path, engine: Path, progress: Progress)
             inputs=options.inputs,
             plugins=options.plugins,
             flavour=options.flavour,
-            verify=False,
+            verify=None,
             layer_details=options.layers > 0,
             timeout_s=options.timeout_s,
             verbose=options.verbose,

@@ -142,6 +142,19 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
     )
 
 
+def expected_flavour(prefer: str = "auto") -> str:
+    """The flavour that a graph is to be written for: the one named, or the one that `choose_flavour` would load.
+
+    Where none is installed it is "tensorrt": its graph has fewer plugins.
+    """
+    if prefer != "auto":
+        return prefer
+    try:
+        return choose_flavour(prefer, find_gpu())
+    except UsageError:
+        return "tensorrt"
+
+
 def load_flavour(prefer: str = "auto") -> Flavour:
     """Import the flavour that `choose_flavour` picks. Raises UsageError if it does not load or is too old."""
     name = choose_flavour(prefer, find_gpu() if prefer == "auto" else None)

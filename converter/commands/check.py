@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import add_freezing, add_precision, precision_of
+from converter.arguments import add_flavour, add_freezing, add_precision, precision_of
 from converter.console import Console, check_report, one_line, table, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.pipeline import analyse
@@ -33,6 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="LIB",
         help="a plugin library of your own; may be repeated",
     )
+    add_flavour(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
@@ -48,7 +49,9 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
     model, plugins, report = options.model, tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    rewritten, planned = analyse(model, plugins, options.freeze, options.inputs, precision_of(options))
+    rewritten, planned = analyse(
+        model, plugins, options.freeze, options.inputs, options.flavour, precision_of(options)
+    )
     document = _document(model, rewritten, planned)
     write_report(report, document)
     if as_json:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from converter.arguments import (
+    add_flavour,
     add_freezing,
     add_precision,
     positive_int,
@@ -80,12 +81,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="SM",
         help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
     )
-    build.add_argument(
-        "--flavour",
-        default="auto",
-        choices=("auto", "tensorrt", "tensorrt_rtx"),
-        help="which TensorRT; auto: with a GPU tensorrt if it is there, else tensorrt_rtx",
-    )
+    add_flavour(build)
     build.add_argument(
         "--plugins",
         action="append",

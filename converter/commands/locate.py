@@ -10,10 +10,10 @@ from converter.arguments import add_freezing, positive_int, positive_seconds
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK
 from converter.locate.found import AGREE
-from converter.locate.locate import MEMORY, Options, locate
-from converter.locate.prepare import KERNELS, TENSORRT, Asked, prepared
+from converter.locate.locate import MEMORY
+from converter.locate.prepare import KERNELS, TENSORRT, Asked, locate_asked
 from converter.locate.report import render
-from converter.locate.save import check_folder
+from converter.locate.save import saved_folder
 from converter.shape_tensors import parse_values
 from converter.shapes import parse_shapes
 from converter.verify import parse_tolerances
@@ -94,9 +94,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    folder = options.output or Path(options.model.name).with_suffix(".located")
+    folder = options.output or saved_folder(options.model)
     check_report(options.json, (options.model, options.engine, options.inputs), "--json")
-    check_folder(folder)
     asked = Asked(
         model=options.model,
         engine=options.engine,
@@ -111,18 +110,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         timeout_s=options.timeout,
     )
     tolerances = parse_tolerances(options.rtol, options.atol)
-    with prepared(asked) as ready:
-        tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
-        found = locate(
-            ready.original,
-            ready.rewritten,
-            ready.feeds,
-            ready.executor,
-            Options(options.memory << 20, options.all, folder, tolerances, ready.outputs),
-            ready.inputs,
-            console.progress,
-            ready.replay,
-        )
+    memory = options.memory << 20
+    found = locate_asked(asked, folder, tolerances, console.progress, memory=memory, everything=options.all)
     write_report(options.json, found.to_json(), "--json")
     console.result(render(found))
     return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
-from converter.arguments import add_freezing, add_precision, precision_of
+from converter.arguments import add_flavour, add_freezing, add_precision, precision_of
+from converter.build.flavour import expected_flavour
 from converter.commands.check import precision_lines
 from converter.console import Console, one_line
 from converter.errors import EXIT_OK, ConversionError
@@ -31,6 +32,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
     )
+    add_flavour(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)
     form = parser.add_mutually_exclusive_group()
@@ -47,8 +49,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     request = precision_of(options)
+    flavour = "tensorrt" if options.plugin_v2 else expected_flavour(options.flavour)
     original = load_model(options.model)
-    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs)
+    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs, flavour)
     fatal = [record.problem() for record in rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from converter.arrays import as_declared, load_arrays
 from converter.bundle import toolkit_version
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError, UsageError
+from converter.locate.found import Located
+from converter.locate.prepare import Asked, locate_asked
+from converter.locate.report import render
+from converter.locate.save import check_folder, saved_folder
 from converter.modelfile.fingerprint import fingerprint
 from converter.modelfile.load import load_model
 from converter.origin import FrozenInput, Origin, origin_of
@@ -95,6 +100,15 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="give the run of the engine up after this time",
     )
+    parser.add_argument(
+        "--per-node",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="look for the node that is wrong, as `trtsmith locate` does; default: where outputs disagree",
+    )
+    parser.add_argument(
+        "--located", type=Path, metavar="DIR", help="where that node is saved (MODEL's name with .located)"
+    )
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was found to a file")
     parser.set_defaults(run=run)
 
@@ -102,20 +116,71 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     given = (options.model, options.engine, options.inputs, options.expected, *options.plugins)
     check_report(options.report, given)
+    folder = options.located or saved_folder(options.model)
+    if options.per_node:
+        check_folder(folder)
     try:
-        verdict = _verify(options, console)
+        compared = _verify(options, console)
+        verdict = compared.verdict
+        found = _located(options, compared, folder, console)
     except TrtsmithError as error:
         write_report(options.report, {"verified": False, "problems": [p.to_json() for p in error.problems]})
         raise
     for warning in verdict.warnings:
         console.say(f"warning: {warning}")
     facts = {"trtsmith": toolkit_version(), "model": str(options.model), "engine": str(options.engine)}
-    write_report(options.report, {"verified": True} | facts | {"verdict": verdict.to_json()})
+    located = {"located": found.to_json() if found is not None else None}
+    write_report(options.report, {"verified": True} | facts | {"verdict": verdict.to_json()} | located)
     console.result(render_verdict(verdict))
+    if found is not None:
+        console.result(render(found))
     return EXIT_OK if verdict.passed else EXIT_DISAGREE
 
 
-def _verify(options: argparse.Namespace, console: Console) -> Verdict:
+@dataclass(frozen=True)
+class _Compared:
+    """A verdict, and the inputs that it rests on. frozen: those of them that are constants in the engine."""
+
+    verdict: Verdict
+    sets: tuple[InputSet, ...]
+    frozen: dict[str, np.ndarray]
+
+
+def _located(
+    options: argparse.Namespace, compared: _Compared, folder: Path, console: Console
+) -> Located | None:
+    """The node that is wrong, for the first set of inputs whose outputs are; None if nobody wants to know.
+
+    Where it was not asked for, what keeps it from being found is a note: the verdict stands.
+    """
+    verdict = compared.verdict
+    wanted = verdict.status == "disagree" if options.per_node is None else options.per_node
+    if not wanted:
+        return None
+    wrong = next((c.at for c in verdict.comparisons if not c.agrees), compared.sets[0].at)
+    feeds = next(one.feeds for one in compared.sets if one.at == wrong)
+    asked = Asked(
+        model=options.model,
+        engine=options.engine,
+        inputs=options.inputs,
+        plugins=tuple(options.plugins),
+        flavour=options.flavour,
+        timeout_s=options.timeout,
+        feeds=feeds,
+        frozen=compared.frozen,
+    )
+    tolerances = parse_tolerances(options.rtol, options.atol)
+    console.progress("looking for the node that is wrong (--no-per-node leaves it out)")
+    try:
+        return locate_asked(asked, folder, tolerances, console.progress)
+    except TrtsmithError as error:
+        if options.per_node:
+            raise
+        console.progress(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
+        return None
+
+
+def _verify(options: argparse.Namespace, console: Console) -> _Compared:
     tolerances = parse_tolerances(options.rtol, options.atol)
     shapes = parse_shapes(options.shapes)
     if options.inputs is not None and shapes:
@@ -155,7 +220,7 @@ def _verify(options: argparse.Namespace, console: Console) -> Verdict:
         else sets_of_profile(model, specs, info, request.profile, shapes, frozen)
     )
     what = str(options.inputs) if feeds is not None else "generated"
-    return verify_engine(
+    verdict = verify_engine(
         model,
         request,
         sets,
@@ -167,6 +232,7 @@ def _verify(options: argparse.Namespace, console: Console) -> Verdict:
         meanings=meanings,
         progress=console.progress,
     )
+    return _Compared(verdict, sets, frozen)
 
 
 def _frozen_values(origin: Origin, inputs: Path | None) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ from converter.modelfile.model import Model
 from converter.passes.types import to_engine
 from converter.plugin.replay import Replay
 from converter.rewrite import Rewritten, expand, reference
-from converter.verify import Tolerances, compare
+from converter.verify import Comparison, Tolerances, compare
 
 MEMORY = 1 << 30
 """Bytes of intermediate values at a time, by default: they are held twice on the host, and on the device once."""
@@ -41,7 +41,8 @@ class Options:
     """memory: bytes of intermediate values at a time. everything: go on after the first culprit.
 
     folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for
-    the same inputs, in the engine's types; None: there is no such engine.
+    the same inputs, in the engine's types; None: there is no such engine. allowed: what the model's outputs may differ
+    by where `tolerances` says nothing of them (converter.verify.allowance).
     """
 
     memory: int = MEMORY
@@ -49,6 +50,7 @@ class Options:
     folder: Path | None = None
     tolerances: Tolerances | None = None
     outputs: Arrays | None = None
+    allowed: Mapping[str, float] | None = None
 
 
 def locate(
@@ -107,11 +109,9 @@ class _Work:
         model = reference(self.original)
         made = dict.fromkeys((*GraphView(model).made, *(v.name for v in model.proto.graph.output)))
         known = probe(model, made, self.feeds)
-        common = {
-            name: value
-            for name, value in self.values.items()
-            if name in known and known[name].dtype == value.dtype
-        }
+        dtypes = {name: value.dtype for name, value in known.items()}
+        dtypes |= {io.name: io.after for io in self.rewritten.io_types}
+        common = {name: value for name, value in self.values.items() if dtypes.get(name) == value.dtype}
         against = Original(model, self.feeds, known, self.rewritten.io_types)
         found = self._search(against, common)
         if not found.faults:
@@ -140,14 +140,13 @@ class _Work:
 
     def _search(self, executor: Executor, values: Mapping[str, Value]) -> Search:
         limit, everything = self.options.memory, self.options.everything
-        tolerances = self.options.tolerances
         return search(
             self.view,
             values,
             self.engine_feeds,
             executor,
             limit,
-            tolerances,
+            self._compare_outputs,
             self.progress,
             everything=everything,
         )
@@ -157,7 +156,10 @@ class _Work:
         return Onnxruntime().execute(self.rewritten.model, self.engine_feeds)
 
     def _outputs_agree(self, outputs: Arrays) -> bool:
-        return all(c.agrees for c in compare(self._expected, outputs, self.options.tolerances))
+        return all(c.agrees for c in self._compare_outputs(self._expected, outputs))
+
+    def _compare_outputs(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
+        return compare(expected, actual, self.options.tolerances, self.options.allowed)
 
     def _fused(self, found: Search) -> Located:
         """Which nodes TensorRT must be free to fuse for the error to be there."""

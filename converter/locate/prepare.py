@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,25 +15,31 @@ from converter.build.flavour import choose_flavour
 from converter.build.gpu import find_gpu
 from converter.errors import ConversionError, UsageError
 from converter.freezing import rewrite_frozen
-from converter.index_bounds import index_bounds
 from converter.locate.executor import Arrays, Executor
+from converter.locate.found import Located
 from converter.locate.kernels import OnKernels
-from converter.locate.locate import ReplayKernel
+from converter.locate.locate import MEMORY, Options, ReplayKernel, locate
+from converter.locate.save import check_folder
+from converter.locate.search import Progress
 from converter.locate.tensorrt import OnTensorRT, RunEngine
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
+from converter.origin import origin_of
 from converter.passes.freeze import shape_inputs
 from converter.passes.types import to_engine
 from converter.plan import Plan, plan
 from converter.plugin.calls import Kernels
 from converter.plugin.replay import Replay, case_of, replay
 from converter.plugin.worker import Worker
-from converter.rewrite import Rewritten, expand
+from converter.rewrite import Rewritten, expand, rewrite
 from converter.runtime.child import run_engine
 from converter.runtime.manifest import request_for
 from converter.shape_tensors import value_profile, values_as_input
 from converter.shapes import ShapeRange, graph_inputs, profile_for
-from converter.verify import generate_inputs, load_inputs
+from converter.verify import Tolerances, generate_inputs, load_inputs
+from converter.verify.allowance import allowance
+from converter.verify.engine import onnxruntime_outputs
+from converter.verify.sets import InputSet
 from importers.problem import Problem
 
 TENSORRT, KERNELS = "tensorrt", "kernels"
@@ -44,7 +50,8 @@ KERNEL_TIMEOUT_S = 120.0
 class Asked:
     """What `trtsmith locate` is told. native: plugin nodes as standard operators, in an engine without plugins.
 
-    on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run.
+    on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run. precision: of the engine's arithmetic.
+    feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
     """
 
     model: Path
@@ -58,11 +65,18 @@ class Asked:
     on: str = "auto"
     native: bool = False
     timeout_s: float | None = None
+    precision: str = "tf32"
+    feeds: Arrays | None = None
+    frozen: Arrays | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What `locate` takes. outputs: the engine's for these inputs, in its own types; None without an engine."""
+    """What `locate` takes.
+
+    outputs: the engine's for these inputs, in its own types; None without an engine.
+    allowed: what the model's outputs may differ by in the executor's precision.
+    """
 
     original: Model
     rewritten: Rewritten
@@ -71,6 +85,7 @@ class Prepared:
     executor: Executor
     replay: ReplayKernel
     outputs: Arrays | None
+    allowed: Mapping[str, float]
 
 
 @contextmanager
@@ -80,7 +95,10 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     run: runs an engine: converter.runtime.child.run_engine.
     """
     original = load_model(asked.model)
-    rewritten, frozen = rewrite_frozen(original, asked.freeze, asked.inputs)
+    if asked.frozen is None:
+        rewritten, frozen = rewrite_frozen(original, asked.freeze, asked.inputs)
+    else:
+        rewritten, frozen = rewrite(original, freeze=asked.frozen), dict(asked.frozen)
     planned = plan(rewritten, libraries.foreign_creators(asked.plugins))
     if not planned.convertible:
         raise ConversionError(planned.problems)
@@ -89,6 +107,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     feeds = _feeds(asked, original, rewritten, frozen)
     outputs, flavour, extra = None, asked.flavour, asked.plugins
     if asked.engine is not None:
+        _check_precision(asked.engine)
         request = replace(request_for(asked.engine, asked.plugins, asked.flavour), timeout_s=asked.timeout_s)
         left = {v.name: feeds[v.name] for v in rewritten.model.proto.graph.input if v.name in feeds}
         given = to_engine(left, rewritten.io_types)
@@ -104,7 +123,49 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))
-        yield Prepared(original, rewritten, feeds, _told(asked), executor, replay_with(library), outputs)
+        allowed = _allowed(original, feeds, asked.precision) if executor.fuses else {}
+        yield Prepared(
+            original, rewritten, feeds, _told(asked), executor, replay_with(library), outputs, allowed
+        )
+
+
+def locate_asked(
+    asked: Asked,
+    folder: Path | None,
+    tolerances: Tolerances,
+    progress: Progress,
+    *,
+    memory: int = MEMORY,
+    everything: bool = False,
+) -> Located:
+    """The search that the user asked for. folder, memory and everything: as converter.locate.locate.Options has them."""
+    if folder is not None:
+        check_folder(folder)
+    with prepared(asked) as ready:
+        tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
+        options = Options(memory, everything, folder, tolerances, ready.outputs, ready.allowed)
+        return locate(
+            ready.original,
+            ready.rewritten,
+            ready.feeds,
+            ready.executor,
+            options,
+            ready.inputs,
+            progress,
+            ready.replay,
+        )
+
+
+def _check_precision(engine: Path) -> None:
+    """UsageError for an engine that computes in another precision than the graph that is searched."""
+    precision = origin_of(engine).precision
+    if precision in ("fp16", "bf16"):
+        what = f"the engine was converted with --precision {precision}; nodes are looked for in the model's own precision"
+        expected, fix = (
+            "an engine without --precision",
+            "convert the model without it, and look for the node there",
+        )
+        raise UsageError(Problem(what, str(engine), expected, fix))
 
 
 def _library(loaded: tuple[Path, ...]) -> Path:
@@ -114,20 +175,30 @@ def _library(loaded: tuple[Path, ...]) -> Path:
 
 
 def _told(asked: Asked) -> str:
-    return str(asked.inputs) if asked.inputs else "generated"
+    return str(asked.inputs) if asked.inputs else "made up"
 
 
 def _feeds(
-    asked: Asked, original: Model, rewritten: Rewritten, frozen: dict[str, np.ndarray]
+    asked: Asked, original: Model, rewritten: Rewritten, frozen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Values of all inputs of the original: given or generated, frozen ones as they are frozen."""
+    """Values of all inputs of the original: given or made up, frozen ones as they are frozen."""
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
+    if asked.feeds is not None:
+        return {**asked.feeds, **frozen}
     if asked.inputs is not None:
-        return load_inputs(asked.inputs, specs) | frozen
-    feeds = generate_inputs(specs, profile_for(specs, asked.shapes), index_bounds(original.proto))
+        return load_inputs(asked.inputs, specs) | dict(frozen)
+    profile = profile_for(specs, asked.shapes)
+    made = generate_inputs(original, specs, {name: sizes.opt for name, sizes in profile.items()})
     values = value_profile(specs, shape_inputs(rewritten.model.proto), asked.values, {})
-    feeds |= {spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values}
-    return feeds | frozen
+    exact = {spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values}
+    return made.arrays | exact | dict(frozen)
+
+
+def _allowed(original: Model, feeds: Arrays, precision: str) -> Mapping[str, float]:
+    """What the model's outputs may differ by, as `trtsmith verify` has it."""
+    sets = (InputSet("", feeds),)
+    plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None)
+    return allowance(plain[0], narrow[0] if narrow is not None else None, precision, original.proto).allowed
 
 
 def _uses_tensorrt(asked: Asked, planned: Plan) -> bool:

@@ -74,9 +74,7 @@ def region_model(
     graph.name = "region"
     graph.node.extend(view.nodes[i] for i in region.nodes)
     read = {name for i in region.nodes for name in view.reads[i]}
-    graph.initializer.extend(
-        tensor for name, tensor in view.initializers.items() if name in read and name not in region.inputs
-    )
+    graph.initializer.extend(tensor for name, tensor in view.initializers.items() if name in read)
     graph.sparse_initializer.extend(
         tensor for tensor in whole.graph.sparse_initializer if tensor.values.name in read
     )

@@ -40,6 +40,11 @@ class Reproducer:
     rewritten: Model | None = None
 
 
+def saved_folder(model: Path) -> Path:
+    """Where a node of that model is saved when nobody says: in the current folder, under the model's name."""
+    return Path(model.name).with_suffix(".located")
+
+
 def check_folder(folder: Path) -> None:
     """UsageError if the folder cannot be made or replaced. Said before the search, which may take long."""
     where = f"-o {folder}"

@@ -13,9 +13,11 @@ from converter.locate.local import local_errors
 from converter.locate.probe import Value
 from converter.locate.region import Region, region_of
 from converter.modelfile.model import Model
-from converter.verify import Comparison, Tolerances, compare
+from converter.verify import Comparison, compare
 
 Progress = Callable[[str], None]
+Judge = Callable[[Arrays, Arrays], tuple[Comparison, ...]]
+"""Expected and actual outputs, compared as the user wants it."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def search(
     feeds: Arrays,
     executor: Executor,
     limit: int,
-    tolerances: Tolerances | None,
+    judge: Judge,
     progress: Progress,
     *,
     everything: bool = False,
@@ -86,7 +88,7 @@ def search(
     """Compare batch by batch; stop after the batch in which a fault was found, or look at everything.
 
     values: what onnxruntime's run knows of the values that can be looked at. limit: bytes of intermediate values at a
-    time, once on the host for onnxruntime's and once for the executor's. tolerances: of the model's own outputs.
+    time, once on the host for onnxruntime's and once for the executor's. judge: compares the model's own outputs.
     """
     found = Search()
     found.skipped += [
@@ -116,7 +118,7 @@ def search(
             continue
         expected = Onnxruntime().execute(marked, feeds)
         progress(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
-        own = compare({n: expected[n] for n in view.outputs}, actual, tolerances)
+        own = judge({n: expected[n] for n in view.outputs}, actual)
         found.runs.append(Run(batch, all(c.agrees for c in own)))
         _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if found.faults and not everything:

@@ -1,4 +1,4 @@
-"""Where a mask is true, as a tensor of a size that is known beforehand: TensorRT-RTX has no layer for another size."""
+"""Where a mask is true, as a tensor of a size that is known beforehand."""
 
 from __future__ import annotations
 

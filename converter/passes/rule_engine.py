@@ -226,6 +226,7 @@ class _Round:
         for node in result.nodes:
             node.name = self._draft.names.node(f"{key}/{node.op_type}")
             self._origin[node.name] = key
+            self._draft.import_domain(normalise_domain(node.domain))
         return list(result.nodes)
 
     def _check(self, view: NodeView, rule: NodeRule, result: Replacement) -> None:

@@ -112,6 +112,12 @@ class Draft:
         """Version of the domain that the model imports; 1 for one that it does not."""
         return int(self._opsets.get(domain, 1))
 
+    def import_domain(self, domain: str) -> None:
+        """Lets nodes of the domain in; version 1 of it if the model does not import it yet."""
+        if domain not in self._opsets:
+            self._opsets[domain] = 1
+            self._proto.opset_import.append(helper.make_opsetid(domain, 1))
+
     def changed(self) -> None:
         """`model` has to be written again."""
         self._model = None

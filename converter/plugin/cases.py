@@ -12,17 +12,17 @@ import numpy as np
 from converter.plugin.contract import ContractCase, GpuCase
 from converter.plugin.values import TensorDesc
 from importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef
-from importers.registry import OPS, by_name
+from importers.registry import ALL_OPS, by_name
 
 SEED = 7
 
 Reference = Callable[[OpDef, Case, str, Arrays], Mapping[str, np.ndarray]]
-"""Right outputs of (operator, case, dtype of type variable T, inputs in that dtype), in float64."""
+"""Right outputs of (operator, case, dtype of its key, inputs in that dtype), in float64."""
 
 
 def contract_cases() -> tuple[ContractCase, ...]:
-    """One contract case for each small case of every operator, in float32 and int64."""
-    return tuple(_contract_case(op, case) for op in OPS for case in op.cases if not case.large)
+    """One contract case for each small case of every operator, in the first dtype of its key and int64."""
+    return tuple(_contract_case(op, case) for op in ALL_OPS for case in op.cases if not case.large)
 
 
 def compute_reference(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
@@ -35,7 +35,7 @@ def gpu_cases(
 ) -> Iterator[GpuCase]:
     """Every case of the named operator in every dtype of its type variables; nothing for plugins of others.
 
-    reference: asked once for each case and dtype of T, since the dtype of indices does not change their values.
+    reference: asked once for each case and dtype of the key, since the dtype of indices does not change their values.
     """
     op = by_name().get(name)
     if op is not None:
@@ -49,17 +49,17 @@ def in_all_dtypes(op: OpDef, cases: Iterable[Case], reference: Reference) -> Ite
         expected: dict[str, Mapping[str, np.ndarray]] = {}
         for types in type_choices(op):
             inputs = cast_inputs(op, generated, types)
-            if types["T"] not in expected:
+            dtype = types[op.key]
+            if dtype not in expected:
                 # Computed from the inputs as the kernel gets them: their rounding is not the kernel's error.
-                expected = {types["T"]: reference(op, case, types["T"], inputs)}
-            yield _gpu_case(op, case, inputs, types, expected[types["T"]])
+                expected = {dtype: reference(op, case, dtype, inputs)}
+            yield _gpu_case(op, case, inputs, types, expected[dtype])
 
 
 def cast_inputs(op: OpDef, generated: dict[str, np.ndarray], types: dict[str, str]) -> dict[str, np.ndarray]:
     """The case's inputs in the dtypes of a choice of type variables, in port order."""
-    with np.errstate(
-        over="ignore"
-    ):  # what half precision cannot hold becomes infinite: cases with huge values mean it
+    # What half precision cannot hold becomes infinite, and a NaN becomes some integer: cases with such values mean it.
+    with np.errstate(over="ignore", invalid="ignore"):
         return {
             port.name: generated[port.name].astype(_dtype(types[port.type]))
             for port in op.inputs
@@ -68,12 +68,16 @@ def cast_inputs(op: OpDef, generated: dict[str, np.ndarray], types: dict[str, st
 
 
 def _contract_case(op: OpDef, case: Case) -> ContractCase:
-    types = {"T": "float32", "I": "int64"}
+    choices = type_choices(op)
+    types = choices[0] | {"I": "int64"}
     inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
-    shapes = op.shape(case.fields, {name: tuple(value.shape) for name, value in inputs.items()})
+    known = {name: tuple(value.shape) for name, value in inputs.items()}
+    # Until a plugin has run, its bound stands for a size that depends on values.
+    most = op.bounds(case.fields, known)
+    shapes = op.shape(case.fields, known | {name: (bound,) for name, bound in most.items()})
     present = [port for port in op.inputs if port.name in inputs]
     ports = [*present, *op.outputs]
-    accepted = frozenset(tuple(choice[port.type] for port in ports) for choice in type_choices(op))
+    accepted = frozenset(tuple(choice[port.type] for port in ports) for choice in choices)
     return ContractCase(
         plugin=op.name,
         name=case.name,
@@ -97,13 +101,14 @@ def _gpu_case(
         fields=dict(case.fields),
         inputs=tuple(inputs.values()),
         expected=tuple(expected[port.name] for port in op.outputs),
-        tolerance=tuple(op.tolerance[types["T"]] for _ in op.outputs),
+        tolerance=tuple(op.tolerance.get(types[op.key], 0.0) for _ in op.outputs),
     )
 
 
 def type_choices(op: OpDef) -> list[dict[str, str]]:
-    """Every choice of dtypes for the operator's type variables; those of one T follow one another."""
-    variables = sorted({port.type for port in (*op.inputs, *op.outputs)}, reverse=True)
+    """Every choice of dtypes for the operator's type variables; those of one dtype of the key follow one another."""
+    others = {port.type for port in (*op.inputs, *op.outputs)} - {op.key}
+    variables = (op.key, *sorted(others))
     choices: list[dict[str, str]] = []
     for combination in product(*(TYPE_VARIABLES[variable] for variable in variables)):
         choices.append(dict(zip(variables, combination, strict=True)))

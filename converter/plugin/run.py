@@ -17,6 +17,7 @@ import numpy as np
 
 from converter.plugin import abi
 from converter.plugin.native import Native, PluginError
+from converter.plugin.size_tensors import cut_to_sizes
 from converter.plugin.values import Shape, TensorDesc, describe_arrays, numpy_dtype
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def run_plugin(
     allocated, so that a memory checker can tell what was never written.
 
     Raises PluginError for a failing call, a CUDA error, an input that the kernel changed and memory that it wrote
-    past the end of an output or the workspace.
+    past the end of an output or the workspace, and a size of an output that is above the bound of its shape rule.
     """
     with _prepared(plugin, inputs, executor, shape_values, tactic, poison) as ready:
         ready.plugin.call("plugin_enqueue", ctypes.byref(ready.io.c), ctypes.byref(ready.buffers))
@@ -193,7 +194,10 @@ def run_plugin(
         for desc, buffer in zip(ready.descs, ready.outputs, strict=True):
             data = buffer.read(0, buffer.size)
             full.append(np.frombuffer(data, dtype=numpy_dtype(desc.dtype)).reshape(desc.shape).copy())
-    return [cut_to_sizes(array, sizes, full) for array, sizes in zip(full, ready.size_outputs, strict=True)]
+    return [
+        cut_to_sizes(array, sizes, full, plugin.where)
+        for array, sizes in zip(full, ready.size_outputs, strict=True)
+    ]
 
 
 def _check_inputs_kept(plugin: Plugin, ready: _Prepared, inputs: Sequence[np.ndarray]) -> None:
@@ -202,20 +206,6 @@ def _check_inputs_kept(plugin: Plugin, ready: _Prepared, inputs: Sequence[np.nda
     for i, (buffer, array) in enumerate(zip(ready.inputs, inputs, strict=True)):
         if i not in aliased and buffer.read(0, buffer.size) != np.ascontiguousarray(array).tobytes():
             raise PluginError(abi.Status.BROKEN, f"the kernel changed input {i}", plugin.where)
-
-
-def cut_to_sizes(array: np.ndarray, sizes: Sequence[int | None], outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """The part of an output that its size tensors say was written.
-
-    The memory holds the written shape packed, so it is read from the front and not sliced.
-    """
-    if all(size is None for size in sizes):
-        return array
-    shape = tuple(
-        full if size is None else int(outputs[size].reshape(-1)[0])
-        for full, size in zip(array.shape, sizes, strict=True)
-    )
-    return array.reshape(-1)[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
 
 
 def time_plugin(

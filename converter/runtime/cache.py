@@ -88,7 +88,6 @@ def open_cache(
         warn(
             f"the runtime cache {file} is damaged, or of another GPU, driver or version, and is made anew. {said}".strip()
         )
-        before = b""
     return RuntimeCache(file, runtime_cache, before, warn)
 
 

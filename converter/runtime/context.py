@@ -15,7 +15,6 @@ RTX_ONLY = frozenset(
     {
         "CudaGraphStrategy",
         "CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
-        "IExecutionContext.is_stream_capturable",
         "IRuntimeConfig.cuda_graph_strategy",
         "IRuntimeConfig.set_runtime_cache",
     }
@@ -58,8 +57,3 @@ def create_context(
             raise UsageError(context_problem(said, loaded.info.device_memory, loaded.origin))
         device.synchronise(stream)
     return context
-
-
-def captures_itself(loaded: LoadedEngine, context: Any, stream: Stream) -> bool:
-    """Whether TensorRT-RTX can capture what it runs, asked once shapes and addresses are set."""
-    return loaded.flavour.is_rtx and bool(context.is_stream_capturable(stream.handle))

@@ -23,22 +23,28 @@ class GraphReplay:
         self._stream = stream
         self._warn = warn
         self._graphs: dict[Addresses, Graph | None] = {}
-        self._off = False
+        self._captures = True
+        self._told = False
 
     def forget(self) -> None:
         """The shapes are others now: what was captured is of no use."""
         self._graphs.clear()
 
+    def leave_to_tensorrt(self) -> None:
+        """Capture nothing here: TensorRT-RTX does, and falls back by itself. Only the reason is told where it must."""
+        self._captures = False
+
     def give_up(self, reason: str) -> None:
         """From here on everything is run without graphs; the user is told why, once."""
-        if not self._off:
+        if not self._told:
             self._warn(f"no CUDA graph is used: {reason}")
-        self._off = True
+        self._told = True
+        self._captures = False
         self._graphs.clear()
 
     def find(self, addresses: Addresses, execute: Callable[[int], Any]) -> Graph | None:
         """The graph to launch for these addresses; None where the work has to be queued by `execute` this time."""
-        if self._off:
+        if not self._captures:
             return None
         if addresses not in self._graphs:
             if len(self._graphs) >= _MOST_GRAPHS:

@@ -57,18 +57,15 @@ class Input:
             self._source, self._fingerprint = tensor, None
         return tensor.stream.handle
 
-    def bind_known(self, value: Any, library: Library) -> int | None:
-        """Take an array of PyTorch's or CuPy's; the handle of the stream that its library works on now.
-
-        None for one in host memory.
-        """
+    def bind_known(self, value: Any, library: Library) -> bool:
+        """Take an array of PyTorch's or CuPy's; whether it is on the device, and may have work of its library pending."""
         fingerprint = library.fingerprint(value)
         if fingerprint != self._fingerprint:
             if not self._import(import_or_refuse(self.name, self._device, value, None), value):
-                return None
+                return False
             self._fingerprint = fingerprint
         self._source = value
-        return library.stream(self._device.index)
+        return True
 
     def bind_other(self, value: object) -> None:
         """Take an array of any other library, or what numpy makes an array of."""
@@ -200,6 +197,9 @@ class Binder:
         """Whether anything changed that TensorRT has to be told. feeds: an array for each input."""
         changed = False
         waited = own = self._stream.handle
+        streams: dict[
+            type, int
+        ] = {}  # on which each library works now, asked once: a question takes a microsecond
         for item in self._inputs:
             value = feeds[item.name]
             kind = type(value)
@@ -210,18 +210,22 @@ class Binder:
                 item.bind_host(value)
                 producer = own
             else:
-                producer = self._bind_foreign(item, value, kind)
+                producer = self._bind_foreign(item, value, kind, streams)
             if producer is not None and producer != waited and producer != own:
                 self._device.wait(self._stream, producer)
                 waited = producer  # one wait is enough for all that a stream has made so far
             changed = changed or item.moved or item.reshaped
         return changed
 
-    def _bind_foreign(self, item: Input, value: Any, kind: type) -> int | None:
+    def _bind_foreign(self, item: Input, value: Any, kind: type, streams: dict[type, int]) -> int | None:
         if kind not in self._libraries:
             self._libraries[kind] = library_of(value)
         library = self._libraries[kind]
         if library is None:
             item.bind_other(value)
             return None
-        return item.bind_known(value, library)
+        if not item.bind_known(value, library):
+            return None
+        if kind not in streams:
+            streams[kind] = library.stream(self._device.index)
+        return streams[kind]

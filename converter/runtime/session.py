@@ -11,7 +11,7 @@ import numpy as np
 from converter.errors import UsageError
 from converter.passes.types import IoType
 from converter.runtime.cache import RuntimeCache
-from converter.runtime.context import captures_itself, create_context
+from converter.runtime.context import create_context
 from converter.runtime.device import Device, DeviceError, Stream
 from converter.runtime.device_tensor import DeviceTensor
 from converter.runtime.explain import kernel_problem, memory_problem, run_problem
@@ -64,9 +64,9 @@ class Session:
         self._addresses: tuple[int, ...] = ()
         self._names = {item.name for item in self._inputs}
         self._prepared = False
-        self._asks_rtx = cuda_graph and loaded.flavour.is_rtx
-        self._warn = warn
-        self._replay = GraphReplay(device, stream, warn) if cuda_graph and not loaded.flavour.is_rtx else None
+        self._replay = GraphReplay(device, stream, warn) if cuda_graph else None
+        if self._replay is not None and loaded.flavour.is_rtx:
+            self._replay.leave_to_tensorrt()
 
     @property
     def stream(self) -> int:
@@ -158,9 +158,6 @@ class Session:
         pointers += [result.pointer for result in self._results.values()]
         self._addresses = tuple(pointers)
         self._prepared = True
-        if reshaped and self._asks_rtx and not captures_itself(self._loaded, context, self._stream):
-            self._warn("no CUDA graph is used: TensorRT-RTX cannot capture this engine's work on this stream")
-            self._asks_rtx = False
 
     def _size_outputs(self, context: Any) -> None:
         try:

@@ -18,8 +18,12 @@ from importers.registry import normalise_domain
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8")
 """Of an engine's arithmetic. TensorRT computes fp32 networks in TF32 on Ampere and later GPUs unless told not to."""
 
-PRODUCTS = frozenset({"Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul"})
-"""What tensor cores do. Einsum of one operand, or of three, stays in float32."""
+PRODUCTS: Mapping[str, int] = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "MatMul"), 2),
+    **dict.fromkeys(("Attention", "GRU", "LSTM", "RNN"), 3),
+    "Einsum": 8,
+}
+"""What tensor cores do: by operator, how many of its first inputs are factors. States inside of a node are not rounded."""
 
 WIDE = frozenset(
     """BatchNormalization Exp GroupNormalization InstanceNormalization LayerNormalization Log LogSoftmax Pow ReduceL1
@@ -34,8 +38,16 @@ _SPLIT = float(2**13 + 1)
 
 
 def engine_precision(asked: str) -> str:
-    """The precision of an engine's arithmetic, by what it was asked for: the manifest's `precision`."""
-    return asked if asked in PRECISIONS and asked != "fp32" else "tf32"
+    """The precision of an engine's arithmetic, by the type that it was asked for: "fp16" or "float16", and so on.
+
+    What was asked for in float32, or has whole numbers of its own between float32 values, is computed in TF32.
+    """
+    names = {
+        "float16": "fp16",
+        "bfloat16": "bf16",
+        **{name: name for name in ("fp16", "bf16", "int8", "fp8")},
+    }
+    return names.get(asked, "tf32")
 
 
 def rounded(model: Model, precision: str) -> Model:
@@ -76,9 +88,8 @@ def _products_rounded(
 ) -> Iterator[onnx.NodeProto]:
     held: dict[str, str] = {}
     for node in graph.node:
-        if node.op_type in PRODUCTS and not normalise_domain(node.domain) and len(node.input) > 1:
-            for position in (0, 1):
-                value = node.input[position]
+        if not normalise_domain(node.domain) and len(node.input) > 1:
+            for position, value in enumerate(node.input[: PRODUCTS.get(node.op_type, 0)]):
                 if dtypes.get(value) != "float32":
                     continue
                 if value not in held:

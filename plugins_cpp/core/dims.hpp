@@ -8,7 +8,7 @@ namespace trtsmith {
 
 inline constexpr int32_t kMaxRank = 8;
 
-// A shape of dimensions D, where D is int64_t or a symbolic type with + - * and floorDiv. Rules use nothing else.
+// A shape of dimensions D, where D is int64_t or a symbolic type with + - *, floorDiv and smaller. Rules use nothing else.
 template <class D>
 struct Shape {
     int32_t rank{0};
@@ -25,10 +25,33 @@ struct Shape {
     D& operator[](int32_t axis) { return d[static_cast<size_t>(axis)]; }
 };
 
+// A dimension that depends on values: what to tune for, and the largest that it can be.
+template <class D>
+struct SizeBounds {
+    D typical{};
+    D most{};
+};
+
 inline int64_t floorDiv(int64_t a, int64_t b)
 {
     int64_t const quotient = a / b;
     return quotient - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
+
+// Product of all dimensions; the shape must have one at least.
+template <class D>
+D product(Shape<D> const& shape)
+{
+    D result = shape[0];
+    for (int32_t axis = 1; axis < shape.rank; ++axis) {
+        result = result * shape[axis];
+    }
+    return result;
+}
+
+// A number as a dimension of the kind that `like` is.
+inline int64_t constantLike(int64_t /*like*/, int64_t value) { return value; }
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 }  // namespace trtsmith

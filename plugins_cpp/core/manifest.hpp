@@ -23,7 +23,8 @@ std::string portsJson(Ports const& ports)
         json += (json.empty() ? "" : ", ") + std::string("{\"name\": ") + quoted(port.name)
             + ", \"type\": " + quoted(nameOf(port.type)) + ", \"rank\": "
             + (port.rank == kAnyRank ? std::string("null") : std::to_string(port.rank))
-            + ", \"optional\": " + (port.optional ? "true" : "false") + "}";
+            + ", \"optional\": " + (port.optional ? "true" : "false")
+            + ", \"size\": " + (port.size ? "true" : "false") + "}";
     }
     return "[" + json + "]";
 }

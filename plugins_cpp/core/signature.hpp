@@ -13,19 +13,47 @@ namespace trtsmith {
 enum class TypeVar : int32_t {
     kT,  // float32, float16, bfloat16
     kI,  // int32, int64
+    kE,  // elements of any kind: float32, float16, bfloat16, int32, int64
+    kV,  // the same and bool
+    kF,  // float32
+    kB,  // bool
+    kN,  // int64: counts and positions
 };
 
 constexpr char const* nameOf(TypeVar variable)
 {
-    return variable == TypeVar::kT ? "T" : "I";
+    constexpr char const* kNames[] = {"T", "I", "E", "V", "F", "B", "N"};
+    return kNames[static_cast<size_t>(variable)];
+}
+
+constexpr bool isFloat(DType type)
+{
+    return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16;
+}
+
+constexpr bool isIndex(DType type)
+{
+    return type == DType::kInt32 || type == DType::kInt64;
 }
 
 constexpr bool allows(TypeVar variable, DType type)
 {
-    if (variable == TypeVar::kT) {
-        return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16;
+    switch (variable) {
+    case TypeVar::kT: return isFloat(type);
+    case TypeVar::kI: return isIndex(type);
+    case TypeVar::kE: return isFloat(type) || isIndex(type);
+    case TypeVar::kV: return isFloat(type) || isIndex(type) || type == DType::kBool;
+    case TypeVar::kF: return type == DType::kFloat32;
+    case TypeVar::kB: return type == DType::kBool;
+    case TypeVar::kN: return type == DType::kInt64;
     }
-    return type == DType::kInt32 || type == DType::kInt64;
+    return false;
+}
+
+// Whether the variable stands for one type alone, so that an output's type need not follow from an input.
+constexpr bool isFixed(TypeVar variable)
+{
+    return variable == TypeVar::kF || variable == TypeVar::kB || variable == TypeVar::kN;
 }
 
 inline constexpr int32_t kAnyRank = -1;
@@ -35,6 +63,7 @@ struct Port {
     TypeVar type;
     int32_t rank;
     bool optional{false};
+    bool size{false};  // an output that holds a dimension of other outputs, which depends on values ("size tensor")
 };
 
 template <size_t NbInputs, size_t NbOutputs>
@@ -44,6 +73,15 @@ struct Signature {
 
     constexpr int32_t maxInputs() const { return static_cast<int32_t>(NbInputs); }
     constexpr int32_t nbOutputs() const { return static_cast<int32_t>(NbOutputs); }
+    constexpr int32_t nbSizes() const
+    {
+        int32_t sizes = 0;
+        for (Port const& port : outputs) {
+            sizes += port.size ? 1 : 0;
+        }
+        return sizes;
+    }
+    constexpr int32_t firstSize() const { return nbOutputs() - nbSizes(); }
     constexpr int32_t minInputs() const
     {
         int32_t required = 0;
@@ -69,11 +107,22 @@ struct Signature {
         }
         return true;
     }
-    // Every output type follows from an input.
+    // TensorRT's own: size tensors have no dimensions. Ours: they are int64 and come after all other outputs.
+    constexpr bool sizesAreLastScalars() const
+    {
+        for (int32_t i = 0; i < nbOutputs(); ++i) {
+            Port const& port = outputs[static_cast<size_t>(i)];
+            if (port.size != (i >= firstSize()) || (port.size && (port.rank != 0 || port.type != TypeVar::kN))) {
+                return false;
+            }
+        }
+        return true;
+    }
+    // Every output type is the only one that its variable stands for, or follows from an input.
     constexpr bool outputTypesFollow() const
     {
         for (Port const& output : outputs) {
-            bool found = false;
+            bool found = isFixed(output.type);
             for (Port const& input : inputs) {
                 found = found || (input.type == output.type && !input.optional);
             }

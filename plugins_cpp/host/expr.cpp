@@ -121,6 +121,12 @@ std::unique_ptr<Expr> Expr::sizeTensor(int32_t output, Expr const& opt, Expr con
     return expr;
 }
 
+bool Expr::dependsOnSizeTensor() const
+{
+    return mKind == Kind::kSIZE_TENSOR
+        || (mKind == Kind::kOPERATION && (mFirst->dependsOnSizeTensor() || mSecond->dependsOnSizeTensor()));
+}
+
 bool Expr::isConstant() const
 {
     return mKind == Kind::kCONSTANT;
@@ -211,6 +217,25 @@ IDimensionExpr const* ExprBuilder::declareSizeTensor(
     if (!a || !b)
     {
         return fail("declareSizeTensor was given an expression that this builder never made");
+    }
+    std::string const where = "the size tensor of output " + std::to_string(outputIndex);
+    if (a->dependsOnSizeTensor())
+    {
+        return fail(where + " is tuned for a value that depends on a size tensor");
+    }
+    try
+    {
+        std::optional<int64_t> const typical = a->evaluate();
+        std::optional<int64_t> const most = b->evaluate();
+        if (typical && most && (*typical < 0 || *typical > *most))
+        {
+            return fail(where + " is tuned for " + std::to_string(*typical) + " and is at most "
+                + std::to_string(*most));
+        }
+    }
+    catch (Failure const& failure)
+    {
+        return fail(failure.what());
     }
     return keep(Expr::sizeTensor(outputIndex, *a, *b));
 }

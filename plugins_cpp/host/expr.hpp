@@ -36,6 +36,7 @@ public:
     bool isSizeTensor() const override;
 
     int32_t sizeOutput() const noexcept; // -1 unless a size tensor
+    bool dependsOnSizeTensor() const;
     std::string text() const;
     // The value with all symbols put in; for a size tensor its upper bound. Throws Failure where the arithmetic fails.
     std::optional<int64_t> evaluate() const;

@@ -129,6 +129,7 @@ public:
         {
             answer.push_back(readShape(builder, outputs[i], i));
         }
+        requireSizeOutputs(answer);
         return answer;
     }
 

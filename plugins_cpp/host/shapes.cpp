@@ -98,4 +98,21 @@ std::vector<DimAnswer> readShape(ExprBuilder const& builder, nvinfer1::DimsExprs
     return answer;
 }
 
+void requireSizeOutputs(ShapeAnswer const& outputs)
+{
+    for (auto const& output : outputs)
+    {
+        for (DimAnswer const& dim : output)
+        {
+            int32_t const holder = dim.sizeOutput;
+            if (holder >= 0 && (holder >= static_cast<int32_t>(outputs.size()) || !outputs[holder].empty()))
+            {
+                throw Failure(TSH_BROKEN,
+                    "the shape rule declares output " + std::to_string(holder)
+                        + " a size tensor, and it is no output without dimensions");
+            }
+        }
+    }
+}
+
 } // namespace trtsmith::host

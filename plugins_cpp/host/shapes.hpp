@@ -20,4 +20,7 @@ void requireDimension(int64_t value, int32_t dimension, int32_t output);
 // Reads what the plugin wrote. Throws Failure naming the output and dimension that it left unset.
 std::vector<DimAnswer> readShape(ExprBuilder const& builder, nvinfer1::DimsExprs const& shape, int32_t output);
 
+// Throws Failure unless every size tensor is an output without dimensions.
+void requireSizeOutputs(ShapeAnswer const& outputs);
+
 } // namespace trtsmith::host

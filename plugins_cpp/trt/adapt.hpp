@@ -10,6 +10,13 @@
 //     static std::string check(Params const&, Tensors const&);     // "" or what does not fit; called before run
 //     static size_t workspace(Params const&, Tensors const&);      // optional; bytes
 //     static cudaError_t run(Params const&, Tensors const&, void* workspace, cudaStream_t);
+//
+// An Op whose output sizes depend on values has size ports, and two rules instead of one:
+//     template <class D> static void sizes(Params const&, Shape<D> const* in, int32_t nbInputs, SizeBounds<D>* sizes);
+//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, D const* sizes,
+//                                          Shape<D>* out);
+// Each dimension of an output is one of `sizes` or follows from the inputs. What run() is told of the sizes of outputs is
+// of no use to it: it packs the outputs densely by the sizes that it finds, which it writes to the size ports.
 #pragma once
 
 #include <NvInferRuntime.h>
@@ -34,9 +41,23 @@ inline bool toDType(nvinfer1::DataType type, DType& result)
     case nvinfer1::DataType::kFLOAT: result = DType::kFloat32; return true;
     case nvinfer1::DataType::kHALF: result = DType::kFloat16; return true;
     case nvinfer1::DataType::kINT32: result = DType::kInt32; return true;
+    case nvinfer1::DataType::kBOOL: result = DType::kBool; return true;
 #if NV_TENSORRT_MAJOR >= 10
     case nvinfer1::DataType::kBF16: result = DType::kBFloat16; return true;
     case nvinfer1::DataType::kINT64: result = DType::kInt64; return true;
+#endif
+    default: return false;
+    }
+}
+
+// The type that a variable stands for; false if it depends on the node.
+inline bool fixedType(TypeVar variable, nvinfer1::DataType& result)
+{
+    switch (variable) {
+    case TypeVar::kF: result = nvinfer1::DataType::kFLOAT; return true;
+    case TypeVar::kB: result = nvinfer1::DataType::kBOOL; return true;
+#if NV_TENSORRT_MAJOR >= 10
+    case TypeVar::kN: result = nvinfer1::DataType::kINT64; return true;
 #endif
     default: return false;
     }
@@ -54,11 +75,22 @@ public:
     friend ExprDim operator-(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kSUB, b); }
     friend ExprDim operator*(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kPROD, b); }
     friend ExprDim floorDiv(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kFLOOR_DIV, b); }
+    friend ExprDim smaller(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kMIN, b); }
     ExprDim constant(int64_t value) const { return {*mBuilder, mBuilder->constant(value)}; }
+    friend ExprDim constantLike(ExprDim const& like, int64_t value) { return like.constant(value); }
     friend ExprDim operator+(ExprDim const& a, int64_t b) { return a + a.constant(b); }
     friend ExprDim operator-(ExprDim const& a, int64_t b) { return a - a.constant(b); }
     friend ExprDim operator*(ExprDim const& a, int64_t b) { return a * a.constant(b); }
     friend ExprDim floorDiv(ExprDim const& a, int64_t b) { return floorDiv(a, a.constant(b)); }
+    friend ExprDim smaller(ExprDim const& a, int64_t b) { return smaller(a, a.constant(b)); }
+
+    // The dimension that the plugin writes into its output `index` at run time.
+    static ExprDim fromSizeTensor(nvinfer1::IExprBuilder& builder, int32_t index, SizeBounds<ExprDim> const& bounds)
+    {
+        auto const* result = builder.declareSizeTensor(index, *bounds.typical.mExpr, *bounds.most.mExpr);
+        require(result != nullptr, "TensorRT could not declare a size tensor");
+        return {builder, result};
+    }
 
 private:
     using Operation = nvinfer1::DimensionOperation;
@@ -93,7 +125,11 @@ template <class Op>
 struct Rules {
     static_assert(Op::kSignature.optionalsAreLast(), "optional inputs must come last");
     static_assert(Op::kSignature.outputTypesFollow(), "every output type must follow from a required input");
+    static_assert(Op::kSignature.sizesAreLastScalars(), "size tensors are scalars of int64 and come last");
     static_assert(Op::kSignature.maxInputs() <= kMaxPorts && Op::kSignature.nbOutputs() <= kMaxPorts);
+
+    static constexpr bool kSized = Op::kSignature.nbSizes() > 0;
+    static constexpr int64_t kUnknown = -1;
 
     static void checkCounts(int32_t nbInputs, int32_t nbOutputs)
     {
@@ -117,6 +153,9 @@ struct Rules {
         if (desc.format != nvinfer1::TensorFormat::kLINEAR || !toDType(desc.type, type) || !allows(variable, type)) {
             return false;
         }
+        if (isFixed(variable)) {
+            return true;
+        }
         int32_t const first = Op::kSignature.firstInputOf(variable, nbInputs);
         return first >= pos || descOf(inOut[first]).type == desc.type;
     }
@@ -126,6 +165,9 @@ struct Rules {
         checkCounts(nbInputs, Op::kSignature.nbOutputs());
         for (int32_t i = 0; i < Op::kSignature.nbOutputs(); ++i) {
             TypeVar const variable = Op::kSignature.outputs[static_cast<size_t>(i)].type;
+            if (fixedType(variable, outputs[i])) {
+                continue;
+            }
             outputs[i] = inputs[Op::kSignature.firstInputOf(variable, nbInputs)];
         }
     }
@@ -143,7 +185,18 @@ struct Rules {
                 in[static_cast<size_t>(i)][axis] = ExprDim(builder, inputs[i].d[axis]);
             }
         }
-        Op::template shape<ExprDim>(params, in.data(), nbInputs, out.data());
+        if constexpr (kSized) {
+            std::array<SizeBounds<ExprDim>, kMaxPorts> bounds{};
+            std::array<ExprDim, kMaxPorts> sizes{};
+            Op::template sizes<ExprDim>(params, in.data(), nbInputs, bounds.data());
+            for (int32_t i = 0; i < Op::kSignature.nbSizes(); ++i) {
+                auto const at = static_cast<size_t>(i);
+                sizes[at] = ExprDim::fromSizeTensor(builder, Op::kSignature.firstSize() + i, bounds[at]);
+            }
+            Op::template shape<ExprDim>(params, in.data(), nbInputs, sizes.data(), out.data());
+        } else {
+            Op::template shape<ExprDim>(params, in.data(), nbInputs, out.data());
+        }
         for (int32_t i = 0; i < Op::kSignature.nbOutputs(); ++i) {
             outputs[i].nbDims = out[static_cast<size_t>(i)].rank;
             for (int32_t axis = 0; axis < outputs[i].nbDims; ++axis) {
@@ -199,12 +252,18 @@ struct Rules {
         for (size_t i = 0; i < static_cast<size_t>(tensors.nbInputs); ++i) {
             in[i] = tensors.in[i].shape;
         }
-        Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, out.data());
+        if constexpr (kSized) {
+            std::array<int64_t, kMaxPorts> sizes{};
+            sizes.fill(kUnknown);  // and TensorRT does not know them either
+            Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, sizes.data(), out.data());
+        } else {
+            Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, out.data());
+        }
         for (size_t i = 0; i < static_cast<size_t>(Op::kSignature.nbOutputs()); ++i) {
             Shape<int64_t> const& given = tensors.out[i].shape;
             bool same = given.rank == out[i].rank;
             for (int32_t axis = 0; same && axis < given.rank; ++axis) {
-                same = given[axis] == out[i][axis];
+                same = given[axis] == out[i][axis] || (kSized && out[i][axis] == kUnknown);
             }
             require(same, std::string("output '") + Op::kSignature.outputs[i].name + "' has another shape than its rule");
         }

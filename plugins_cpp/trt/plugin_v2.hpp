@@ -13,6 +13,8 @@ namespace trtsmith {
 
 template <class Op>
 class PluginV2 final : public nvinfer1::IPluginV2DynamicExt {
+    static_assert(Op::kSignature.nbSizes() == 0, "V2 plugins have no size tensors");
+
 public:
     using Params = typename Op::Params;
 

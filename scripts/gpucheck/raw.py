@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from converter.plugin.device_tensors import run_raw
 from converter.plugin.host import Plugin
 from converter.plugin.native import Native
+from converter.plugin.size_tensors import written_shape
 from converter.plugin.values import TensorDesc, describe_arrays, numpy_dtype
 
 
@@ -42,12 +43,28 @@ class ExactMemory:
                 (desc, self._input(np.ascontiguousarray(array)))
                 for desc, array in zip(describe_arrays(arrays), arrays, strict=True)
             ]
-            return [self._read(desc, address) for desc, address in run_raw(plugin, inputs, self.allocate)]
+            return self._results(plugin, run_raw(plugin, inputs, self.allocate), [desc for desc, _ in inputs])
         finally:
             for address in self._addresses:
                 if address:
                     self.native.call("device_free", ctypes.c_void_p(address), where="device memory")
             self._addresses.clear()
+
+    def _results(
+        self, plugin: Plugin, outputs: Sequence[tuple[TensorDesc, int]], inputs: Sequence[TensorDesc]
+    ) -> list[np.ndarray]:
+        """The outputs, cut to the sizes that the run wrote: what lies behind was never written."""
+        rules = plugin.output_shapes([desc.shape for desc in inputs])
+        sizes = [[dim.size_output for dim in rule] for rule in rules]
+        holders = {index for rule in sizes for index in rule if index is not None}
+        held = [
+            self._read(desc, address) if index in holders else np.zeros(0)
+            for index, (desc, address) in enumerate(outputs)
+        ]
+        return [
+            self._read(replace(desc, shape=written_shape(desc.shape, rule, held, plugin.where)), address)
+            for (desc, address), rule in zip(outputs, sizes, strict=True)
+        ]
 
     def _input(self, array: np.ndarray) -> int:
         missing, self.missing = self.missing, 0

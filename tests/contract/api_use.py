@@ -25,6 +25,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "runtime": ("Runtime",),
     "engine": ("ICudaEngine",),
     "context": ("IExecutionContext",),
+    "inspector": ("EngineInspector",),
     "runtime_config": ("IRuntimeConfig",),
     "runtime_cache": ("IRuntimeCache",),
     "severity": ("Logger.Severity",),

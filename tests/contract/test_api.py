@@ -86,6 +86,7 @@ def test_pins_are_the_versions_under_test(bindings: dict[str, Path]) -> None:
 
 def test_modules_that_use_tensorrt() -> None:
     assert set(MODULES) == {
+        "benchmark/expansion_engine.py",
         "build/messages.py",
         "build/network.py",
         "build/plugins.py",
@@ -96,6 +97,7 @@ def test_modules_that_use_tensorrt() -> None:
         "runtime/context.py",
         "runtime/loading.py",
         "runtime/outputs.py",
+        "runtime/profiling.py",
         "runtime/session.py",
     }
     for name, source in SOURCES.items():

@@ -30,8 +30,8 @@ def written(folder: Path, **changes: Any) -> Path:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    origin = origin_of(written(tmp_path, precision="fp16"))
-    assert origin.precision == "fp16" and origin.fingerprint.startswith("sha256:")
+    origin = origin_of(written(tmp_path, precision={"precision": "float16", "reduced": 3}))
+    assert origin.precision == "float16" and origin.fingerprint.startswith("sha256:")
     assert [entry.name for entry in origin.frozen] == list(VALUES)
     for entry in origin.frozen:
         assert entry.matches(VALUES[entry.name]) and not entry.matches(VALUES[entry.name] + 1)
@@ -44,6 +44,11 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
             assert np.array_equal(array, VALUES[entry.name])
 
 
+def test_the_precision_may_be_a_word_or_nothing(tmp_path: Path) -> None:
+    found = [origin_of(written(tmp_path, precision=p)).precision for p in ("bf16", None)]
+    assert found == ["bf16", "float32"] and origin_of(written(tmp_path)).precision == "float32"
+
+
 def test_without_a_manifest_nothing_is_said(tmp_path: Path) -> None:
     assert origin_of(tmp_path / "e.plan") == Origin()
 
@@ -54,6 +59,7 @@ def test_without_a_manifest_nothing_is_said(tmp_path: Path) -> None:
         {"frozen": [{"name": "k"}]},
         {"frozen": 3},
         {"model": 3},
+        {"precision": {}},
         {"frozen": [{"name": "k", "dtype": "int64", "shape": [2], "sha256": "x", "value": [1]}]},
         {"frozen": [{"name": "k", "dtype": "int64", "shape": [1], "sha256": "x", "value": [1]}]},
         {"frozen": [{"name": "k", "dtype": "nonsense", "shape": [1], "sha256": "x", "value": [1]}]},

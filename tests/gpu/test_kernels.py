@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -11,34 +12,36 @@ from converter.libraries import plugin_library, plugin_library_v2
 from converter.plugin.cases import SEED, cast_inputs, gpu_cases, type_choices
 from converter.plugin.checks_gpu import compare
 from converter.plugin.host import Host, PluginLibrary
-from importers.registry import OPS
+from importers.opdef import Case, OpDef
+from importers.registry import ALL_OPS, OPS
 
 pytestmark = pytest.mark.gpu
 
-SMALL = [(op, case) for op in OPS for case in op.cases if not case.large]
-IDS = [f"{op.name}-{case.name}" for op, case in SMALL]
+LIBRARIES = [("V3", op) for op in ALL_OPS] + [("V2", op) for op in OPS]
+SMALL = [(which, op, case) for which, op in LIBRARIES for case in op.cases if not case.large]
 
 
-@pytest.fixture(scope="module", params=["V3", "V2"])
-def library(request: pytest.FixtureRequest) -> Iterator[PluginLibrary]:
-    with Host().open(plugin_library() if request.param == "V3" else plugin_library_v2()) as opened:
-        yield opened
+@contextmanager
+def opened(which: str) -> Iterator[PluginLibrary]:
+    with Host().open(plugin_library() if which == "V3" else plugin_library_v2()) as library:
+        yield library
 
 
-@pytest.mark.parametrize("name", [op.name for op in OPS])
-def test_kernel_agrees_with_its_reference(library: PluginLibrary, name: str) -> None:
+@pytest.mark.parametrize(("which", "op"), LIBRARIES, ids=lambda part: getattr(part, "name", part))
+def test_kernel_agrees_with_its_reference(which: str, op: OpDef) -> None:
     ran = 0
-    for case in gpu_cases(name, large=False):
-        with library.creator(name).create(dict(case.fields)) as plugin:
-            compare(plugin.run(case.inputs), case)
-        ran += 1
+    with opened(which) as library:
+        for case in gpu_cases(op.name, large=False):
+            with library.creator(op.name).create(dict(case.fields)) as plugin:
+                compare(plugin.run(case.inputs), case)
+            ran += 1
     assert ran
 
 
-@pytest.mark.parametrize(("op", "case"), SMALL, ids=IDS)
-def test_a_second_run_is_bitwise_equal(library: PluginLibrary, op, case) -> None:
+@pytest.mark.parametrize(("which", "op", "case"), SMALL, ids=lambda part: getattr(part, "name", part))
+def test_a_second_run_is_bitwise_equal(which: str, op: OpDef, case: Case) -> None:
     types = type_choices(op)[0]
     inputs = list(cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types).values())
-    with library.creator(op.name).create(dict(case.fields)) as plugin:
+    with opened(which) as library, library.creator(op.name).create(dict(case.fields)) as plugin:
         first, second = plugin.run(inputs), plugin.run(inputs)
     assert [array.tobytes() for array in first] == [array.tobytes() for array in second]

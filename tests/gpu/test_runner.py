@@ -164,9 +164,11 @@ def test_pytorch_without_copies(relu: bytes) -> None:
         for view in (x[::2], x[:, :1].expand(512, 3)):
             with pytest.raises(UsageError, match="not contiguous"):
                 session.infer({"x": view})
-        session.infer({"x": torch.randn(4, 3)})  # on the host: copied
+        session.infer(
+            {"x": torch.randn(4, 3)}
+        )  # on the host: copied; the result lies where the first rows of y were
         del session, again
-        assert bool((y == 3).all())  # the memory lives as long as PyTorch's tensor
+        assert bool((y[4:] == 3).all())  # the memory lives as long as PyTorch's tensor
 
 
 def test_pytorch_on_other_streams(relu: bytes) -> None:
@@ -258,7 +260,8 @@ def test_cuda_graph(relu: bytes) -> None:
 
 
 def test_graph_of_our_own(relu: bytes) -> None:
-    """As TensorRT without RTX gets it: captured on the second run, launched from then on."""
+    """As TensorRT gets it: captured on the second run, launched from then on. TensorRT-RTX, whose engines allocate
+    memory while they run, may refuse; then that is said, and the numbers are right all the same."""
     with Runner.open(relu) as runner:
         session = runner.session()
         warnings: list[str] = []
@@ -269,7 +272,9 @@ def test_graph_of_our_own(relu: bytes) -> None:
                 x = signed(batch, 3)
                 y = session.infer({"x": x})["y"].numpy()
                 np.testing.assert_array_equal(y, np.maximum(x, 0))
-        assert warnings == [] and any(graph is not None for graph in replay._graphs.values())
+        captured = any(graph is not None for graph in replay._graphs.values())
+        assert captured != bool(warnings)
+        assert captured or runner.info.flavour == "tensorrt_rtx"
 
 
 def test_runtime_cache(relu: bytes, tmp_path: Path) -> None:
@@ -360,7 +365,10 @@ def test_a_faulty_kernel_ends_one_process_only(relu: bytes, tmp_path: Path) -> N
     path.write_bytes(relu)
     done = subprocess.run(
         [sys.executable, "-c", FAULT, str(path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        },
         capture_output=True,
         text=True,
     )

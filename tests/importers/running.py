@@ -22,6 +22,7 @@ TYPES: dict[str, np.dtype] = {
     "float64": np.dtype(np.float64),
     "int64": np.dtype(np.int64),
     "int32": np.dtype(np.int32),
+    "bool": np.dtype(np.bool_),
 }
 
 CASES = [(op, case) for op in OPS for case in op.cases if not case.large]

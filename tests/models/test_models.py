@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models import MODELS  # noqa: E402
+from models import MODELS, timed  # noqa: E402
 from models.deformable_detr import build_deformable_detr, feature_level_shapes  # noqa: E402
 from models.export import export_model, main  # noqa: E402
 from models.geometry import example_cameras  # noqa: E402
@@ -156,3 +156,15 @@ def test_export_into_a_file_is_a_usage_error(tmp_path: Path, capsys: pytest.Capt
     assert "output folder cannot be made" in captured.err
     assert str(blocked) in captured.err
     assert blocked.read_text() == "mine"
+
+
+def test_each_model_is_a_function_for_timing() -> None:
+    for name in ("geometry", "centernet_dcn"):
+        _, inputs, outputs = small(name)
+        make = getattr(timed, f"{name}_small")
+        with torch.inference_mode():
+            found = make(inputs)()
+        for right, tensor in zip(outputs.values(), found, strict=True):
+            assert torch.equal(right, tensor)
+    with pytest.raises(AttributeError, match="there is no model 'absent'; there are "):
+        timed.absent  # noqa: B018

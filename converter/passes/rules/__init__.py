@@ -9,6 +9,7 @@ from converter.passes.rules.bitwise import BITWISE
 from converter.passes.rules.bool_reduce import BOOL_REDUCE
 from converter.passes.rules.col2im import COL2IM
 from converter.passes.rules.compress import COMPRESS
+from converter.passes.rules.compress_plugin import COMPRESS_PLUGIN
 from converter.passes.rules.constant_if import CONSTANT_IF
 from converter.passes.rules.contrib_activations import CONTRIB_ACTIVATIONS
 from converter.passes.rules.contrib_arrays import CONTRIB_ARRAYS
@@ -40,7 +41,9 @@ from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
 from converter.passes.rules.max_unpool import MAX_UNPOOL
 from converter.passes.rules.mel_weights import MEL_WEIGHTS
 from converter.passes.rules.non_max_suppression import NON_MAX_SUPPRESSION
+from converter.passes.rules.non_max_suppression_plugin import NON_MAX_SUPPRESSION_PLUGIN
 from converter.passes.rules.non_zero import NON_ZERO
+from converter.passes.rules.non_zero_plugin import NON_ZERO_PLUGIN
 from converter.passes.rules.optionals import OPTIONALS
 from converter.passes.rules.pooling import POOLING
 from converter.passes.rules.quantised import QUANTISED
@@ -57,6 +60,7 @@ from converter.passes.rules.stft import STFT
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
 from converter.passes.rules.training_dropout import TRAINING_DROPOUT
 from converter.passes.rules.unique import UNIQUE
+from converter.passes.rules.unique_plugin import UNIQUE_PLUGIN
 from converter.passes.rules.vectors import VECTORS
 from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
 
@@ -80,8 +84,10 @@ RULES: tuple[NodeRule, ...] = (
     DYNAMIC_EYE,
     LARGE_TOP_K,
     COMPRESS,
+    COMPRESS_PLUGIN,
     NON_ZERO,
     UNIQUE,
+    UNIQUE_PLUGIN,
     WIDE_ACTIVATIONS,
     TRAINING_DROPOUT,
     POOLING,
@@ -120,3 +126,12 @@ RULES: tuple[NodeRule, ...] = (
     BOOL_REDUCE,
     HALF_RANGE,
 )
+"""The rules for every TensorRT."""
+
+RTX_RULES: tuple[NodeRule, ...] = (*RULES, NON_ZERO_PLUGIN, NON_MAX_SUPPRESSION_PLUGIN)
+"""With those for operators that TensorRT has a layer for and TensorRT-RTX has none."""
+
+
+def rules_for(flavour: str) -> tuple[NodeRule, ...]:
+    """The rules for a flavour, "tensorrt" or "tensorrt_rtx"."""
+    return RTX_RULES if flavour == "tensorrt_rtx" else RULES

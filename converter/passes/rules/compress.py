@@ -1,6 +1,6 @@
-"""Compress: a Gather of the elements that the condition lets through. How many these are has to be known beforehand.
+"""Compress of a known number of results: a Gather of the elements that the condition lets through.
 
-TensorRT-RTX has no layer whose output has a size that depends on values.
+Others are left to the plugin (compress_plugin.py), where it takes the type.
 """
 
 from __future__ import annotations

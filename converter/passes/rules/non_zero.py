@@ -1,6 +1,6 @@
 """NonZero whose number of results is known beforehand: its input is constant, or the model declares the size.
 
-TensorRT-RTX has no layer whose output has a size that depends on values. TensorRT has: other nodes stay as they are.
+Other nodes stay as they are for TensorRT, which has a layer, and become a plugin for TensorRT-RTX (non_zero_plugin.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Unique over all elements whose number of results is known beforehand: declared by the model, or one element.
 
-An element is the first of its kind if no earlier one is equal; all pairs are compared. TensorRT-RTX has no layer whose
-output has a size that depends on values, and none that sorts slices: along an axis the node is refused.
+An element is the first of its kind if no earlier one is equal; all pairs are compared. Other nodes, and those along an
+axis, are left to the plugin (unique_plugin.py), where it takes the type.
 """
 
 from __future__ import annotations

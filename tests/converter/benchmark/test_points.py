@@ -84,3 +84,8 @@ def test_the_batch_of_no_inputs_and_of_scalars_is_one() -> None:
 def test_the_users_own_arrays() -> None:
     point = given_point(info(SIZES, FIXED), {"sizes": np.array([7, 8]), "scale": np.ones(5, np.float16)})
     assert (point.label, point.sizes()) == ("inputs", {"sizes": [7, 8], "scale": [5]})
+
+
+def test_inputs_too_large_for_this_machine_are_a_message() -> None:
+    with pytest.raises(UsageError, match="too large to be generated"):
+        points_of(info(TensorSpec("x", "float32", (1 << 55,), True)), ("opt",), {})

@@ -58,6 +58,7 @@ def test_without_transfers_nothing_is_copied(tmp_path: Path) -> None:
     (figures,) = run(tmp_path, device, FakeRunner(device), transfers=False, graphs=(False,))["runs"]
     assert figures["latency_ms"]["max"] == pytest.approx(10.0)
     assert figures["h2d_ms"]["max"] == figures["d2h_ms"]["max"] == 0.0
+    assert figures["throughput"] == pytest.approx(100, rel=0.02)
 
 
 def test_the_hosts_time_is_enqueue_time(tmp_path: Path) -> None:

@@ -82,6 +82,17 @@ def test_nothing_installed_and_unknown_names(monkeypatch: pytest.MonkeyPatch) ->
         fl.choose_flavour("trt")
 
 
+def test_a_graph_is_written_for_the_flavour_that_is_named_or_would_be_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fl, "find_gpu", lambda: None)
+    monkeypatch.setattr(fl, "installed_flavours", installed("tensorrt_rtx"))
+    assert fl.expected_flavour() == "tensorrt_rtx"
+    assert fl.expected_flavour("tensorrt") == "tensorrt"  # for a machine that has it
+    monkeypatch.setattr(fl, "installed_flavours", installed())
+    assert fl.expected_flavour() == "tensorrt"
+
+
 def test_installed_but_broken_says_how_to_mend_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "tensorrt.py").write_text(
         "raise ImportError('libnvinfer.so.10: cannot open shared object file')"

@@ -16,12 +16,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import TensorProto
 from onnx import helper as oh
 
 from converter import libraries
 from converter.commands import check, doctor
 from converter.errors import EXIT_DISAGREE
-from importers.registry import OPS
+from importers.registry import ALL_OPS, OPS
 from tests.converter.commands.running import Ran, refused, snapshot, trtsmith
 from tests.converter.models import attention, convolution, inverse, relu, save, value
 
@@ -114,6 +115,20 @@ def test_check_with_a_library_of_others(capsys: pytest.CaptureFixture[str]) -> N
     assert trtsmith(capsys, "check", "f.onnx").code == 1
     ran = trtsmith(capsys, "check", "f.onnx", "--plugins", libraries.plugin_library())
     assert ran.code == 0 and "plugin of a library given with --plugins" in ran.out
+
+
+@pytest.mark.parametrize(("flavour", "route"), [("tensorrt", "native"), ("tensorrt_rtx", "plugin")], ids=str)
+def test_check_and_rewrite_for_a_flavour(
+    capsys: pytest.CaptureFixture[str], flavour: str, route: str
+) -> None:
+    """TensorRT has a layer for NonZero, TensorRT-RTX none."""
+    node = oh.make_node("NonZero", ["x"], ["y"], name="found")
+    save(Path("n.onnx"), [node], [value("x", (2, 3))], [value("y", None, TensorProto.INT64)])
+    ran = trtsmith(capsys, "check", "n.onnx", "--flavour", flavour)
+    assert ran.code == 0 and f"1 {route}; convertible" in ran.out
+    assert trtsmith(capsys, "rewrite", "n.onnx", "-o", "r.onnx", "--flavour", flavour).code == 0
+    kinds = {n.op_type for n in onnx.load("r.onnx").graph.node}
+    assert ("NonZeroPositions" in kinds) is (route == "plugin")
 
 
 CONVERTED = r"""engine:   e\.plan \(\d+\.\d MiB, tensorrt_rtx [\d.]+, sm86\)
@@ -301,7 +316,7 @@ def test_plugin_path_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert trtsmith(capsys, "plugin", "path") == Ran(0, f"{libraries.plugin_library()}\n", "")
     assert trtsmith(capsys, "plugin", "path", "--v2").out == f"{libraries.plugin_library_v2()}\n"
     ran = trtsmith(capsys, "plugin", "list", libraries.plugin_library(), "--json")
-    assert {c["name"] for c in json.loads(ran.out)["creators"]} == {op.name for op in OPS}
+    assert {c["name"] for c in json.loads(ran.out)["creators"]} == {op.name for op in ALL_OPS}
     for action in ("list", "inspect"):
         ran = trtsmith(capsys, "plugin", action, libraries.plugin_library_v2())
         assert ran.code == 0 and all(op.name in ran.out for op in OPS)

@@ -37,13 +37,13 @@ def wrong_softmax(graph: onnx.GraphProto) -> None:
 def engines(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Sets what takes the place of TensorRT."""
 
-    def install(fake: FakeTensorRT) -> FakeTensorRT:
-        real = prepare.prepared
+    real = prepare.prepared
 
+    def install(fake: FakeTensorRT) -> FakeTensorRT:
         def patched(asked: prepare.Asked) -> Any:
             return real(asked, fake.run)
 
-        monkeypatch.setattr("converter.commands.locate.prepared", patched)
+        monkeypatch.setattr(prepare, "prepared", patched)
         monkeypatch.setattr(prepare, "build", fake.build)
         return fake
 
@@ -112,6 +112,17 @@ def test_an_engine_is_run_as_its_manifest_says_and_judged(
     )
     assert ran.code == 3 and "built from another" in ran.out
     assert requests[0].engine_path == tmp_path / "m.plan"
+
+
+def test_an_engine_of_another_precision_is_not_searched(
+    engines: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network(tmp_path / "m.onnx")
+    (tmp_path / "m.plan").write_bytes(b"an engine")
+    (tmp_path / "m.manifest.json").write_text(json.dumps({"precision": "bf16"}))
+    engines(FakeTensorRT())
+    ran = trtsmith(capsys, "locate", tmp_path / "m.onnx", tmp_path / "m.plan", "--shapes", "x=4x8")
+    refused(ran, 2, "--precision bf16")
 
 
 def test_tolerances_are_of_the_outputs(

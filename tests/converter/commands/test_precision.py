@@ -127,3 +127,22 @@ def test_an_old_opset_that_cannot_be_converted_is_refused(
         trtsmith(capsys, "check", path, "--precision", "bf16"), 1, "opset 11", "'choose' (If)", "opset 13"
     )
     assert trtsmith(capsys, "check", path, "--precision", "fp16").code == 0
+
+
+def test_a_model_s_own_q_and_dq_are_told_and_held_to_onnxruntime_exactly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [
+        onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q"),
+        onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], name="d"),
+        onnx.helper.make_node("MatMul", ["d", "w"], ["y"], name="m"),
+    ]
+    weights = {"s": np.array(0.05, np.float32), "z": np.array(0, np.int8), "w": normal(8, 8)}
+    path = save(tmp_path / "q.onnx", nodes, [value("x", (2, 8))], [value("y", (2, 8))], weights)
+    arguments = ["--precision", "int8", "--flavour", "tensorrt_rtx", "--target", "sm86"]
+    ran = trtsmith(capsys, "convert", "-q", path, "-o", tmp_path / "q.plan", *arguments)
+    assert ran.code == 0, ran.err
+    assert "precision: 1 nodes in int8, by the model's own QuantizeLinear and DequantizeLinear" in ran.out
+    manifest = json.loads((tmp_path / "q.manifest.json").read_text())
+    assert manifest["precision"] == "fp32" and manifest["precision_report"]["own"]
+    assert "allowed" not in manifest["verdict"]["reason"] and manifest["verdict"]["comparisons"][0]["relative"] < 1e-5

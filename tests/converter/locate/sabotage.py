@@ -61,7 +61,7 @@ class FakeTensorRT:
 
     def __init__(self, change: Change = nothing) -> None:
         self.requests: list[BuildRequest] = []
-        self._change = change
+        self.change = change
 
     def build(self, request: BuildRequest) -> BuildResult:
         self.requests.append(request)
@@ -72,6 +72,6 @@ class FakeTensorRT:
         model = load_model(request.engine_path)
         proto = onnx.ModelProto()
         proto.CopyFrom(model.proto)
-        self._change(proto.graph)
+        self.change(proto.graph)
         outputs = tuple(Onnxruntime().execute(model.with_proto(proto), feed) for feed in feeds)
         return RunResult(INFO, outputs, 0.0)

@@ -13,7 +13,10 @@ from onnx import helper as oh
 from onnx import numpy_helper
 
 from converter.locate.found import Located
+from converter.locate.fusion import marks_outside
+from converter.locate.graph import GraphView
 from converter.locate.locate import Options, locate
+from converter.locate.probe import probe
 from converter.locate.report import render
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
@@ -187,6 +190,53 @@ def test_an_error_of_fusion_is_narrowed_to_its_nodes(fused: tuple[str, ...], tmp
     assert result.status == "fusion", render(result)
     assert [node.name for node in result.nodes] == [fused[0], fused[-1]]
     assert f"from {fused[0]}" in render(result)
+
+
+def test_what_does_not_fuse_has_no_error_of_fusion(tmp_path: Path) -> None:
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(bad_fusion("second", "add"), fuses=False))
+    assert result.status == "rounding"
+
+
+def test_marks_around_a_range_fit_and_are_the_nearest(tmp_path: Path) -> None:
+    view = GraphView(network(tmp_path / "m.onnx"))
+    values = probe(view.model, view.made, x())
+    add = next(i for i, node in enumerate(view.nodes) if node.name == "add")
+    everything = marks_outside(view, values, add, add, 1 << 30)
+    assert everything == view.made
+    assert set(view.made) - set(marks_outside(view, values, add - 1, add, 1 << 30)) == {"p"}
+    few = marks_outside(view, values, add, add, values["p"].nbytes + values["sum"].nbytes)
+    assert few == ("p", "sum")
+
+
+def carried(path: Path) -> Model:
+    """float64 and uint8 at the edges and between: TensorRT gets float32, and computes in int32."""
+    nodes = [
+        oh.make_node("Mul", ["x", "x"], ["squares"], name="squares"),
+        oh.make_node("Cast", ["small"], ["wide"], name="cast", to=onnx.TensorProto.DOUBLE),
+        oh.make_node("Add", ["squares", "wide"], ["y"], name="add"),
+        oh.make_node("Max", ["small", "small"], ["z"], name="max"),
+    ]
+    return load(
+        path,
+        nodes,
+        [value("x", [6], onnx.TensorProto.DOUBLE), value("small", [6], onnx.TensorProto.UINT8)],
+        [value("y", [6], onnx.TensorProto.DOUBLE), value("z", [6], onnx.TensorProto.UINT8)],
+    )
+
+
+def test_types_that_tensorrt_lacks_are_compared_in_those_it_gets(tmp_path: Path) -> None:
+    model = carried(tmp_path / "m.onnx")
+    assert {io.name for io in rewrite(model).io_types} == {"x", "y"}
+    feeds = {"x": np.linspace(-2, 3, 6), "small": np.array([0, 1, 7, 200, 255, 128], np.uint8)}
+    result = found(model, Sabotaged(nothing), feeds)
+    assert result.status == "agree" and "y" in {v.name for v in result.values}, render(result)
+
+    def wrong(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, "add")
+        if node is not None:
+            node.op_type = "Sub"
+
+    assert found(model, Sabotaged(wrong), feeds).nodes[0].name == "add"
 
 
 def test_an_engine_that_is_wrong_where_a_new_one_is_right(tmp_path: Path) -> None:

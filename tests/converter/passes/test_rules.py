@@ -10,19 +10,21 @@ from onnx import helper, reference
 
 from converter.build.build import build
 from converter.build.request import BuildRequest
+from converter.libraries import plugin_library
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.modelfile.save import save_model
 from converter.passes.node_rule import Example, NodeRule
-from converter.passes.rules import RULES
-from converter.plan import plan
+from converter.passes.rules import RTX_RULES, RULES, rules_for
+from converter.passes.rules.non_zero_plugin import NON_ZERO_PLUGIN
+from converter.plan import Route, native_operators, plan
 from converter.rewrite import expand, rewrite
 
 ORT_OPSET = 26
 """The newest that onnxruntime 1.31 opens."""
 
-EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in rule.examples]
+EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RTX_RULES for e in rule.examples]
 
 
 def parsed(example: Example, folder: Path) -> Model:
@@ -57,16 +59,16 @@ def by_reference(model: Model, inputs: dict[str, np.ndarray]) -> dict[str, np.nd
     return dict(zip([o.name for o in model.proto.graph.output], values, strict=True))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", RTX_RULES, ids=lambda rule: rule.name)
 def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
     assert (rule.examples or rule.refused) and rule.doc
     assert all(example.builds or example.why for example in rule.examples)
-    assert sorted({r.name for r in RULES}) == sorted(r.name for r in RULES)
+    assert sorted({r.name for r in RTX_RULES}) == sorted(r.name for r in RTX_RULES)
 
 
-@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RULES for text in rule.refused])
+@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RTX_RULES for text in rule.refused])
 def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
-    result = rewrite(parsed(Example("", text), tmp_path), passes=())
+    result = rewrite(parsed(Example("", text), tmp_path), passes=(), rules=RTX_RULES)
     assert {record.pass_name for record in result.declined} == {rule.name}
     planned = plan(result)
     assert not planned.convertible
@@ -78,7 +80,7 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     model = parsed(example, tmp_path)
     inputs = feeds(model, example)
     expected = by_reference(model, inputs) if example.reference else run(model, inputs)
-    result = rewrite(model, passes=())
+    result = rewrite(model, passes=(), rules=RTX_RULES)
     assert rule.name in {name for record in result.rewrites for name in record.pass_name.split(", ")}
     assert not result.declined
     assert plan(result).convertible
@@ -104,8 +106,37 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     [p for p in EXAMPLES if p.values[1].builds],  # type: ignore[union-attr]
 )
 def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, tmp_path: Path) -> None:
-    result = rewrite(parsed(example, tmp_path), passes=())
+    result = rewrite(parsed(example, tmp_path), passes=(), rules=RTX_RULES)
     path = tmp_path / "rewritten.onnx"
     save_model(result.model, path)
-    request = BuildRequest(path, tmp_path / "engine", targets=("sm86",), flavour="tensorrt_rtx")
+    plugins = plan(result).plugins
+    libraries = (plugin_library(),) if plugins else ()
+    request = BuildRequest(
+        path, tmp_path / "engine", libraries, plugins, targets=("sm86",), flavour="tensorrt_rtx"
+    )
     assert build(request).size > 0
+
+
+def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path) -> None:
+    rtx_only = [rule for rule in RTX_RULES if rule not in RULES]
+    assert {op_type for rule in rtx_only for op_type in rule.op_types} <= native_operators()
+    for rule in rtx_only:
+        for example in rule.examples:
+            model = parsed(example, tmp_path)
+            assert rule.name not in {
+                r.pass_name for r in rewrite(model, rules=rules_for("tensorrt")).rewrites
+            }
+            assert rule.name in {
+                r.pass_name for r in rewrite(model, rules=rules_for("tensorrt_rtx")).rewrites
+            }
+
+
+def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) -> None:
+    (example,) = [e for e in NON_ZERO_PLUGIN.examples if e.name == "then gathered"]
+    planned = plan(rewrite(parsed(example, tmp_path), rules=RTX_RULES))
+    assert [(n.op_type, n.route) for n in planned.nodes] == [
+        ("NonZero", Route.PLUGIN),
+        ("Transpose", Route.NATIVE),
+        ("GatherND", Route.NATIVE),
+    ]
+    assert [use.name for use in planned.plugins] == ["NonZeroPositions"]

@@ -33,6 +33,10 @@ V3_FAULTS = {
     "kSHAPE_UNSET": ("output shapes", "dimension 1 of output 0 unset"),
     "kSHAPE_WRONG": ("output shapes", "8x3x4"),
     "kSHAPE_NEGATIVE": ("output shapes", "dimension 0 of output 0 negative: -6"),
+    "kSIZE_HAS_DIMENSIONS": (
+        "output shapes",
+        "output 0 a size tensor, and it is no output without dimensions",
+    ),
     "kSHAPE_DEPENDS_ON_CONSTNESS": ("symbolic shapes", "2x3x4"),
     "kTYPE_WRONG": ("output types", "int32"),
     "kTYPE_UNSET": ("output types", "left output 0 unset"),

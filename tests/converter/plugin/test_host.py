@@ -13,7 +13,6 @@ import pytest
 from converter.errors import EXIT_USAGE, UsageError
 from converter.plugin.abi import Family, Status
 from converter.plugin.host import Creator, Host, PluginError, PluginLibrary
-from converter.plugin.run import cut_to_sizes
 from converter.plugin.values import FieldValue, TensorDesc, field_value, field_values
 from tests.converter.plugin import fixtures as plugin_fixtures
 
@@ -232,14 +231,6 @@ def test_shape_rule_that_overflows(host: Host) -> None:
         with pytest.raises(PluginError) as caught:
             plugin.output_shapes([(1,) * 9])
     assert caught.value.status is Status.USAGE
-
-
-def test_output_whose_size_another_output_holds_is_cut_from_the_front() -> None:
-    full = np.arange(12, dtype=np.float32).reshape(4, 3)
-    outputs = [full, np.array(2, np.int64)]
-    np.testing.assert_array_equal(cut_to_sizes(full, [1, None], outputs), [[0, 1, 2], [3, 4, 5]])
-    np.testing.assert_array_equal(cut_to_sizes(full, [None, 1], outputs), full.reshape(-1)[:8].reshape(4, 2))
-    assert cut_to_sizes(full, [None, None], outputs) is full
 
 
 def test_device_count_is_a_number_without_a_gpu(host: Host) -> None:

@@ -48,7 +48,22 @@ PLANS: dict[bytes, FakePlan] = {
         _double,
         profiles=2,
     ),
-    # two inputs, one of bfloat16
+    # y = x + 1, of any number of rows of 100
+    b"rows": FakePlan(
+        (
+            FakeTensor("x", "FLOAT", (-1, 100), profiles=(((1, 100), (1, 100), (50, 100)),)),
+            FakeTensor("y", "FLOAT", (-1, 100), is_input=False),
+        ),
+        lambda shapes, values: {"y": shapes["x"]},
+        lambda arrays: {"y": arrays["x"] + 1},
+    ),
+    # no input at all
+    b"constant": FakePlan(
+        (FakeTensor("y", "FLOAT", (3,), is_input=False),),
+        lambda shapes, values: {"y": (3,)},
+        lambda arrays: {"y": np.array([1, 2, 3], np.float32)},
+    ),
+    # two inputs of bfloat16
     b"add": FakePlan(
         (
             FakeTensor("a", "BF16", (4,)),

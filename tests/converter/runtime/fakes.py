@@ -44,9 +44,11 @@ class FakeMemory:
         self.size = max(size, 256)
         self._device = device
         device.used += self.size
+        device.blocks[self.pointer] = self.size
 
     def __del__(self) -> None:
         self._device.used -= self.size
+        del self._device.blocks[self.pointer]
 
 
 class FakeStream:
@@ -71,11 +73,16 @@ class FakeDevice:
     waits: list[tuple[int, int]] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
     fault: str = ""
+    blocks: dict[int, int] = field(default_factory=dict)
     capturing: dict[int, list[Callable[[], None]] | None] = field(default_factory=dict)
     streams: int = 100
 
     def make_current(self) -> None:
         pass
+
+    def check_write(self, pointer: int, size: int) -> None:
+        """What is written lies in one block of memory that is not freed."""
+        assert any(start <= pointer and pointer + size <= start + room for start, room in self.blocks.items())
 
     def _check(self, name: str) -> None:
         self.calls[name] += 1
@@ -110,6 +117,7 @@ class FakeDevice:
     def upload(self, pointer: int, array: np.ndarray, stream: FakeStream) -> None:
         self._check("upload")
         assert array.flags.c_contiguous
+        self.check_write(pointer, array.nbytes)
         at(pointer, (array.nbytes,), np.uint8)[:] = array.reshape(-1).view(np.uint8)
 
     def upload_from(self, pointer: int, source: int, size: int, stream: FakeStream) -> None:
@@ -375,9 +383,6 @@ class FakeContext:
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
         return self._sizes()[name]
 
-    def is_stream_capturable(self, stream: int) -> bool:
-        return not any(-1 in shape for shape in self._sizes().values())
-
     def execute_async_v3(self, stream: int) -> bool:
         self.trt.calls["execute_async_v3"] += 1
         if self.infer_shapes():
@@ -422,6 +427,7 @@ class FakeContext:
                     self.trt.error(f"Failed to allocate memory for the output {name}")
                     return False
                 allocator.notify_shape(name, array.shape)
+            device.check_write(pointer, array.nbytes)
             at(pointer, array.shape, array.dtype)[...] = array
         return True
 

@@ -29,6 +29,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 
 def test_no_gpu_is_said_without_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "find_gpu", lambda: None)
+    monkeypatch.setattr(child, "run_child", None)
     (tmp_path / "m.plan").write_bytes(b"x" * 100)
     assert "There is no NVIDIA GPU" in problem_of(RunRequest(tmp_path / "m.plan"))
     assert "is not installed" in problem_of(RunRequest(tmp_path / "m.plan", flavour="tensorrt"))

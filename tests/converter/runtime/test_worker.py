@@ -55,6 +55,18 @@ def test_several_sets_of_inputs(
     assert EngineInfo.from_json(answer["info"]).inputs[0].name == "x" and answer["warnings"] == []
 
 
+def test_profile(engine: Path, device: FakeDevice, tensorrt: FakeTensorRT, tmp_path: Path) -> None:
+    write_arrays(tmp_path / "in", {"x": np.ones((12, 3), np.float32)})
+    for profile, fits in ((1, True), (0, False)):
+        request = ChildRequest(RunRequest(engine, profile=profile), (tmp_path / "in",), (tmp_path / "out",))
+        if fits:
+            work(request, device, tensorrt)
+            assert read_arrays(tmp_path / "out")["y"].shape == (12, 3)
+        else:
+            with pytest.raises(UsageError, match="outside the optimization profile"):
+                work(request, device, tensorrt)
+
+
 def test_no_inputs_only_describe(engine: Path, device: FakeDevice, tensorrt: FakeTensorRT) -> None:
     answer = work(ChildRequest(RunRequest(engine)), device, tensorrt)
     assert EngineInfo.from_json(answer["info"]).profiles == 2

@@ -19,6 +19,9 @@ X = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
 W = np.random.default_rng(2).standard_normal((6, 5)).astype(np.float32)
 
 
+EINSUM = 'y = Einsum <equation = "ab,bc->ac"> (x, w)'
+
+
 def tf32(a: np.ndarray) -> np.ndarray:
     """The 13 low bits of the significand rounded away, to nearest."""
     bits = a.view(np.uint32)
@@ -37,7 +40,7 @@ def ran(folder: Path, body: str, precision: str, optimise: bool = True) -> np.nd
     return run(changed, {"x": X, "w": W}, optimise=optimise)["y"]
 
 
-@pytest.mark.parametrize("body", ["y = MatMul (x, w)", "y = f.Product (x, w)", "y = Gemm (x, w)"])
+@pytest.mark.parametrize("body", ["y = MatMul (x, w)", "y = f.Product (x, w)", "y = Gemm (x, w)", EINSUM])
 def test_tf32_rounds_the_operands_of_products(body: str, tmp_path: Path) -> None:
     expected = tf32(X).astype(np.float64) @ tf32(W).astype(np.float64)
     assert np.abs(expected - X.astype(np.float64) @ W).max() > 1e-4
@@ -98,4 +101,5 @@ def test_custom_operators_are_stored_and_compute_in_float32(tmp_path: Path) -> N
 def test_fp32_is_the_model_itself_and_engines_of_fp32_compute_in_tf32(tmp_path: Path) -> None:
     model = load_model(inverse(tmp_path / "m.onnx"))
     assert rounded(model, "fp32") is model
-    assert [engine_precision(p) for p in ("fp32", "fp16", "bf16", "int8")] == ["tf32", "fp16", "bf16", "tf32"]
+    asked = ("fp32", "float32", "fp16", "float16", "bf16", "bfloat16", "int8")
+    assert [engine_precision(p) for p in asked] == ["tf32", "tf32", "fp16", "fp16", "bf16", "bf16", "int8"]

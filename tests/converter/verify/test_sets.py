@@ -18,14 +18,17 @@ TEXT = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[N, 3] x, int64[2] s, float[3] w) => (float[A, B] y) { m = Mul (x, w) y = Tile (m, s) }"""
 
 
-def sets(folder: Path, *profiles: Profile, **given: ShapeRange) -> tuple[InputSet, ...]:
+VALUES = Profile((1, 1), (2, 1), (4, 2), values=True)
+
+
+def sets(
+    folder: Path, *profiles: Profile, values: Profile = VALUES, **given: ShapeRange
+) -> tuple[InputSet, ...]:
     onnx.save(onnx.parser.parse_model(TEXT), folder / "m.onnx")
     model = load_model(folder / "m.onnx")
     inputs = (
         TensorSpec("x", "float32", (-1, 3), True, False, profiles),
-        TensorSpec(
-            "s", "int64", (2,), True, True, (Profile((1, 1), (2, 1), (4, 2), values=True),) * len(profiles)
-        ),
+        TensorSpec("s", "int64", (2,), True, True, (values,) * len(profiles)),
         TensorSpec("w", "float32", (3,), True),
     )
     info = EngineInfo("tensorrt", "10", "gpu", "9.0", inputs, (), len(profiles), 0)
@@ -50,6 +53,11 @@ def test_sizes_that_are_given_stand_for_the_profiles(tmp_path: Path) -> None:
 
 
 def test_equal_ends_are_one_set(tmp_path: Path) -> None:
+    same, twice = Profile((2, 3), (2, 3), (2, 3)), Profile((1, 1), (2, 2), (2, 2), values=True)
+    assert [s.at for s in sets(tmp_path, same, values=twice)] == ["min", "opt"]
+
+
+def test_a_single_size(tmp_path: Path) -> None:
     onnx.save(
         onnx.parser.parse_model(TEXT.replace("int64[2] s, ", "").replace("y = Tile (m, s)", "y = Neg (m)")),
         tmp_path / "m.onnx",

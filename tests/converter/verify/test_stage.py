@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from converter.build.gpu import Gpu
@@ -46,6 +47,16 @@ def test_the_engine_is_run_where_its_gpu_is(
     code, out, verdict = convert(capsys)
     assert code == 3 and verdict["status"] == "disagree" and "; the graphs agree" in out
     assert convert(capsys, "--verify", "graph")[0] == 0
+
+
+def test_graphs_that_disagree_are_the_verdict(
+    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "find_gpu", lambda: AMPERE)
+    np.savez("x.npz", x=np.eye(4, dtype=np.float32) + np.ones((2, 4, 4), np.float32) / 9)
+    np.savez("y.npz", y=np.ones((2, 4, 4), np.float32))
+    code, _, verdict = convert(capsys, "--inputs", "x.npz", "--expected", "y.npz")
+    assert code == 3 and verdict["engine_run"] is False and not fake.asked
 
 
 @pytest.mark.parametrize(

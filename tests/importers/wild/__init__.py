@@ -1,17 +1,20 @@
 """What every operator's tests need and its definition cannot say: nodes as the wild writes them, and wrong shapes.
 
-One module for each operator, of the name that its definition's module has, with EXAMPLES and INCONSISTENT.
+One module for each operator, of the name that its definition's module has, with EXAMPLES and INCONSISTENT; with the
+latter alone for operators that are ONNX's own elsewhere.
 """
 
 from importlib import import_module
 
-from importers.registry import OPS
+from importers.registry import ALL_OPS, OPS
 from importers.torch_ops import torch_name
 from tests.importers.wild.model import Arrays, Example, Inconsistent
 
-_MODULES = [import_module(f"{__name__}.{torch_name(op)}") for op in OPS]
+_MODULES = {op.name: import_module(f"{__name__}.{torch_name(op)}") for op in ALL_OPS}
 
-EXAMPLES: tuple[Example, ...] = tuple(example for module in _MODULES for example in module.EXAMPLES)
-INCONSISTENT: tuple[Inconsistent, ...] = tuple(entry for module in _MODULES for entry in module.INCONSISTENT)
+EXAMPLES: tuple[Example, ...] = tuple(example for op in OPS for example in _MODULES[op.name].EXAMPLES)
+INCONSISTENT: tuple[Inconsistent, ...] = tuple(
+    entry for op in ALL_OPS for entry in _MODULES[op.name].INCONSISTENT
+)
 
 __all__ = ["EXAMPLES", "INCONSISTENT", "Arrays", "Example", "Inconsistent"]

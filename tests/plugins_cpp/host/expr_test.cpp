@@ -132,7 +132,16 @@ void failuresAreKept()
         ExprBuilder other;
         b.operation(DimensionOperation::kSUM, *b.constant(1), *other.constant(1));
     });
+    expectFailure("size tensor of output 1 is tuned for 6 and is at most 5", [](ExprBuilder& b) {
+        b.declareSizeTensor(1, *b.constant(6), *b.symbol("n", 5));
+    });
+    expectFailure("tuned for -1", [](ExprBuilder& b) { b.declareSizeTensor(1, *b.constant(-1), *b.constant(5)); });
+    expectFailure("depends on a size tensor", [](ExprBuilder& b) {
+        auto const* const size = b.declareSizeTensor(1, *b.constant(1), *b.constant(5));
+        b.declareSizeTensor(2, *b.operation(DimensionOperation::kSUM, *size, *b.constant(1)), *b.constant(9));
+    });
     ExprBuilder fine;
+    fine.declareSizeTensor(1, *fine.constant(5), *fine.constant(5));
     fine.check();
 }
 

@@ -1,0 +1,196 @@
+"""Boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+
+NO_LIMIT = 2**31 - 1
+
+_ONE = ("max_output_boxes_per_class", "iou_threshold", "score_threshold")
+
+
+def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    return {"selected": (*shapes["count"], 3), "count": ()}
+
+
+def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
+    batch, classes, boxes = shapes["scores"]
+    return {"count": batch * classes * min(boxes, fields["most"])}
+
+
+def _check(_fields: Fields, shapes: Any) -> list[str]:
+    faults = [
+        f"{n} has {shapes[n][0]} elements, not 1" for n in _ONE if shapes.get(n, (1,))[0] not in (1, None)
+    ]
+    boxes, scores = shapes.get("boxes"), shapes.get("scores")
+    if boxes is not None and boxes[2] not in (4, None):
+        faults.append(f"boxes[2] = {boxes[2]}, but a box has 4 numbers")
+    if boxes is not None and scores is not None:
+        for axis, other in ((0, 0), (1, 2)):
+            if None not in (boxes[axis], scores[other]) and boxes[axis] != scores[other]:
+                faults.append(f"boxes[{axis}] = {boxes[axis]}, not {scores[other]} = scores[{other}]")
+    return faults
+
+
+def _corners(boxes: np.ndarray, centers: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Low and high corners, [n, 2] each, in the boxes' own float32: ONNX compares in that."""
+    if centers:
+        half = boxes[:, 2:] / np.float32(2)
+        return boxes[:, :2] - half, boxes[:, :2] + half
+    return np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """One box after the other: the best that is left, without those that it overlaps."""
+    boxes, scores = inputs["boxes"], inputs["scores"]
+    most = min(int(inputs["max_output_boxes_per_class"][0]), fields["most"])
+    limit, floor = inputs["iou_threshold"][0], inputs.get("score_threshold")
+    rows: list[tuple[int, int, int]] = []
+    for image, class_ in np.ndindex(scores.shape[:2]):
+        low, high = _corners(boxes[image], bool(fields["center_point_box"]))
+        area = (high - low).prod(axis=1)
+        of_class = scores[image, class_]
+        left = of_class == of_class if floor is None else of_class > floor[0]
+        taken = 0
+        while left.any() and taken < most:
+            best = int(np.flatnonzero(left & (of_class == of_class[left].max()))[0])
+            rows.append((image, class_, best))
+            taken += 1
+            sides = np.minimum(high, high[best]) - np.maximum(low, low[best])
+            common = sides.prod(axis=1)
+            either = area + area[best] - common
+            real = (sides > 0).all(axis=1) & (common > 0) & (area > 0) & (area[best] > 0) & (either > 0)
+            over = np.divide(common, either, out=np.zeros_like(common), where=real) > limit
+            left &= ~(over & real)
+            left[best] = False
+    return {"selected": np.array(rows, np.int64).reshape(-1, 3), "count": np.array(len(rows))}
+
+
+def _expand(expansion: Expansion) -> str:
+    inputs = "boxes, scores, max_output_boxes_per_class, iou_threshold"
+    if "score_threshold" in expansion.present:
+        inputs += ", score_threshold"
+    return f"""
+zero = Constant <value = int64 {{0}}> ()
+selected = NonMaxSuppression <center_point_box = {expansion.fields["center_point_box"]}> ({inputs})
+sizes = Shape (selected)
+count = Gather <axis = 0> (sizes, zero)"""
+
+
+def _inputs(
+    batch: int,
+    classes: int,
+    boxes: int,
+    *,
+    most: int = NO_LIMIT,
+    limit: float = 0.5,
+    floor: float | None = None,
+    centers: bool = False,
+    ties: int = 0,
+    spread: float = 4.0,
+) -> Any:
+    """Boxes of about unit size whose centres are normal with deviation `spread`; corners in any order.
+
+    ties: how many different scores there are; 0: any.
+    """
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        middle = rng.normal(size=(batch, boxes, 2)) * spread
+        size = rng.uniform(0.2, 2.0, (batch, boxes, 2))
+        sign = 1 if centers else rng.choice([-1, 1], (batch, boxes, 2))
+        first, second = (middle, size) if centers else (middle - sign * size / 2, middle + sign * size / 2)
+        scores = rng.random((batch, classes, boxes))
+        made = {
+            "boxes": np.concatenate([first, second], axis=2),
+            "scores": np.floor(scores * ties) / ties if ties else scores,
+            "max_output_boxes_per_class": np.array([most]),
+            "iou_threshold": np.array([limit]),
+        }
+        return made if floor is None else made | {"score_threshold": np.array([floor])}
+
+    return make
+
+
+def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Boxes without an area, twice the same, infinitely large, not a number; scores of zero, infinite, not a number."""
+    same, point, line = [0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5], [0, 0, 1, 0]
+    nan, inf = float("nan"), float("inf")
+    boxes = np.array(
+        [[same, same, point, line, [nan, 0, 1, 1], [-inf, -inf, inf, inf], same, [0, 0, 1, 0.4]]]
+    )
+    scores = np.array([[[0.0, -0.0, 0.9, 0.8, 0.7, inf, nan, -inf], [1, 1, 1, 1, 1, -1, nan, 0.5]]])
+    return {
+        "boxes": boxes,
+        "scores": scores,
+        "max_output_boxes_per_class": np.array([8]),
+        "iou_threshold": np.array([0.4]),
+    }
+
+
+def _with(centers: int = 0, most: int = NO_LIMIT) -> dict[str, int]:
+    return {"center_point_box": centers, "most": most}
+
+
+BOX_SELECTION = OpDef(
+    name="BoxSelection",
+    doc="Of the boxes of each class those that overlap no better one, the best first, and their number.",
+    inputs=(
+        Port("boxes", "F", 3, "[batch, boxes, 4]"),
+        Port("scores", "F", 3, "[batch, classes, boxes]; a NaN is the score of no candidate"),
+        Port("max_output_boxes_per_class", "N", 1, "[1]: boxes of each class and image, at most"),
+        Port("iou_threshold", "F", 1, "[1]: intersection over union above which two boxes overlap"),
+        Port("score_threshold", "F", 1, "[1]: scores of candidates are above", optional=True),
+    ),
+    outputs=(
+        Port("selected", "N", 2, "[count, 3]: image, class and box"),
+        Port("count", "N", 0, "number of boxes that are left", size=True),
+    ),
+    fields=(
+        Field(
+            "center_point_box",
+            Kind.INT,
+            "0: two opposite corners [y, x, y, x]; 1: [x centre, y centre, width, height]",
+            default=0,
+            allowed=(0, 1),
+        ),
+        Field(
+            "most", Kind.INT, "a bound of max_output_boxes_per_class, for memory", default=NO_LIMIT, minimum=0
+        ),
+    ),
+    shape=_shape,
+    bounds=_bounds,
+    check=_check,
+    reference=_reference,
+    expand=_expand,
+    cases=(
+        Case("one_of_each", _with(), _inputs(1, 1, 1)),
+        Case("few", _with(), _inputs(1, 1, 40)),
+        Case("classes", _with(), _inputs(1, 5, 33, floor=0.3)),
+        Case("batch", _with(), _inputs(3, 2, 70, limit=0.3)),
+        Case("centres", _with(1), _inputs(2, 3, 65, centers=True)),
+        Case("limited", _with(0, 5), _inputs(2, 3, 130, most=5)),
+        Case("limit_from_the_input_alone", _with(), _inputs(2, 3, 130, most=7)),
+        Case("none_wanted", _with(0, 3), _inputs(1, 2, 20, most=0)),
+        Case("below_none", _with(), _inputs(1, 2, 20, most=-2)),
+        Case("none_above", _with(), _inputs(1, 2, 50, floor=1.5)),
+        Case("all_apart", _with(), _inputs(1, 2, 100, spread=1e4)),
+        Case("equal_scores", _with(), _inputs(2, 2, 200, ties=4)),
+        Case("one_cluster", _with(), _inputs(1, 1, 300, limit=0.1, spread=0.1)),
+        Case("more_than_a_word", _with(), _inputs(1, 2, 257, limit=0.2)),
+        Case("more_than_a_stripe", _with(), _inputs(1, 2, 1500, spread=20.0, ties=700)),
+        Case("many_classes", _with(0, 20), _inputs(2, 150, 300, most=20, floor=0.6, spread=6.0)),
+        Case("no_boxes", _with(), _inputs(2, 3, 0)),
+        Case("no_images", _with(), _inputs(0, 3, 5)),
+        Case("ten_thousand", _with(), _inputs(1, 1, 10_000, spread=12.0), large=True),
+        Case(
+            "detector",
+            _with(1, 100),
+            _inputs(1, 80, 8400, most=100, floor=0.9, centers=True, spread=40.0),
+            large=True,
+        ),
+    ),
+)

@@ -1,0 +1,106 @@
+"""The slices of a tensor along an axis at which a condition holds: Compress of ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    output = list(shapes["x"])
+    output[fields["axis"]] = shapes["count"][0]
+    return {"output": tuple(output), "count": ()}
+
+
+def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
+    return {"count": min(shapes["x"][fields["axis"]], shapes["condition"][0])}
+
+
+def _check(fields: Fields, shapes: Any) -> list[str]:
+    x = shapes.get("x")
+    if x is None or -len(x) <= fields["axis"] < len(x):
+        return []
+    return [f"axis = {fields['axis']}, but x has {len(x)} dimensions"]
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """One slice after the other, as long as there is a condition for it."""
+    slices = np.moveaxis(inputs["x"], fields["axis"], 0)
+    kept = [part for part, holds in zip(slices, inputs["condition"], strict=False) if holds]
+    stacked = np.stack(kept) if kept else slices[:0]
+    return {"output": np.moveaxis(stacked, 0, fields["axis"]), "count": np.array(len(kept))}
+
+
+def _expand(expansion: Expansion) -> str:
+    """ONNX's Compress takes bfloat16 in late opsets only; float32 holds it."""
+    axis = expansion.fields["axis"]
+    bfloat16 = expansion.dtype == "bfloat16"
+    return f"""
+axis = Constant <value = int64 {{{axis}}}> ()
+given = {"Cast <to = 1>" if bfloat16 else "Identity"} (x)
+selected = Compress <axis = {axis}> (given, condition)
+output = {"Cast <to = 16>" if bfloat16 else "Identity"} (selected)
+sizes = Shape (selected)
+count = Gather <axis = 0> (sizes, axis)"""
+
+
+def _inputs(*shape: int, length: int | None = None, axis: int = 0, share: float = 0.5) -> Any:
+    """Integers that every element type holds, and a condition that holds for `share` of the slices."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        x = rng.integers(-100, 100, shape).astype(np.float64)
+        return {"x": x, "condition": rng.random(shape[axis] if length is None else length) < share}
+
+    return make
+
+
+def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Values that are moved as they are, bit for bit."""
+    x = np.array([[np.nan, -0.0, np.inf], [1e-45, 0.0, 1.0], [-np.inf, 7.0, np.nan]])
+    return {"x": x, "condition": np.array([True, False, True])}
+
+
+def _at(axis: int) -> dict[str, int]:
+    return {"axis": axis}
+
+
+SELECTED_SLICES = OpDef(
+    name="SelectedSlices",
+    doc="The slices of x along an axis at which the condition holds, and their number.",
+    inputs=(
+        Port("x", "E", None, "[...], one dimension at least"),
+        Port("condition", "B", 1, "[n]; slices behind the last are not taken"),
+    ),
+    outputs=(
+        Port("output", "E", None, "as x, with count slices along the axis"),
+        Port("count", "N", 0, "number of slices for which the condition holds", size=True),
+    ),
+    fields=(Field("axis", Kind.INT, "the axis, from the end where negative", default=0),),
+    shape=_shape,
+    bounds=_bounds,
+    check=_check,
+    reference=_reference,
+    expand=_expand,
+    cases=(
+        Case("one_of_each", _at(0), _inputs(1, share=1.0)),
+        Case("vector", _at(0), _inputs(37)),
+        Case("rows", _at(0), _inputs(9, 5)),
+        Case("columns", _at(1), _inputs(3, 11, axis=1)),
+        Case("middle_axis", _at(-2), _inputs(2, 7, 3, axis=1)),
+        Case("short_condition", _at(1), _inputs(3, 11, length=4)),
+        Case("long_condition", _at(-1), _inputs(3, 5, length=9, share=0.8)),
+        Case("nothing_selected", _at(0), _inputs(40, 3, share=0.0)),
+        Case("all_selected", _at(1), _inputs(4, 13, 2, axis=1, share=1.0)),
+        Case("wide_slices", _at(0), _inputs(33, 4, 16)),
+        Case("strange_numbers", _at(0), _strange),
+        Case("more_than_a_tile", _at(1), _inputs(2, 4999, axis=1, share=0.3)),
+        Case("no_batch", _at(1), _inputs(0, 4, axis=1)),
+        Case("no_slices", _at(1), _inputs(3, 0, 2, axis=1)),
+        Case("no_condition", _at(0), _inputs(6, 2, length=0)),
+        Case("large", _at(1), _inputs(16, 8400, 85, axis=1, share=0.1), large=True),
+        Case("large_vector", _at(0), _inputs(300_007), large=True),
+    ),
+)

@@ -1,0 +1,140 @@
+"""The different slices of a tensor along an axis: Unique of ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    output = list(shapes["x"])
+    size, count = output[fields["axis"]], shapes["count"]
+    output[fields["axis"]] = count[0]
+    return {"output": tuple(output), "first": count, "inverse": (size,), "counts": count, "count": ()}
+
+
+def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
+    return {"count": shapes["x"][fields["axis"]]}
+
+
+def _check(fields: Fields, shapes: Any) -> list[str]:
+    x = shapes.get("x")
+    if x is None or -len(x) <= fields["axis"] < len(x):
+        return []
+    return [f"axis = {fields['axis']}, but x has {len(x)} dimensions"]
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """A table from slices to the positions that they have, filled in the order of the positions."""
+    slices = np.moveaxis(inputs["x"], fields["axis"], 0)
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for position, part in enumerate(slices):
+        # A NaN as a pair that equals itself and comes last.
+        key = tuple((True, 0) if value != value else (False, value) for value in part.reshape(-1).tolist())
+        places.setdefault(key, []).append(position)
+    groups = [places[key] for key in sorted(places)] if fields["sorted"] else list(places.values())
+    first = np.array([group[0] for group in groups], np.int64)
+    inverse = np.zeros(len(slices), np.int64)
+    for number, group in enumerate(groups):
+        inverse[group] = number
+    return {
+        "output": np.moveaxis(slices[first], 0, fields["axis"]),
+        "first": first,
+        "inverse": inverse,
+        "counts": np.array([len(group) for group in groups], np.int64),
+        "count": np.array(len(groups)),
+    }
+
+
+def _expand(expansion: Expansion) -> str:
+    """onnxruntime has Unique in float32 and int64, which hold the other types of elements."""
+    axis = expansion.fields["axis"]
+    into = 7 if expansion.dtype in ("int32", "int64") else 1
+    to = {"float32": 1, "int32": 6, "int64": 7, "float16": 10, "bfloat16": 16}[expansion.dtype]
+    return f"""
+zero = Constant <value = int64 {{0}}> ()
+given = Cast <to = {into}> (x)
+unique, first, inverse, counts = Unique <axis = {axis}, sorted = {expansion.fields["sorted"]}> (given)
+output = Cast <to = {to}> (unique)
+sizes = Shape (first)
+count = Gather <axis = 0> (sizes, zero)"""
+
+
+def _inputs(*shape: int, kinds: int = 4) -> Any:
+    """Integers that every element type holds, `kinds` different ones around zero."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"x": rng.integers(0, kinds, shape) - float(kinds // 2)}
+
+    return make
+
+
+def _distinct(size: int) -> Any:
+    return lambda rng: {"x": rng.permutation(size) - float(size // 2)}
+
+
+def _ends(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Both zeros are equal; infinities and the smallest numbers have their places."""
+    return {"x": np.array([0.0, 1e-45, np.inf, -0.0, -np.inf, -1e-45, 3.0, np.inf, -0.0, -3.0, 0.0])}
+
+
+def _not_numbers(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """NaNs are equal, whatever their sign, and come last."""
+    return {"x": np.array([np.nan, 2.0, -np.nan, np.inf, -1.0, np.nan, 2.0])}
+
+
+def _along(axis: int, sorted_: int = 1) -> dict[str, int]:
+    return {"axis": axis, "sorted": sorted_}
+
+
+UNIQUE_SLICES = OpDef(
+    name="UniqueSlices",
+    doc="The different slices of x along an axis, where they are, and how many of each. NaNs are equal and come last.",
+    inputs=(Port("x", "E", None, "[...], one dimension at least"),),
+    outputs=(
+        Port("output", "E", None, "as x, with count slices along the axis"),
+        Port("first", "N", 1, "[count]: the first position of each slice"),
+        Port("inverse", "N", 1, "[size of the axis]: which of the different slices each one is"),
+        Port("counts", "N", 1, "[count]: how often each occurs"),
+        Port("count", "N", 0, "number of different slices", size=True),
+    ),
+    fields=(
+        Field("axis", Kind.INT, "the axis, from the end where negative", default=0),
+        Field(
+            "sorted",
+            Kind.INT,
+            "1: smallest first; 0: in the order of first positions",
+            default=1,
+            allowed=(0, 1),
+        ),
+    ),
+    shape=_shape,
+    bounds=_bounds,
+    check=_check,
+    reference=_reference,
+    expand=_expand,
+    cases=(
+        Case("one_of_each", _along(0), _inputs(1)),
+        Case("vector", _along(0), _inputs(37, kinds=9)),
+        Case("first_come", _along(0, 0), _inputs(41, kinds=9)),
+        Case("rows", _along(0), _inputs(30, 3, kinds=2)),
+        Case("columns", _along(-1), _inputs(2, 33, kinds=3)),
+        Case("middle_axis", _along(1), _inputs(2, 29, 2, kinds=2)),
+        Case("middle_axis_first_come", _along(-2, 0), _inputs(2, 31, 2, kinds=2)),
+        Case("all_equal", _along(0), _inputs(50, 2, kinds=1)),
+        Case("all_different", _along(0), _distinct(99)),
+        Case("all_different_first_come", _along(0, 0), _distinct(101)),
+        Case("both_ends", _along(0), _ends),
+        Case("not_numbers", _along(0), _not_numbers),
+        Case("one_tile", _along(0), _inputs(1024, kinds=100)),
+        Case("odd_tiles", _along(0), _inputs(5003, kinds=120)),
+        Case("odd_tiles_first_come", _along(0, 0), _inputs(3077, kinds=120)),
+        Case("many_rows", _along(0), _inputs(2500, 2, kinds=25)),
+        Case("no_slices", _along(1), _inputs(3, 0)),
+        Case("large", _along(0), _inputs(500_003, kinds=200), large=True),
+        Case("large_rows", _along(0, 0), _inputs(150_007, 4, kinds=12), large=True),
+    ),
+)

@@ -1,0 +1,60 @@
+// Slices at which a condition holds: ports, shapes and sizes; the arithmetic is in kernels/.
+#include "kernels/selected_slices.cuh"
+
+#include "ops/binding.hpp"
+#include "ops/sized/axis.hpp"
+
+namespace trtsmith {
+
+struct SelectedSlices {
+    static constexpr char const* kName = "SelectedSlices";
+    static constexpr char const* kVersion = "1";
+
+    struct Params {
+        int32_t axis;
+    };
+    static constexpr std::array<Field<Params>, 1> kFields{field<&Params::axis>("axis")};
+    static constexpr Signature<2, 2> kSignature{
+        {{{"x", TypeVar::kE, kAnyRank}, {"condition", TypeVar::kB, 1}}},
+        {{{"output", TypeVar::kE, kAnyRank}, {"count", TypeVar::kN, 0, false, true}}},
+    };
+
+    template <class D>
+    static void sizes(Params const& p, Shape<D> const* in, int32_t, SizeBounds<D>* sizes)
+    {
+        D const most = smaller(in[0][axisOf(in[0], p.axis)], in[1][0]);
+        sizes[0] = {floorDiv(most + 1, 2), most};
+    }
+
+    template <class D>
+    static void shape(Params const& p, Shape<D> const* in, int32_t, D const* sizes, Shape<D>* out)
+    {
+        out[0] = in[0];
+        out[0][axisOf(in[0], p.axis)] = sizes[0];
+        out[1] = Shape<D>{};
+    }
+
+    static std::string check(Params const& p, Tensors const& t) { return axisFault(t.in[0].shape, p.axis); }
+
+    static size_t workspace(Params const& p, Tensors const& t)
+    {
+        return selectedSlicesWorkspace(slicesAlong(t.in[0].shape, p.axis), t.in[1][0]);
+    }
+
+    static cudaError_t run(Params const& p, Tensors const& t, void* workspace, cudaStream_t stream)
+    {
+        SelectedSlicesParams const params{
+            .elementBytes = bytesOf(t.in[0].type),
+            .x = t.in[0].data,
+            .condition = static_cast<bool const*>(t.in[1].data),
+            .length = t.in[1][0],
+            .output = t.output(0),
+            .count = static_cast<int64_t*>(t.output(1)),
+        };
+        return selectedSlices(params, slicesAlong(t.in[0].shape, p.axis), workspace, stream);
+    }
+};
+
+TRTSMITH_BIND(SelectedSlices)
+
+}  // namespace trtsmith
