@@ -20,8 +20,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import run as run_onnxruntime
 from converter.modelfile.save import save_model
 from converter.passes import PASSES
-from converter.passes.types import IoType
-from converter.rewrite import expand, rewrite
+from converter.rewrite import reference, rewrite
 from gpucheck.crew import run_crew
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.graphs import without_plugins
@@ -134,7 +133,7 @@ def compare(
 
 def _onnxruntime(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """onnxruntime's outputs for the original graph, its custom operators expanded."""
-    return run_onnxruntime(expand(rewrite(model, rules=()).model), arrays)
+    return run_onnxruntime(reference(model), arrays)
 
 
 def _run_engine(
@@ -145,18 +144,12 @@ def _run_engine(
     folder: Path,
     opener: Opener,
 ) -> list[dict[str, np.ndarray]]:
-    graph, io_types = graph_for(model, network.plugins, precision)
+    result = without_plugins(rewrite(model, passes=PASSES if network.plugins else ()))
     path = folder / f"{network.name}.{precision}.trt.onnx"
-    save_model(graph, path)
+    save_model(result.model, path)
     sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
-    engine = opener(path, sizes, io_types)
+    engine = opener(path, sizes, result.io_types)
     try:
         return [engine.run(arrays) for arrays in feeds]
     finally:
         engine.close()
-
-
-def graph_for(model: Model, plugins: bool, precision: str) -> tuple[Model, tuple[IoType, ...]]:
-    """The graph for TensorRT without plugin nodes, in a precision of ENGINE_PRECISIONS, and the casts at its edges."""
-    result = rewrite(model, passes=PASSES if plugins else ())
-    return without_plugins(result)
