@@ -21,7 +21,19 @@ _EXIT_CODES = (
     "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage, environment, or not a sound model; "
     "3 outputs disagree"
 )
-_COMMANDS = ("convert", "check", "rewrite", "run", "verify", "bundle", "ops", "plugin", "doctor")
+_COMMANDS = (
+    "convert",
+    "check",
+    "rewrite",
+    "run",
+    "verify",
+    "locate",
+    "bench",
+    "bundle",
+    "ops",
+    "plugin",
+    "doctor",
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -60,6 +60,7 @@ class ConvertOptions:
     workspace_mib: int | None = None
     timing_cache: Path | None = None
     optimization_level: int | None = None
+    layer_details: bool = False
     timeout_s: float | None = None
     verbose: bool = False
 
@@ -120,6 +121,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                     timing_cache=options.timing_cache,
                     embed_plugins=options.embed_plugins,
                     optimization_level=options.optimization_level,
+                    layer_details=options.layer_details,
                     verbose=options.verbose,
                     timeout_s=options.timeout_s,
                 ),

@@ -33,6 +33,7 @@ from converter.runtime.explain import Origin, kernel_problem
 from converter.runtime.foreign import stream_handle
 from converter.runtime.hearing import Hearing, process_hearing
 from converter.runtime.loading import load_engine, read_engine
+from converter.runtime.profiling import inspect_layers
 from converter.runtime.request import RunRequest
 from converter.runtime.session import Session
 from converter.runtime.tensors import EngineInfo, TensorSpec
@@ -184,6 +185,10 @@ class Runner:
         except DeviceError as error:
             raise UsageError(kernel_problem(error, self._loaded.origin)) from error
         return to_model(arrays, self._io_types)
+
+    def inspect(self) -> str:
+        """What TensorRT's engine inspector tells of the layers, as its JSON; "" where it tells nothing."""
+        return inspect_layers(self._loaded.flavour, self._loaded.engine)
 
     def close(self) -> None:
         """Write the runtime cache. The engine goes when the last of its sessions goes."""

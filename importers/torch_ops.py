@@ -147,8 +147,8 @@ def export(
 
     args: example inputs; dynamic_shapes: as torch.export.export takes them; the names of its Dims are those of the ONNX
     file. optimise: whether the exporter folds constants, so that normalisations become part of the weights; without,
-    every large weight is the module's own, by its name there.
-    Raises what torch.export raises, and ValueError when a dynamic dimension did not stay dynamic.
+    every large weight is the module's own, by its name there. Raises what torch.export raises, and ValueError when a
+    dynamic dimension did not stay dynamic.
     """
     with torch.no_grad(), _quiet():
         program = torch.export.export(module, args, dynamic_shapes=dynamic_shapes, strict=False)

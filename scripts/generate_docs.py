@@ -289,7 +289,10 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/passes/rules/quantised",
         "converter/passes/types",
         "converter/build",
+        "converter/benchmark",
         "converter/plugin",
+        "converter/verify",
+        "converter/verify/meanings",
     ),
     "map of commands": modules("converter/commands"),
     "map of plugins_cpp": modules(
@@ -297,7 +300,11 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     ),
     "map of models": modules("models"),
     "map of scripts": modules(
-        "scripts", *(f"scripts/{name}" for name in ("envsetup", "gpubundle", "gpucheck", "onnxcoverage"))
+        "scripts",
+        *(
+            f"scripts/{name}"
+            for name in ("envsetup", "gpubundle", "gpucheck", "onnxcoverage", "pluginvsnative")
+        ),
     ),
 }
 COVERAGE_PARTS: Mapping[str, Callable[[], str]] = {"onnx coverage": onnx_coverage}

@@ -41,6 +41,7 @@ class BuildRequest:
 
     profiles: per optimization profile, the sizes by input name; () for a model whose inputs are all fixed.
     targets:  ("sm86", "sm89"); () for the GPU that is there, else sm86.
+    layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
     log_path: where the build's log is to be kept; None to drop it after a success.
     """
 
@@ -55,6 +56,7 @@ class BuildRequest:
     timing_cache: Path | None = None
     embed_plugins: bool = False
     optimization_level: int | None = None
+    layer_details: bool = False
     verbose: bool = False
     timeout_s: float | None = None
     log_path: Path | None = None

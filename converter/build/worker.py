@@ -149,6 +149,8 @@ def _set_options(flavour: Flavour, config: Any, request: BuildRequest) -> None:
         config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, request.workspace_mib << 20)
     if request.optimization_level is not None:
         config.builder_optimization_level = request.optimization_level
+    if request.layer_details:
+        config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
     if request.embed_plugins and request.plugin_libraries:
         config.plugins_to_serialize = [str(path) for path in request.plugin_libraries]
 

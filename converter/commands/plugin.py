@@ -1,4 +1,4 @@
-"""trtsmith plugin list|inspect|test|bench|path: look into any plugin library, and hold it to TensorRT's contract."""
+"""trtsmith plugin list|inspect|test|bench|replay|path: look into any plugin library, and hold it to TensorRT's contract."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from converter import libraries
 from converter.arguments import positive_seconds
-from converter.commands import plugin_bench
+from converter.commands import plugin_bench, plugin_replay
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.plugin.cases import contract_cases, gpu_cases
@@ -36,6 +36,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
     path.set_defaults(run=_path)
     plugin_bench.add_parser(actions, common)
+    plugin_replay.add_parser(actions, common)
     for name, run, text in (
         ("list", _list, "its creators"),
         ("inspect", _inspect, "its creators with their fields, and what a plugin of each says of itself"),

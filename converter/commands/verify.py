@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from converter.arguments import positive_seconds
-from converter.arrays import load_arrays
+from converter.arrays import as_declared, load_arrays
 from converter.bundle import toolkit_version
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError, UsageError
@@ -174,7 +174,8 @@ def _frozen_values(origin: Origin, inputs: Path | None) -> dict[str, np.ndarray]
     arrays = load_arrays(inputs, "--inputs") if inputs is not None and origin.frozen else {}
     values, problems = {}, []
     for entry in origin.frozen:
-        value = arrays.get(entry.name, entry.array())
+        given = arrays.get(entry.name)
+        value = entry.array() if given is None else as_declared(given, entry.dtype)
         if value is None:
             problems.append(
                 _unknown(entry, f"the manifest holds no more than the hash of input {entry.name!r}")

@@ -29,6 +29,7 @@ from importers.problem import Problem
 _NEWEST_IR_VERSION = 13
 _RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
 _WARNINGS = 2  # onnxruntime's own default
+_THRIFTY_FROM = 1 << 30  # bytes of the model's files
 _FATAL_ONLY = 4  # its errors are raised, so that to log them as well would say everything twice
 
 # onnxruntime's errors have no common base below Exception.
@@ -57,6 +58,7 @@ def open_session(
     providers: Sequence[str] = ("CPUExecutionProvider",),
     repack: bool = True,
     optimise: bool = True,
+    thrifty: bool | None = None,
 ) -> ort.InferenceSession:
     """A session over the model, ready to run. Raises ConversionError when onnxruntime does not take the
     model.
@@ -65,7 +67,11 @@ def open_session(
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
         where repacking took 185 MB (and so did handing onnxruntime arrays or buffers).
     optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once.
+    thrifty: hold no second copy of weights: neither repacked nor folded, and no pool that keeps what is free again. None:
+        for models from 1 GiB on, where memory is worth more than the time.
     """
+    if thrifty is None:
+        thrifty = sum(file.size for file in model.files.values()) >= _THRIFTY_FROM
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
@@ -73,7 +79,11 @@ def open_session(
     options.log_severity_level = _FATAL_ONLY
     if not optimise:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.disable_prepacking", str(int(not repack)))
+    options.add_session_config_entry("session.disable_prepacking", str(int(thrifty or not repack)))
+    if thrifty:
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+        # In the order of the graph: by default, all that depends on weights alone is computed before anything else.
+        options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     # It fuses a blocked DequantizeLinear and its MatMul, and rounds the other operand to int8 unless told not to.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     if _is_in_place(model):
@@ -94,7 +104,12 @@ def open_session(
         )
     try:
         with _newest_opsets():
-            return ort.InferenceSession(proto.SerializeToString(), options, providers=list(providers))
+            return ort.InferenceSession(
+                proto.SerializeToString(),
+                options,
+                providers=list(providers),
+                disabled_optimizers=["ConstantFolding"] if thrifty else None,
+            )
     except _ORT_ERRORS as error:
         raise _refused(str(error), model, running=False) from None
 

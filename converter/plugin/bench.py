@@ -29,6 +29,9 @@ LEAST_COUNT = 30
 INDEX_DTYPE = "int64"
 """Of ports of type variable I: PyTorch's own."""
 
+CONSTANT_PORTS = frozenset({"weight", "bias"})
+"""Inputs that are constants of an engine. Index inputs are too."""
+
 RIVALS: Mapping[str, str] = {
     "eager": "the operator's definition in PyTorch",
     "compile": "the same through torch.compile",

@@ -75,7 +75,7 @@ class Ceilings:
         return {
             "copy_gb_s": round(self.copy / 1e9, 1),
             "matmul_tflop_s": {name: round(rate / 1e12, 1) for name, rate in self.products.items()},
-            "empty_us": _digits(self.empty),
+            "empty_us": digits(self.empty),
         }
 
 
@@ -151,35 +151,36 @@ def row(
         "flops": work.flops,
         "matrix_flops": work.matrix_flops,
         "sets": sets,
-        "limit_us": {"bytes": _digits(bound.bytes), "arithmetic": _digits(bound.arithmetic)},
+        "limit_us": {"bytes": digits(bound.bytes), "arithmetic": digits(bound.arithmetic)},
         "binding": bound.binding,
         "ours": {
-            **_measured(ours),
-            "gb_s": _digits(moved / seconds / 1e9),
-            "tflop_s": _digits((work.flops + work.matrix_flops) / seconds / 1e12),
-            "of_limit": _digits(bound.floor / ours.times.median),
+            **measured_json(ours),
+            "gb_s": digits(moved / seconds / 1e9),
+            "tflop_s": digits((work.flops + work.matrix_flops) / seconds / 1e12),
+            "of_limit": digits(bound.floor / ours.times.median),
             "tolerance": tolerance,
             "right": ours.error is not None and ours.error <= max(tolerance, 1e-3 * (precision == "tf32")),
         },
         "rivals": {
             name: {"unavailable": rival.reason}
             if isinstance(rival, Unavailable)
-            else _measured(rival) | {"ratio": _digits(rival.times.median / ours.times.median)}
+            else measured_json(rival) | {"ratio": digits(rival.times.median / ours.times.median)}
             for name, rival in rivals.items()
         },
     }
 
 
-def _measured(measured: Measured) -> dict[str, Any]:
+def measured_json(measured: Measured) -> dict[str, Any]:
+    """Times in microseconds, error and workspace, as they are written to JSON."""
     times = {f"{name}_us" if name != "count" else name: v for name, v in asdict(measured.times).items()}
-    found: dict[str, Any] = {name: _digits(value) for name, value in times.items()}
-    found["error"] = None if measured.error is None else _digits(measured.error)
+    found: dict[str, Any] = {name: digits(value) for name, value in times.items()}
+    found["error"] = None if measured.error is None else digits(measured.error)
     if measured.workspace is not None:
         found["workspace"] = measured.workspace
     return found
 
 
-def _digits(value: float) -> float:
+def digits(value: float) -> float:
     """Four digits: no more is reproducible. JSON has no infinity; what is infinitely wrong reads 1e308."""
     if isinstance(value, int):
         return value

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from converter.plugin.bench import INDEX_DTYPE
+from converter.plugin.bench import CONSTANT_PORTS, INDEX_DTYPE
 from converter.plugin.bench_figures import Ceilings, Measured, Times, Unavailable
 from converter.plugin.device_tensors import prepared
 from converter.plugin.host import Host, PluginLibrary
@@ -27,9 +27,6 @@ from importers.opdef import Arrays, Case, OpDef
 
 DEVICE = "cuda"
 WARMUP = 10
-
-CONSTANT_PORTS = frozenset({"weight", "bias"})
-"""Inputs that are constants of an engine: never copied. Index inputs are none either."""
 
 _SPIN_HZ = 2e9
 """torch.cuda._sleep counts clock cycles; a lower clock only makes it longer."""

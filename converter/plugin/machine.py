@@ -37,6 +37,24 @@ def describe(root: Path, libraries: list[Path], commit: str | None) -> dict[str,
     }
 
 
+def clocks() -> dict[str, float] | None:
+    """What the first GPU's clocks are now, in MHz, the most that they can be, its temperature and power; None if unknown."""
+    names = {
+        "sm_mhz": "clocks.sm",
+        "max_sm_mhz": "clocks.max.sm",
+        "memory_mhz": "clocks.mem",
+        "max_memory_mhz": "clocks.max.mem",
+        "temperature_c": "temperature.gpu",
+        "power_w": "power.draw",
+    }
+    said = _said("nvidia-smi", f"--query-gpu={','.join(names.values())}", "--format=csv,noheader,nounits")
+    parts = [part.strip() for part in said.splitlines()[0].split(",")] if said.strip() else []
+    try:
+        return dict(zip(names, map(float, parts), strict=True)) if parts else None
+    except ValueError:  # "[N/A]", on GPUs that do not tell
+        return None
+
+
 def slug(gpu: str) -> str:
     """A folder name for a GPU: "NVIDIA H200" is h200."""
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower().removeprefix("nvidia ")).strip("-") or "unknown"

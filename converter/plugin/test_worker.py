@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from converter.errors import TrtsmithError
+from converter.plugin.calls import KernelCall, run_call
 from converter.plugin.checks import CREATOR_CHECKS, Check, CheckFailedError, NotTestableError, Session
 from converter.plugin.checks_gpu import GPU_CHECKS, kernel
 from converter.plugin.checks_io import IO_CHECKS
@@ -123,7 +124,10 @@ def serve(requests: BinaryIO, answers: BinaryIO, library_path: Path, host_path: 
             index, name, case = pickle.load(requests)
         except EOFError:
             break
-        answer(probe(sessions[index]) if name == "probe" else run_check(sessions[index], name, case))
+        if isinstance(case, KernelCall):
+            answer(run_call(sessions[index], case))
+        else:
+            answer(probe(sessions[index]) if name == "probe" else run_check(sessions[index], name, case))
     library.close()
     answer({"closed": True})
 

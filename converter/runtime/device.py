@@ -153,6 +153,30 @@ class Device:
             self._check(self._driver.cuEventRecord(stream.event, stream.raw))
             self._check(self._driver.cuStreamWaitEvent(consumer, stream.event, 0))
 
+    def create_event(self) -> Any:
+        """An event that keeps the time at which the GPU passes it. It lives as long as the process."""
+        return self._check(self._driver.cuEventCreate(int(self._driver.CUevent_flags.CU_EVENT_DEFAULT)))
+
+    def record(self, event: Any, stream: int) -> None:
+        """Let the GPU pass the event when it has done what is queued on the stream (a handle) so far."""
+        self._check(self._driver.cuEventRecord(event, stream))
+
+    def wait_for(self, event: Any) -> None:
+        """Wait until the GPU has passed the event. Raises the error of a kernel that failed before."""
+        self._check(self._driver.cuEventSynchronize(event))
+
+    def elapsed_ms(self, before: Any, after: Any) -> float:
+        """Milliseconds between two events that the GPU has passed."""
+        return float(self._check(self._driver.cuEventElapsedTime(before, after)))
+
+    def copy_in(self, pointer: int, source: int, size: int, stream: int) -> None:
+        """Queue a copy of host memory at an address to device memory, on a stream (a handle)."""
+        self._check(self._driver.cuMemcpyHtoDAsync(pointer, source, size, stream))
+
+    def copy_out(self, target: int, pointer: int, size: int, stream: int) -> None:
+        """Queue a copy of device memory to host memory at an address, on a stream (a handle)."""
+        self._check(self._driver.cuMemcpyDtoHAsync(target, pointer, size, stream))
+
     def upload(self, pointer: int, array: np.ndarray, stream: Stream) -> None:
         """Copy a C-contiguous host array to device memory. The array must not change before the stream is done."""
         if array.nbytes:

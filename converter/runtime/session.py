@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from converter.runtime.graph import GraphReplay
 from converter.runtime.inputs import Binder, Input
 from converter.runtime.loading import LoadedEngine
 from converter.runtime.outputs import Output, make_allocator
+from converter.runtime.profiling import profiled
 
 
 class Session:
@@ -113,6 +115,12 @@ class Session:
             self._device.synchronise(self._stream)
         except DeviceError as error:
             raise UsageError(kernel_problem(error, self._loaded.origin)) from error
+
+    @contextmanager
+    def profiling(self, report: Callable[[str, float], None]) -> Iterator[None]:
+        """In the block, every run reports each layer's name and milliseconds, and waits for the GPU to know them."""
+        with profiled(self._loaded.flavour, self._context, report):
+            yield
 
     def upload(self, arrays: Mapping[str, np.ndarray]) -> dict[str, DeviceTensor]:
         """Host arrays of the engine's types as tensors on the GPU, which stay there and can be inputs again and again."""

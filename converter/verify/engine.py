@@ -49,17 +49,12 @@ def verify_engine(
     UsageError: the engine cannot be run (converter.runtime.child).
     """
     say = progress or (lambda text: None)
-    if plain is None:
-        say("running the original model in onnxruntime")
-        try:
-            plain = _run(reference(model), sets)
-        except ConversionError as error:
-            if expected is None:
-                return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
-    narrow = None
-    if plain is not None and precision != "fp32":
-        say(f"running it with its values rounded to {precision}")
-        narrow = _rounded(model, sets, precision)
+    try:
+        plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain)
+    except ConversionError as error:
+        if expected is None:
+            return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+        plain = narrow = None
     say("running the engine")
     feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
     result = run_engine(request, feeds, progress)
@@ -82,15 +77,31 @@ def verify_engine(
     return replace(verdict, meanings=meanings, precision=measured_words, warnings=result.warnings)
 
 
+def onnxruntime_outputs(
+    model: Model,
+    sets: Sequence[InputSet],
+    precision: str,
+    progress: Progress,
+    plain: Outputs | None = None,
+) -> tuple[Outputs, Outputs | None]:
+    """The original's outputs for every set, as it is and with its values rounded to the precision.
+
+    plain: the former, where they are known already. The latter are None for fp32, and where onnxruntime does not run them.
+    ConversionError: onnxruntime does not run the model.
+    """
+    if plain is None:
+        progress("running the original model in onnxruntime")
+        plain = _run(reference(model), sets)
+    if precision == "fp32":
+        return plain, None
+    progress(f"running it with its values rounded to {precision}")
+    try:
+        return plain, _run(expand(rounded(lowered(model), precision)), sets)
+    except ConversionError:
+        return plain, None
+
+
 def _run(model: Model, sets: Sequence[InputSet]) -> Outputs:
     """The outputs of every set, from one session."""
     session = open_session(model)
     return [run_session(session, model, one.feeds) for one in sets]
-
-
-def _rounded(model: Model, sets: Sequence[InputSet], precision: str) -> Outputs | None:
-    """The same with rounded values; None where onnxruntime runs the model, but not so."""
-    try:
-        return _run(expand(rounded(lowered(model), precision)), sets)
-    except ConversionError:
-        return None

@@ -26,13 +26,16 @@ class Generated:
     meanings: tuple[str, ...]
 
 
-def generate_inputs(model: Model, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes]) -> Generated:
+def generate_inputs(
+    model: Model | None, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes]
+) -> Generated:
     """Seeded inputs that suit what reads them (converter.verify.meanings).
 
-    shapes: of the dynamic inputs. UsageError for a shape that this machine's memory does not hold.
+    model: None where there is an engine alone. shapes: of the dynamic inputs. UsageError for a shape that this machine's
+    memory does not hold.
     """
     sizes = {spec.name: shapes.get(spec.name, tuple(d or 0 for d in spec.shape)) for spec in specs}
-    meanings = input_meanings(model, sizes)
+    meanings = input_meanings(model, sizes) if model is not None else {}
     rng = np.random.default_rng(SEED)
     feeds = {}
     for spec in specs:

@@ -117,24 +117,39 @@ bool workspaceParts(DType type, const DeformableConvolutionShape& s, WorkspacePa
 }
 
 struct Device {
-    int major;
     int multiprocessors;
-    int sharedBytes;  // for one block
-    bool pipelines;   // runs the Hopper kernel
+    int sharedBytes;   // for one block
+    bool tensorCores;  // runs the tiled kernel
+    bool pipelines;    // and the Hopper kernel
 };
+
+// Which kernels the code has that the current device runs. Each is empty in code for architectures below its own, and so
+// is what the driver makes for a newer device from the PTX of such an architecture: ptxVersion is what the code was
+// compiled for, binaryVersion what it runs on. All kernels are compiled for the same architectures, so one answers for all.
+cudaError_t availableKernels(Device& device) {
+    cudaFuncAttributes attributes{};
+    const auto kernel = tiled::convolutionKernel<__half, 64>;
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+    if (error != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        return error;
+    }
+    device.tensorCores = attributes.ptxVersion >= 80;
+    device.pipelines = attributes.ptxVersion == 90 && attributes.binaryVersion == 90;
+    return cudaSuccess;
+}
 
 cudaError_t currentDevice(Device& device) {
     int number = 0;
     cudaError_t error = cudaGetDevice(&number);
     for (const auto& [attribute, target] :
-         {std::pair{cudaDevAttrComputeCapabilityMajor, &device.major},
-          std::pair{cudaDevAttrMultiProcessorCount, &device.multiprocessors},
+         {std::pair{cudaDevAttrMultiProcessorCount, &device.multiprocessors},
           std::pair{cudaDevAttrMaxSharedMemoryPerBlockOptin, &device.sharedBytes}}) {
         if (error == cudaSuccess) {
             error = cudaDeviceGetAttribute(target, attribute, number);
         }
     }
-    return error == cudaSuccess ? tiled::pipelineAvailable(device.pipelines) : error;
+    return error == cudaSuccess ? availableKernels(device) : error;
 }
 
 template <int kOut>
@@ -159,7 +174,8 @@ bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
     constexpr int64_t kUnitChannels = tiled::kUnitBytes / static_cast<int64_t>(sizeof(T));
     constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max() / 2;
     const int64_t segment = std::gcd(s.channels / s.groups, s.channels / s.offsetGroups);
-    if (segment % kUnitChannels != 0 || !workspaceParts(type, s, plan.parts) || plan.device.major < 8) {
+    if (segment % kUnitChannels != 0 || !workspaceParts(type, s, plan.parts) ||
+        !plan.device.tensorCores) {
         return false;
     }
     const tiled::PaddedPlanes padded(1, s.height, s.width);

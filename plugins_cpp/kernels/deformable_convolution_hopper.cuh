@@ -13,11 +13,8 @@
 namespace trtsmith {
 namespace tiled {
 
-// Whether the current device can run it: it has such tensor cores, and this library machine code for them.
-cudaError_t pipelineAvailable(bool& available);
-
 // Enqueues the kernel that suits the sizes, to follow prepareKernel. Instantiated for float, __half and __nv_bfloat16,
-// each in a source file of its own.
+// each in a source file of its own. Runs only in machine code for sm_90a: in all other code the kernel is empty.
 template <typename T>
 cudaError_t launchPipeline(const Arguments<T>& arguments, int multiprocessors, cudaStream_t stream);
 

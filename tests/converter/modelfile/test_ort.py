@@ -165,6 +165,52 @@ def test_wrong_feeds(tmp_path: Path) -> None:
 # Memory
 
 
+THRIFTY = """
+    import sys, threading, time
+    import numpy as np
+    from converter.modelfile.load import load_model
+    from converter.modelfile.ort import open_session, run_session
+
+    def anonymous():
+        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+
+    def watch():
+        while True:
+            peak[0] = max(peak[0], anonymous())
+            time.sleep(0.002)
+
+    model = load_model(sys.argv[1])
+    base = anonymous()
+    peak = [base]
+    threading.Thread(target=watch, daemon=True).start()
+    session = open_session(model, thrifty=bool(int(sys.argv[2])))
+    run_session(session, model, {"x": np.ones((1, 1000), np.float32)})
+    print((peak[0] - base) / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+def test_a_thrifty_session_holds_no_second_copy_of_weights(tmp_path: Path) -> None:
+    """Products with 25 weights of 4 MB, each negated first: that could be folded, or computed for all of them at once."""
+    weights = {
+        f"w{i}": np.random.default_rng(i).standard_normal((1000, 1000)).astype(np.float32) for i in range(25)
+    }
+    nodes = []
+    for i, name in enumerate(weights):
+        nodes.append(oh.make_node("Neg", [name], [f"n{i}"]))
+        nodes.append(oh.make_node("MatMul", [f"x{i}" if i else "x", f"n{i}"], [f"x{i + 1}"]))
+    graph = oh.make_graph(
+        nodes, "chain", [oh.make_tensor_value_info("x", 1, [1, 1000])],
+        [oh.make_tensor_value_info("x25", 1, [1, 1000])],
+        [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )  # fmt: skip
+    onnx.save(
+        oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), tmp_path / "a.onnx"
+    )
+    assert float(run_python(THRIFTY, tmp_path / "a.onnx", 1)) < 40
+    assert float(run_python(THRIFTY, tmp_path / "a.onnx", 0)) > 90
+
+
 MEASURE = """
     import sys, time
     from converter.modelfile.load import load_model

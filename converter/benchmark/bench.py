@@ -1,0 +1,188 @@
+"""Stage: time an engine, by layer, against other runtimes, and its plugins against native operators: `trtsmith bench`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converter.benchmark import native
+from converter.benchmark.against import check_rivals, time_rival
+from converter.benchmark.engine import Timed, time_engine
+from converter.benchmark.figures import remarks
+from converter.benchmark.layers import parse_inspector, profile
+from converter.benchmark.points import Point
+from converter.benchmark.record import FORMAT
+from converter.benchmark.rival_worker import RivalRequest
+from converter.benchmark.subject import (
+    BenchOptions,
+    Source,
+    Subject,
+    check_options,
+    given_engine,
+    native_engine,
+    open_source,
+    plugin_engine,
+    points_for,
+)
+from converter.bundle import toolkit_version
+from converter.child.process import Progress
+from converter.errors import TrtsmithError
+from converter.libraries import PACKAGE_ROOT
+from converter.plugin.bench import LEAST_COUNT
+from converter.plugin.machine import describe
+from converter.runtime.exchange import write_arrays
+
+PROFILED = 30
+"""Inferences that are profiled by layer: medians of fewer say little."""
+
+
+def bench(options: BenchOptions, progress: Progress) -> dict[str, Any]:
+    """The record (converter/benchmark/record.py). TrtsmithError where nothing can be timed."""
+    check_options(options)
+    check_rivals(options.against, options.torch, has_model=options.is_model)
+    with tempfile.TemporaryDirectory(prefix="trtsmith-") as name:
+        folder = Path(name)
+        if not options.is_model:
+            subject = given_engine(options)
+            points = points_for(options, subject.info, subject.run, None)
+            return _document(options, subject, _time(options, subject, points, progress))
+        source = open_source(options)
+        if options.plugin_vs_native:
+            return _both(options, source, folder, progress)
+        subject = plugin_engine(options, source, folder, progress)
+        points = points_for(options, subject.info, subject.run, source)
+        timed = _time(options, subject, points, progress)
+        rivals = _rivals(options, source, points[0], timed, folder, progress)
+        return _document(options, subject, timed) | {"against": rivals}
+
+
+def _time(options: BenchOptions, subject: Subject, points: Sequence[Point], progress: Progress) -> Timed:
+    layers = PROFILED if options.layers else 0
+    return time_engine(subject.run, points, options.timing, layers, progress)
+
+
+def _both(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> dict[str, Any]:
+    """Both engines, or the native one and each plugin node alone. The record is about the plugin engine if there is one."""
+    built: dict[str, Subject] = {}
+    failed: dict[str, TrtsmithError] = {}
+    for name, build in (("plugin", plugin_engine), ("native", native_engine)):
+        progress(f"the model with {'plugins' if name == 'plugin' else 'standard operators only'}")
+        try:
+            built[name] = build(options, source, folder, progress)
+        except TrtsmithError as error:
+            failed[name] = error
+    if not built:
+        raise failed["plugin"]
+    first = next(iter(built.values()))
+    points = points_for(options, first.info, first.run, source)
+    expected = native.expected_outputs(source, points[0].feeds)
+    timed: dict[str, Timed] = {}
+    sides: dict[str, dict[str, Any]] = {}
+    for name in ("plugin", "native"):
+        if name in built:
+            try:
+                timed[name] = _time(options, built[name], points, progress)
+                sides[name] = native.side(built[name], timed[name], expected)
+            except TrtsmithError as error:
+                failed[name] = error
+        if name in failed:
+            sides[name] = {"unavailable": failed[name].problems[0].what}
+    if not timed:
+        raise failed["plugin"]
+    rows, without = None, None
+    if "plugin" not in timed:
+        count = max(LEAST_COUNT, options.timing.iterations)
+        rows, without = native.time_nodes(source, points[0].feeds, count, options.flavour, progress)
+    main = next(iter(timed))
+    document = _document(options, built[main], timed[main])
+    rivals = _rivals(options, source, points[0], timed[main], folder, progress)
+    account = native.account(sides["plugin"], sides["native"], rows, without)
+    return document | {"against": rivals, "plugin_vs_native": account}
+
+
+def _rivals(
+    options: BenchOptions, source: Source, point: Point, timed: Timed, folder: Path, progress: Progress
+) -> list[dict[str, Any]]:
+    engine_ms = timed.response_ms()
+    if engine_ms is None or not options.against:
+        return []
+    inputs = folder / "rivals-inputs"
+    write_arrays(inputs, {**point.feeds, **source.frozen})
+    outputs = tuple(value.name for value in source.original.proto.graph.output)
+    request = RivalRequest(
+        name="",
+        model=options.target.resolve(),
+        inputs=inputs,
+        outputs=folder,
+        outputs_are=outputs,
+        timing=options.timing,
+        torch=options.torch,
+        path=(os.getcwd(),),
+    )
+    return [
+        time_rival(replace(request, name=name), engine_ms, timed.outputs, folder, progress)
+        for name in options.against
+    ]
+
+
+def _document(options: BenchOptions, subject: Subject, timed: Timed) -> dict[str, Any]:
+    info = subject.info
+    loaded = [path for path in subject.run.plugin_libraries if path.is_file()]
+    layers = None
+    if timed.layer_runs:
+        layers = profile(timed.layer_runs, parse_inspector(timed.inspector), subject.nodes)
+    runs = [run if "unavailable" in run else {**run, "remarks": remarks(run)} for run in timed.runs]
+    outputs = [_output(name, array) for name, array in timed.outputs.items()]
+    return {
+        "format": FORMAT,
+        "trtsmith": toolkit_version(),
+        **describe(PACKAGE_ROOT, loaded, None),
+        "clocks": timed.clocks,
+        "engine": {
+            "path": str(options.target),
+            "bytes": subject.run.engine_path.stat().st_size,
+            "flavour": info.flavour,
+            "version": info.version,
+            "device_memory": info.device_memory,
+            "inputs": {spec.name: str(spec) for spec in info.inputs},
+            "outputs": {spec.name: str(spec) for spec in info.outputs},
+        },
+        "runs": runs,
+        "outputs": outputs,
+        "layers": layers,
+        "against": [],
+        "plugin_vs_native": None,
+        "warnings": [*timed.warnings, *filter(None, map(_nan_warning, outputs))],
+    }
+
+
+def _output(name: str, array: np.ndarray) -> dict[str, Any]:
+    floating = array.dtype.kind in "fV"  # ml_dtypes are of kind V
+    nan = int(np.count_nonzero(np.isnan(array.astype(np.float32)))) if floating else 0
+    return {
+        "name": name,
+        "dtype": str(array.dtype),
+        "shape": list(array.shape),
+        "elements": array.size,
+        "nan": nan,
+    }
+
+
+def _nan_warning(output: Mapping[str, Any]) -> str:
+    if not output["nan"]:
+        return ""
+    extent = (
+        "throughout"
+        if output["nan"] == output["elements"]
+        else f"in {output['nan']} of {output['elements']} elements"
+    )
+    return (
+        f"output {output['name']!r} is NaN {extent}: the times are those of a computation that went wrong; "
+        "give real inputs with --inputs, or look into it with `trtsmith verify`"
+    )

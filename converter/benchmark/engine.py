@@ -1,0 +1,87 @@
+"""Times one engine in a child process: whatever TensorRT or a kernel does to that process becomes an error message."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converter.benchmark.points import Point
+from converter.benchmark.request import BenchRequest, TimingOptions
+from converter.build.flavour import choose_flavour
+from converter.build.gpu import find_gpu
+from converter.child.process import ChildDied, Progress, run_child
+from converter.errors import UsageError
+from converter.runtime.child import death_problem
+from converter.runtime.exchange import read_arrays, write_arrays
+from converter.runtime.request import RunRequest
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What one engine took.
+
+    runs:        as converter/benchmark/record.py describes them.
+    outputs:     for the first point, in the model's types.
+    layer_runs:  milliseconds by layer name for each profiled inference; inspector: what the engine inspector said.
+    clocks:      of converter.plugin.machine.clocks, at the end of the last run.
+    """
+
+    runs: tuple[dict[str, Any], ...]
+    outputs: Mapping[str, np.ndarray]
+    layer_runs: tuple[Mapping[str, float], ...]
+    inspector: str
+    clocks: Mapping[str, float] | None
+    warnings: tuple[str, ...]
+
+    def response_ms(self) -> float | None:
+        """Median response of the first run without CUDA graph, else of the first; None where nothing was measured."""
+        done = sorted(
+            (run for run in self.runs if "unavailable" not in run), key=lambda run: run["cuda_graph"]
+        )
+        return done[0]["response_ms"]["median"] if done else None
+
+
+def time_engine(
+    run: RunRequest, points: Sequence[Point], timing: TimingOptions, layers: int, progress: Progress
+) -> Timed:
+    """Time the engine at each point. layers: how many inferences are profiled by layer; 0: none.
+
+    Raises UsageError for all that can be wrong with engine, GPU, plugin libraries and inputs (converter.run), and where
+    the process dies.
+    """
+    with tempfile.TemporaryDirectory(prefix="trtsmith-bench-") as name:
+        folder = Path(name)
+        inputs = tuple(folder / f"inputs-{number}" for number in range(len(points)))
+        for place, point in zip(inputs, points, strict=True):
+            write_arrays(place, point.feeds)
+        batches = tuple(point.batch() for point in points)
+        request = BenchRequest(run, timing, inputs, batches, folder / "outputs", layers)
+        flavour = choose_flavour(run.flavour, find_gpu())
+        try:
+            found = run_child(
+                "converter.benchmark.worker",
+                request.to_json(),
+                flavour,
+                timeout_s=run.timeout_s,
+                on_progress=progress,
+            )
+        except ChildDied as death:
+            raise UsageError(death_problem(death, run)) from death
+        outputs = read_arrays(request.outputs)
+    runs = []
+    for done in found["runs"]:
+        point = points[done.pop("number")]
+        runs.append({"point": point.label, "shapes": point.sizes(), **done})
+    return Timed(
+        runs=tuple(runs),
+        outputs=outputs,
+        layer_runs=tuple(found["layer_runs"]),
+        inspector=found["inspector"],
+        clocks=found["clocks"],
+        warnings=tuple(found["warnings"]),
+    )

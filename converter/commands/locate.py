@@ -1,0 +1,128 @@
+"""trtsmith locate MODEL [ENGINE]: the node that makes an engine's numbers differ from onnxruntime's."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from converter.arguments import add_freezing, positive_int, positive_seconds
+from converter.console import Console, check_report, write_report
+from converter.errors import EXIT_DISAGREE, EXIT_OK
+from converter.locate.found import AGREE
+from converter.locate.locate import MEMORY, Options, locate
+from converter.locate.prepare import KERNELS, TENSORRT, Asked, prepared
+from converter.locate.report import render
+from converter.locate.save import check_folder
+from converter.shape_tensors import parse_values
+from converter.shapes import parse_shapes
+from converter.verify import parse_tolerances
+
+_DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the node that is wrong, and save it with its
+tensors as a model of its own. First the rewritten graph against the original, which needs no GPU; then engines that are
+built with values between nodes as outputs. Exit code 3: a node, or several together, were found, or errors grow."""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "locate",
+        parents=[common],
+        help="find the node that makes an engine's numbers wrong",
+        description=_DESCRIPTION,
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
+    parser.add_argument(
+        "engine",
+        type=Path,
+        nargs="?",
+        metavar="ENGINE",
+        help="an engine of it; default: one that is built now",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where the node is saved (MODEL's name with .located)",
+    )
+    parser.add_argument(
+        "--on",
+        default="auto",
+        choices=("auto", TENSORRT, KERNELS),
+        help="kernels: plugin nodes through the plugin host and the others in onnxruntime; needs no TensorRT. "
+        "auto: tensorrt where it is there",
+    )
+    parser.add_argument(
+        "--native", action="store_true", help="build plugin nodes as standard operators, without the plugins"
+    )
+    parser.add_argument("--all", action="store_true", help="go on after the first node that is wrong")
+    parser.add_argument(
+        "--memory",
+        type=positive_int,
+        default=MEMORY >> 20,
+        metavar="MIB",
+        help=f"of values between nodes at a time ({MEMORY >> 20}): twice so much on the host, once on the device",
+    )
+    parser.add_argument(
+        "--shapes", action="append", default=[], metavar="NAME=MIN:OPT:MAX", help="as for convert"
+    )
+    parser.add_argument(
+        "--values", action="append", default=[], metavar="NAME=MIN:OPT:MAX", help="as for convert"
+    )
+    add_freezing(parser, "to compare with (default: generated)")
+    parser.add_argument(
+        "--rtol", action="append", default=[], metavar="[OUT:]X", help="of the model's outputs"
+    )
+    parser.add_argument(
+        "--atol", action="append", default=[], metavar="[OUT:]X", help="of the model's outputs"
+    )
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help="a plugin library of your own",
+    )
+    parser.add_argument("--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"))
+    parser.add_argument(
+        "--timeout", type=positive_seconds, metavar="SECONDS", help="for each build and each run"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    folder = options.output or Path(options.model.name).with_suffix(".located")
+    check_report(options.json, (options.model, options.engine, options.inputs), "--json")
+    check_folder(folder)
+    asked = Asked(
+        model=options.model,
+        engine=options.engine,
+        inputs=options.inputs,
+        freeze=tuple(options.freeze),
+        shapes=parse_shapes(options.shapes),
+        values=parse_values(options.values),
+        plugins=tuple(options.plugins),
+        flavour=options.flavour,
+        on=options.on,
+        native=options.native,
+        timeout_s=options.timeout,
+    )
+    tolerances = parse_tolerances(options.rtol, options.atol)
+    with prepared(asked) as ready:
+        tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
+        found = locate(
+            ready.original,
+            ready.rewritten,
+            ready.feeds,
+            ready.executor,
+            Options(options.memory << 20, options.all, folder, tolerances, ready.outputs),
+            ready.inputs,
+            console.progress,
+            ready.replay,
+        )
+    write_report(options.json, found.to_json(), "--json")
+    console.result(render(found))
+    return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

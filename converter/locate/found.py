@@ -1,0 +1,109 @@
+"""What the search for a node found, as plain data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+AGREE = "agree"
+REWRITE = "rewrite"
+NODE = "node"
+FUSION = "fusion"
+ROUNDING = "rounding"
+ENGINE = "engine"
+
+SENTENCES = {
+    AGREE: "every value agrees",
+    REWRITE: "the rewrite of this node is wrong: in onnxruntime, too, the rewritten graph gives other numbers here",
+    NODE: "this node is wrong by itself: from the very inputs that it had, onnxruntime computes something else",
+    FUSION: "no node is wrong by itself, and with outputs between the nodes the error is gone: "
+    "TensorRT computes these nodes wrongly together",
+    ROUNDING: "no node is wrong by itself: small errors grow from node to node, in these the most",
+    ENGINE: "an engine built now from this model is right: this engine was built from another, or in another way",
+}
+"""What each verdict means."""
+
+
+@dataclass(frozen=True)
+class TensorReport:
+    """A value as the executor had it. low, high: its range, None where it has no finite number.
+
+    error: ||value - reference|| / ||reference||, None for an input from the user or where it cannot be told.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    low: float | None
+    high: float | None
+    error: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """A node of the graph that TensorRT gets.
+
+    original: the node of the original model that it stands for, in words; "" where it is that node itself.
+    behind:   nodes between it and its inputs whose values could not be looked at.
+    alone:    whether it is wrong in an engine of its own, too; None where that was not tried.
+    """
+
+    name: str
+    op_type: str
+    original: str
+    inputs: tuple[TensorReport, ...]
+    outputs: tuple[TensorReport, ...]
+    attributes: dict[str, Any]
+    behind: tuple[str, ...] = ()
+    alone: bool | None = None
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A node that made an error grow: relative errors of its worst input and of its worst output."""
+
+    name: str
+    op_type: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Located:
+    """The verdict, one of SENTENCES, and what it rests on.
+
+    against:  what was compared with onnxruntime.
+    nodes:    for "node" and "rewrite" the culprits, the first in order first; for "fusion" the first and the last.
+    values:   every value that was compared, in order, with its error.
+    skipped:  values that could not be compared, with the reason.
+    folder:   the minimal model that was saved.
+    kernel:   what the plugin's kernel did with the same inputs, run without TensorRT.
+    """
+
+    status: str
+    against: str
+    inputs: str
+    nodes: tuple[NodeReport, ...] = ()
+    growth: tuple[Growth, ...] = ()
+    values: tuple[TensorReport, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    folder: str = ""
+    kernel: str = ""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON has no infinity and no NaN: they are null there."""
+        document: dict[str, Any] = _finite({"sentence": SENTENCES[self.status], **asdict(self)})
+        return document
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,62 @@
+"""An error that is gone as soon as values between nodes are outputs: which nodes must be left together for it.
+
+An output keeps TensorRT from fusing the node that makes it with those that read it. So the range of nodes is looked for
+which, alone left unmarked, still gives the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from converter.locate.graph import GraphView
+from converter.locate.probe import Value
+
+Persists = Callable[[Sequence[str]], bool]
+"""Whether the model's own outputs are wrong when these values are outputs too."""
+
+
+def narrow(view: GraphView, values: Mapping[str, Value], limit: int, persists: Persists) -> tuple[int, int]:
+    """First and last index of the nodes that the error needs unmarked. With none marked it is known to be there.
+
+    limit: bytes of marks at a time; where they do not fit, those farthest from the range are left out. Two binary
+    searches, an engine each step: the error is taken to stay when more nodes are left unmarked.
+    """
+    count = len(view.nodes)
+
+    def stays(first: int, last: int) -> bool:
+        return persists(marks_outside(view, values, first, last, limit))
+
+    low, high = 0, count - 1  # the largest first index with which it stays
+    while low < high:
+        middle = (low + high + 1) // 2
+        if stays(middle, count - 1):
+            low = middle
+        else:
+            high = middle - 1
+    first, low, high = low, low, count - 1  # the smallest last index with which it stays
+    while low < high:
+        middle = (low + high) // 2
+        if stays(first, middle):
+            high = middle
+        else:
+            low = middle + 1
+    return first, low
+
+
+def marks_outside(
+    view: GraphView, values: Mapping[str, Value], first: int, last: int, limit: int
+) -> tuple[str, ...]:
+    """The values of nodes outside the range, as many as fit, the nearest first; in the graph's order.
+
+    What the last node of the range makes is marked too: it is where the range ends.
+    """
+    before = [n for node in reversed(view.nodes[:first]) for n in node.output if n in values]
+    after = [n for node in view.nodes[last:] for n in node.output if n in values]
+    chosen: set[str] = set()
+    left = limit
+    for i in range(max(len(before), len(after))):
+        for side in (before, after):
+            if i < len(side) and values[side[i]].nbytes <= left:
+                chosen.add(side[i])
+                left -= values[side[i]].nbytes
+    return tuple(name for name in view.made if name in chosen)

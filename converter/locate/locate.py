@@ -1,0 +1,240 @@
+"""Which node is it? The rewritten graph against the original, then an executor against the rewritten graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from converter.errors import TrtsmithError
+from converter.locate.describe import growths, node_report, origin_of, seen_report
+from converter.locate.executor import Arrays, Executor, Onnxruntime
+from converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
+from converter.locate.fusion import narrow
+from converter.locate.graph import GraphView
+from converter.locate.original import Original
+from converter.locate.probe import Value, probe
+from converter.locate.reproduce import reproducer, rewrite_reproducer
+from converter.locate.save import Reproducer, check_folder, save_reproducer
+from converter.locate.search import Progress, Search, marked_model, search
+from converter.modelfile.model import Model
+from converter.passes.types import to_engine
+from converter.plugin.replay import Replay
+from converter.rewrite import Rewritten, expand, reference
+from converter.verify import Tolerances, compare
+
+MEMORY = 1 << 30
+"""Bytes of intermediate values at a time, by default: they are held twice on the host, and on the device once."""
+
+MOST_ALONE = 8
+"""Nodes that are tried in engines of their own when several are wrong where they stand."""
+
+ReplayKernel = Callable[[Model, Arrays, Arrays], Replay | None]
+"""Runs the kernel of a model's one plugin node alone, on these inputs, and compares; None where it cannot be run."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """memory: bytes of intermediate values at a time. everything: go on after the first culprit.
+
+    folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for
+    the same inputs, in the engine's types; None: there is no such engine.
+    """
+
+    memory: int = MEMORY
+    everything: bool = False
+    folder: Path | None = None
+    tolerances: Tolerances | None = None
+    outputs: Arrays | None = None
+
+
+def locate(
+    original: Model,
+    rewritten: Rewritten,
+    feeds: Arrays,
+    executor: Executor,
+    options: Options,
+    inputs: str,
+    progress: Progress,
+    replay: ReplayKernel | None = None,
+) -> Located:
+    """Compare every value that can be compared, and name the node that is wrong.
+
+    feeds:  of all inputs of the original, those frozen since among them. inputs: what they are, for the report.
+    replay: None: there is nothing to run a plugin's kernel alone with.
+    ConversionError if onnxruntime or the executor cannot run the model at all; UsageError for the environment.
+    """
+    if options.folder is not None:
+        check_folder(options.folder)
+    work = _Work(original, rewritten, feeds, executor, options, inputs, progress, replay)
+    return work.rewrite() or work.engine()
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """One search. Its methods are its steps."""
+
+    original: Model
+    rewritten: Rewritten
+    feeds: Arrays
+    executor: Executor
+    options: Options
+    inputs: str
+    progress: Progress
+    replay: ReplayKernel | None
+
+    @cached_property
+    def view(self) -> GraphView:
+        return GraphView(self.rewritten.model)
+
+    @cached_property
+    def engine_feeds(self) -> dict[str, np.ndarray]:
+        left = {name: self.feeds[name] for name in self.view.inputs}
+        return to_engine(left, self.rewritten.io_types)
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """What onnxruntime sees of the rewritten graph's values."""
+        return probe(expand(self.rewritten.model), self.view.made, self.engine_feeds)
+
+    def rewrite(self) -> Located | None:
+        """The rewritten graph against the original, both in onnxruntime; None if it is right."""
+        if not (self.rewritten.rewrites or self.rewritten.frozen or self.rewritten.io_types):
+            return None
+        model = reference(self.original)
+        made = dict.fromkeys((*GraphView(model).made, *(v.name for v in model.proto.graph.output)))
+        known = probe(model, made, self.feeds)
+        common = {
+            name: value
+            for name, value in self.values.items()
+            if name in known and known[name].dtype == value.dtype
+        }
+        against = Original(model, self.feeds, known, self.rewritten.io_types)
+        found = self._search(against, common)
+        if not found.faults:
+            return None
+        fault = found.faults[0]
+        saved = rewrite_reproducer(self.original, self.view, fault, {**fault.given, **self.feeds})
+        return self._culprits(REWRITE, against.name, found, saved, None)
+
+    def engine(self) -> Located:
+        """The executor against onnxruntime, both on the rewritten graph."""
+        given = self.options.outputs
+        fresh = self._outputs_agree(self.executor.execute(self.rewritten.model, self.engine_feeds))
+        right = fresh if given is None else self._outputs_agree(given)
+        self.progress(f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}")
+        found = self._search(self.executor, self.values)
+        if found.faults:
+            return self._wrong_node(found)
+        located = self._located(AGREE, self.executor.name, found)
+        if fresh and right:
+            return located
+        if fresh:
+            return replace(located, status=ENGINE)
+        if self.executor.fuses and any(run.agrees for run in found.runs):
+            return self._fused(found)
+        return replace(located, status=ROUNDING, growth=growths(self.view, found.seen))
+
+    def _search(self, executor: Executor, values: Mapping[str, Value]) -> Search:
+        limit, everything = self.options.memory, self.options.everything
+        tolerances = self.options.tolerances
+        return search(
+            self.view,
+            values,
+            self.engine_feeds,
+            executor,
+            limit,
+            tolerances,
+            self.progress,
+            everything=everything,
+        )
+
+    @cached_property
+    def _expected(self) -> dict[str, np.ndarray]:
+        return Onnxruntime().execute(self.rewritten.model, self.engine_feeds)
+
+    def _outputs_agree(self, outputs: Arrays) -> bool:
+        return all(c.agrees for c in compare(self._expected, outputs, self.options.tolerances))
+
+    def _fused(self, found: Search) -> Located:
+        """Which nodes TensorRT must be free to fuse for the error to be there."""
+        usable = {n: v for n, v in self.values.items() if v.dtype in self.executor.types}
+        skipped = {s.name for s in found.skipped}
+
+        def persists(marks: Sequence[str]) -> bool:
+            self.progress(f"{self.executor.name}: with {len(marks)} values between nodes as outputs")
+            try:
+                outputs = self.executor.execute(marked_model(self.view, usable, marks), self.engine_feeds)
+            except TrtsmithError:
+                return False
+            return not self._outputs_agree({name: outputs[name] for name in self.view.outputs})
+
+        marks = {n: v for n, v in usable.items() if n not in skipped}
+        first, last = narrow(self.view, marks, self.options.memory, persists)
+        nodes = tuple(
+            node_report(self.view, i, {}, None, (), self._origin(i)) for i in dict.fromkeys((first, last))
+        )
+        return replace(self._located(FUSION, self.executor.name, found), nodes=nodes)
+
+    def _origin(self, index: int) -> str:
+        return origin_of(self.view.nodes[index].name, self.rewritten.rewrites)
+
+    def _wrong_node(self, found: Search) -> Located:
+        """Of the nodes that are wrong where they stand, the first that is wrong alone, too; else the first.
+
+        What fuses may compute a node twice, once for the output that was asked for and once within its reader: then
+        the reader seems to be wrong by as much as the two differ.
+        """
+        alone: bool | None = None
+        chosen, saved = 0, reproducer(self.view, found.faults[0])
+        if self.executor.fuses:
+            alone = self._wrong_alone(saved)
+            for i, fault in enumerate(found.faults[1:MOST_ALONE], 1):
+                if alone is not False:
+                    break
+                other = reproducer(self.view, fault)
+                if self._wrong_alone(other):
+                    chosen, saved, alone = i, other, True
+        found.faults.insert(0, found.faults.pop(chosen))
+        return self._culprits(NODE, self.executor.name, found, saved, alone)
+
+    def _culprits(
+        self, status: str, against: str, found: Search, saved: Reproducer, alone: bool | None
+    ) -> Located:
+        reports = [
+            node_report(self.view, f.node, f.given, f, found.seen, self._origin(f.node)) for f in found.faults
+        ]
+        reports[0] = replace(reports[0], alone=alone)
+        kernel = self._kernel(saved) if status == NODE and saved.plugin else ""
+        located = replace(self._located(status, against, found), nodes=tuple(reports), kernel=kernel)
+        if self.options.folder is None:
+            return located
+        save_reproducer(saved, self.options.folder)
+        return replace(located, folder=str(self.options.folder))
+
+    def _kernel(self, saved: Reproducer) -> str:
+        """What the plugin's kernel gives for the same inputs, without TensorRT."""
+        ran = self.replay(saved.model, saved.inputs, saved.expected) if self.replay is not None else None
+        if ran is None:
+            return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
+        return f"{ran.verdict} ({ran.text})"
+
+    def _wrong_alone(self, saved: Reproducer) -> bool | None:
+        """Whether the node is wrong in an engine of its own; None if there can be no such engine."""
+        try:
+            outputs = self.executor.execute(saved.model, saved.inputs)
+        except TrtsmithError:
+            return None
+        return not all(c.agrees for c in compare(saved.expected, outputs))
+
+    def _located(self, status: str, against: str, found: Search) -> Located:
+        return Located(
+            status,
+            against,
+            self.inputs,
+            values=tuple(map(seen_report, found.seen)),
+            skipped=tuple((s.name, s.reason) for s in found.skipped),
+        )

@@ -1,0 +1,42 @@
+"""The original model as something to run the rewritten graph against: values that have kept their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from converter.locate.edges import plain_edges
+from converter.locate.executor import COMPARABLE, Arrays
+from converter.locate.graph import with_outputs
+from converter.locate.probe import Value
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.passes.types import IoType, to_engine
+
+
+@dataclass(frozen=True, eq=False)
+class Original:
+    """An executor that answers with the original's values, whatever graph it is given.
+
+    model: in a form that onnxruntime runs (converter.rewrite.reference). feeds: of all its inputs, those frozen since
+    among them. values: what can be asked for. io_types: values are given in the engine's types.
+    """
+
+    model: Model
+    feeds: Arrays
+    values: Mapping[str, Value]
+    io_types: Sequence[IoType] = ()
+
+    name = "the original"
+    types = COMPARABLE
+    tf32 = False
+    fuses = False
+
+    def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+        """The values that are outputs of `model`; `feeds` are not read."""
+        infos = (self.values[value.name].info() for value in model.proto.graph.output)
+        edges = plain_edges(with_outputs(self.model, infos, only=True))
+        found = run(edges.model, edges.put_in(self.feeds), optimise=False)
+        return to_engine(edges.take_out(found), self.io_types)

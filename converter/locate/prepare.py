@@ -1,0 +1,155 @@
+"""From what a user names on the command line to the inputs of a search: model, inputs, what to run the graph on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from converter import libraries
+from converter.build.build import build
+from converter.build.flavour import choose_flavour
+from converter.build.gpu import find_gpu
+from converter.errors import ConversionError, UsageError
+from converter.freezing import rewrite_frozen
+from converter.locate.executor import Arrays, Executor
+from converter.locate.kernels import OnKernels
+from converter.locate.locate import ReplayKernel
+from converter.locate.tensorrt import OnTensorRT, RunEngine
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.passes.freeze import shape_inputs
+from converter.passes.types import to_engine
+from converter.plan import Plan, plan
+from converter.plugin.calls import Kernels
+from converter.plugin.replay import Replay, case_of, replay
+from converter.plugin.worker import Worker
+from converter.rewrite import Rewritten, expand
+from converter.runtime.child import run_engine
+from converter.runtime.manifest import request_for
+from converter.shape_tensors import value_profile, values_as_input
+from converter.shapes import ShapeRange, graph_inputs, profile_for
+from converter.verify import generate_inputs, load_inputs
+from importers.problem import Problem
+
+TENSORRT, KERNELS = "tensorrt", "kernels"
+KERNEL_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `trtsmith locate` is told. native: plugin nodes as standard operators, in an engine without plugins.
+
+    on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run.
+    """
+
+    model: Path
+    engine: Path | None = None
+    inputs: Path | None = None
+    freeze: tuple[str, ...] = ()
+    shapes: dict[str, ShapeRange] = field(default_factory=dict)
+    values: dict[str, ShapeRange] = field(default_factory=dict)
+    plugins: tuple[Path, ...] = ()
+    flavour: str = "auto"
+    on: str = "auto"
+    native: bool = False
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What `locate` takes. outputs: the engine's for these inputs, in its own types; None without an engine."""
+
+    original: Model
+    rewritten: Rewritten
+    feeds: dict[str, np.ndarray]
+    inputs: str
+    executor: Executor
+    replay: ReplayKernel
+    outputs: Arrays | None
+
+
+@contextmanager
+def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
+    """Everything for a search, as long as it lasts. UsageError and ConversionError as the stages raise them.
+
+    run: runs an engine: converter.runtime.child.run_engine.
+    """
+    original = load_model(asked.model)
+    rewritten, frozen = rewrite_frozen(original, asked.freeze, asked.inputs)
+    planned = plan(rewritten, libraries.foreign_creators(asked.plugins))
+    if not planned.convertible:
+        raise ConversionError(planned.problems)
+    if asked.native:
+        rewritten = replace(rewritten, model=expand(rewritten.model))
+    feeds = _feeds(asked, original, rewritten, frozen)
+    outputs, flavour, extra = None, asked.flavour, asked.plugins
+    if asked.engine is not None:
+        request = replace(request_for(asked.engine, asked.plugins, asked.flavour), timeout_s=asked.timeout_s)
+        left = {v.name: feeds[v.name] for v in rewritten.model.proto.graph.input if v.name in feeds}
+        given = to_engine(left, rewritten.io_types)
+        outputs = run(replace(request, io_types=()), [given]).outputs[0]
+        flavour, extra = request.flavour, request.plugin_libraries
+    library = _library(extra) if planned.plugins else None
+    with Worker(library or Path(), None, KERNEL_TIMEOUT_S) as worker:
+        executor: Executor
+        if _uses_tensorrt(asked, planned):
+            ours = (library,) if library is not None and not asked.native else ()
+            loaded = tuple(dict.fromkeys((*ours, *extra)))
+            foreign = libraries.foreign_creators(asked.plugins)
+            executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
+        else:
+            executor = OnKernels(Kernels(worker, library or Path()))
+        yield Prepared(original, rewritten, feeds, _told(asked), executor, replay_with(library), outputs)
+
+
+def _library(loaded: tuple[Path, ...]) -> Path:
+    """Our plugin library: the engine's own copy of it where there is one, as that is what is asked about."""
+    ours = libraries.plugin_library()
+    return next((path for path in loaded if path.name == ours.name), ours)
+
+
+def _told(asked: Asked) -> str:
+    return str(asked.inputs) if asked.inputs else "generated"
+
+
+def _feeds(
+    asked: Asked, original: Model, rewritten: Rewritten, frozen: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Values of all inputs of the original: given or generated, frozen ones as they are frozen."""
+    specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
+    if asked.inputs is not None:
+        return load_inputs(asked.inputs, specs) | frozen
+    sizes = {name: r.opt for name, r in profile_for(specs, asked.shapes).items()}
+    feeds = generate_inputs(original, specs, sizes).arrays
+    values = value_profile(specs, shape_inputs(rewritten.model.proto), asked.values, {})
+    feeds |= {spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values}
+    return feeds | frozen
+
+
+def _uses_tensorrt(asked: Asked, planned: Plan) -> bool:
+    """Whether engines are built. UsageError where what was asked for cannot be."""
+    if asked.on == KERNELS and (not planned.plugins or asked.native):
+        what = "the graph has no plugin nodes, so no kernel of ours runs in it"
+        raise UsageError(Problem(what, "--on kernels", "a model with plugin nodes", "--on tensorrt"))
+    if asked.on != "auto" or asked.engine is not None or not planned.plugins or asked.native:
+        return asked.on != KERNELS
+    try:
+        choose_flavour(asked.flavour, find_gpu())
+    except UsageError:
+        return False  # without TensorRT the kernels can be tried all the same
+    return True
+
+
+def replay_with(library: Path | None) -> ReplayKernel:
+    """Runs plugin nodes with the kernels of that library."""
+
+    def run_alone(model: Model, inputs: Arrays, expected: Arrays) -> Replay | None:
+        if library is None:
+            return None
+        return replay(case_of(model, inputs, expected, "the node that was found"), library)
+
+    return run_alone

@@ -1,0 +1,155 @@
+"""Every intermediate value of an executor against onnxruntime's, and the first node that is wrong by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from converter.errors import TrtsmithError
+from converter.locate.batches import Batch, batch_of, batches, halves
+from converter.locate.executor import Arrays, Executor, Onnxruntime
+from converter.locate.graph import GraphView, with_outputs
+from converter.locate.local import local_errors
+from converter.locate.probe import Value
+from converter.locate.region import Region, region_of
+from converter.modelfile.model import Model
+from converter.verify import Comparison, Tolerances, compare
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One value: how far the executor's is from onnxruntime's, with all that came before. node: index of its maker."""
+
+    node: int
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A node that is wrong by itself.
+
+    region:   the node, with those before it whose values could not be looked at.
+    given:    inputs and outputs of the region, as the executor had them.
+    local:    outputs against onnxruntime's for those inputs.
+    overall:  outputs against onnxruntime's in the whole model.
+    """
+
+    region: Region
+    given: Arrays
+    local: tuple[Comparison, ...]
+    overall: tuple[Comparison, ...]
+
+    @property
+    def node(self) -> int:
+        return self.region.nodes[-1]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A value that could not be looked at, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run with marks. agrees: whether the model's own outputs were right in it."""
+
+    batch: Batch
+    agrees: bool
+
+
+@dataclass
+class Search:
+    """What was found so far."""
+
+    seen: list[Seen] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+
+def search(
+    view: GraphView,
+    values: Mapping[str, Value],
+    feeds: Arrays,
+    executor: Executor,
+    limit: int,
+    tolerances: Tolerances | None,
+    progress: Progress,
+    *,
+    everything: bool = False,
+) -> Search:
+    """Compare batch by batch; stop after the batch in which a fault was found, or look at everything.
+
+    values: what onnxruntime's run knows of the values that can be looked at. limit: bytes of intermediate values at a
+    time, once on the host for onnxruntime's and once for the executor's. tolerances: of the model's own outputs.
+    """
+    found = Search()
+    found.skipped += [
+        Skipped(
+            name, f"{values[name].dtype} cannot be an output" if name in values else "no tensor of numbers"
+        )
+        for name in view.made
+        if name not in values or values[name].dtype not in executor.types
+    ]
+    usable = {name: value for name, value in values.items() if value.dtype in executor.types}
+    waiting = list(batches(view, usable, limit))
+    while waiting:
+        batch = batch_of(view, usable, waiting.pop(0).nodes)
+        if not batch.marks:
+            continue
+        marked = marked_model(view, usable, batch.marks)
+        try:
+            actual = executor.execute(marked, feeds)
+        except TrtsmithError as error:  # not these outputs, or not so many at a time
+            if len(batch.nodes) > 1:
+                waiting[:0] = halves(view, usable, batch)
+            else:
+                made = [name for name in view.nodes[batch.nodes[0]].output if name in usable]
+                found.skipped += [Skipped(name, error.problems[0].what) for name in made]
+                for name in made:
+                    del usable[name]
+            continue
+        expected = Onnxruntime().execute(marked, feeds)
+        progress(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
+        own = compare({n: expected[n] for n in view.outputs}, actual, tolerances)
+        found.runs.append(Run(batch, all(c.agrees for c in own)))
+        _judge(view, batch, usable, feeds, expected, actual, executor, found)
+        if found.faults and not everything:
+            break
+    return found
+
+
+def marked_model(view: GraphView, values: Mapping[str, Value], marks: Iterable[str]) -> Model:
+    """The model with more of its values as outputs."""
+    return with_outputs(view.model, (values[name].info() for name in marks))
+
+
+def _judge(
+    view: GraphView,
+    batch: Batch,
+    values: Mapping[str, Value],
+    feeds: Arrays,
+    expected: Arrays,
+    actual: Arrays,
+    executor: Executor,
+    found: Search,
+) -> None:
+    """Compare each node's outputs; of a node whose outputs differ, see whether it is wrong by itself."""
+    given = {**feeds, **{name: actual[name] for name in batch.marks}}
+    known = frozenset(given)
+    for index in batch.nodes:
+        outputs = [name for name in view.nodes[index].output if name in values]
+        overall = compare({n: expected[n] for n in outputs}, actual)
+        found.seen += [Seen(index, c) for c in overall]
+        if all(c.agrees for c in overall):
+            continue
+        region = region_of(view, index, known)
+        local = local_errors(view, region, given, values, executor)
+        if any(not c.agrees for c in local):
+            kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
+            found.faults.append(Fault(region, kept, local, overall))

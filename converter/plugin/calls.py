@@ -1,0 +1,88 @@
+"""Run a plugin's kernel in the child process and get its outputs back, whatever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converter.errors import ConversionError, UsageError
+from converter.plugin.checks import Session
+from converter.plugin.native import PluginError
+from converter.plugin.values import Value, field_values, numpy_dtype
+from converter.plugin.worker import Worker, WorkerDiedError
+from importers.problem import Problem
+
+CALL = "call"
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A plugin to create and run once. folder: an empty one, for the outputs."""
+
+    fields: Mapping[str, Value]
+    inputs: tuple[np.ndarray, ...]
+    folder: Path
+
+
+def run_call(session: Session, call: KernelCall) -> dict[str, Any]:
+    """In the child: {"outputs": [{"dtype", "shape"}]}, their bytes in files 0, 1, ... of the folder; or {"problem"}."""
+    try:
+        with session.creator.create(field_values(call.fields, session.creator.fields)) as plugin:
+            outputs = plugin.run(call.inputs)
+    except PluginError as error:
+        return {"problem": error.problems[0].to_json()}
+    except ValueError as error:
+        where = session.creator.where
+        return {"problem": Problem(str(error), where, "a call that fits the plugin", "correct it").to_json()}
+    for i, array in enumerate(outputs):
+        (call.folder / str(i)).write_bytes(array.tobytes())
+    return {"outputs": [{"dtype": a.dtype.name, "shape": list(a.shape)} for a in outputs]}
+
+
+class Kernels:
+    """The kernels of a plugin library, each called by the plugin's name, in a child process that starts when needed."""
+
+    def __init__(self, worker: Worker, library: Path) -> None:
+        self._worker = worker
+        self._library = library
+        self._names: list[str] = []
+
+    def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]:
+        """The outputs. ConversionError where the plugin fails or ends the child; UsageError without GPU or plugin."""
+        where = f"plugin {plugin} of {self._library}"
+        if not self._names:
+            self._names = self._started()
+        if plugin not in self._names:
+            what, expected = f"the library has no plugin {plugin}", f"one of {', '.join(self._names)}"
+            raise UsageError(Problem(what, str(self._library), expected, "name the library that has it"))
+        try:
+            answer = self._worker.ask((self._names.index(plugin), CALL, call))
+        except WorkerDiedError as death:
+            problem = Problem(f"the plugin {death}", where, "the call to return", "run it in a debugger")
+            raise ConversionError(problem) from death
+        if "problem" in answer:
+            self._worker.restart()  # a fault of a kernel spoils the CUDA context for what follows
+            raise ConversionError(Problem(**answer["problem"]))
+        return [_read(call.folder / str(i), output) for i, output in enumerate(answer["outputs"])]
+
+    def _started(self) -> list[str]:
+        described = self._worker.start()
+        if described["gpu"] is None:
+            raise no_gpu("run kernels on")
+        return [str(creator["name"]) for creator in described["creators"]]
+
+
+def no_gpu(purpose: str) -> UsageError:
+    """There is none to `purpose`."""
+    what, expected = f"there is no GPU to {purpose}", "an NVIDIA GPU with its driver"
+    return UsageError(Problem(what, "this machine", expected, "run this on a machine with a GPU"))
+
+
+def _read(path: Path, output: Mapping[str, Any]) -> np.ndarray:
+    flat = np.frombuffer(path.read_bytes(), numpy_dtype(output["dtype"]))
+    array: np.ndarray = flat.reshape(output["shape"])
+    return array

@@ -1,0 +1,160 @@
+"""One plugin node with saved inputs through the plugin host: is the kernel wrong, or what was made around it?
+
+The folder is what `trtsmith locate` saves: node.onnx with one plugin node, inputs.npz, expected.npz. TensorRT is not
+needed; a GPU is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from converter.arrays import load_arrays
+from converter.errors import UsageError
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.native import native_operators
+from converter.passes.scopes import constant_value
+from converter.plugin.checks_gpu import DIRECT
+from converter.plugin.contract import GpuCase
+from converter.plugin.worker import Worker, WorkerDiedError
+from converter.verify import TOLERANCE
+from importers.fields import fields_of_node
+from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES
+from importers.problem import Problem
+from importers.registry import by_name
+
+
+@dataclass(frozen=True)
+class Replay:
+    """right: whether the kernel's outputs are those expected. text: its error, or how it failed."""
+
+    plugin: str
+    gpu: str
+    right: bool
+    text: str
+
+    @property
+    def verdict(self) -> str:
+        """Who is to blame for an engine that gives something else from these inputs."""
+        if self.right:
+            return "the kernel is right: an engine that differs was given something else, so the conversion is wrong"
+        return "the kernel is wrong"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plugin": self.plugin,
+            "gpu": self.gpu,
+            "right": self.right,
+            "text": self.text,
+            "verdict": self.verdict,
+        }
+
+
+def read_case(folder: Path) -> GpuCase:
+    """The node with its inputs and right outputs. UsageError if the folder holds something else."""
+    model = load_model(folder / "node.onnx")
+    inputs = load_arrays(folder / "inputs.npz", "replay")
+    expected = load_arrays(folder / "expected.npz", "replay")
+    return case_of(model, inputs, expected, str(folder))
+
+
+def case_of(
+    model: Model, inputs: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], where: str
+) -> GpuCase:
+    """The kernel case of a model with one plugin node. UsageError if it has none, several, or lacks a tensor."""
+    nodes = [node for node in model.proto.graph.node if node.op_type not in native_operators()]
+    if len(nodes) != 1:
+        what = f"the model has {len(nodes)} plugin nodes"
+        fix = "cut the model down to the node, or let `trtsmith locate` do it"
+        raise UsageError(Problem(what, where, "one plugin node, with Casts around it at most", fix))
+    (node,) = nodes
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    definition = by_name().get(node.op_type) if node.domain == PLUGIN_NAMESPACE else None
+    try:
+        arrays = tuple(_value(name, model, inputs) for name in node.input if name)
+        wanted = tuple(_expected(name, model, expected) for name in node.output if name)
+        fields = (
+            fields_of_node(definition, attributes)
+            if definition is not None
+            else {k: _plain(v) for k, v in attributes.items() if k not in PLUGIN_ATTRIBUTES}
+        )
+    except LookupError as error:
+        what = f"a tensor or field of the node is missing: {error.args[0] if error.args else error}"
+        raise UsageError(
+            Problem(what, where, "every input, output and field of the node", "save the node again")
+        ) from error
+    # Judged as an engine is, since that is what it is to explain: the definitions' tolerances hold for their own cases.
+    dtype = next((str(a.dtype) for a in arrays if str(a.dtype) in TYPE_VARIABLES["T"]), "float32")
+    return GpuCase(node.op_type, "saved", fields, arrays, wanted, (TOLERANCE[dtype],) * len(wanted))
+
+
+def _value(name: str, model: Model, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """An input of the plugin node: a tensor of the file, a constant, or either through a Cast. KeyError if neither."""
+    if name in inputs:
+        return inputs[name]
+    for tensor in model.proto.graph.initializer:
+        if tensor.name == name:
+            return np.ascontiguousarray(model.array(tensor))
+    for node in model.proto.graph.node:
+        if name in node.output:
+            constant = constant_value(node, model)
+            if constant is not None:
+                return constant
+            if node.op_type == "Cast":
+                return _value(node.input[0], model, inputs).astype(_target(node))
+    raise KeyError(name)
+
+
+def _expected(name: str, model: Model, expected: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The right output, in float64: of the file, under its own name or that of the Cast behind it."""
+    if name in expected:
+        return expected[name].astype(np.float64)
+    for node in model.proto.graph.node:
+        if node.op_type == "Cast" and node.input[0] == name and node.output[0] in expected:
+            return expected[node.output[0]].astype(np.float64)
+    raise KeyError(name)
+
+
+def _target(node: onnx.NodeProto) -> np.dtype[Any]:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(next(a.i for a in node.attribute if a.name == "to")))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def replay(
+    case: GpuCase, library: Path, *, host: Path | None = None, timeout_s: float = 120.0
+) -> Replay | None:
+    """Run the kernel in a child process; None without a GPU.
+
+    UsageError if the library cannot be loaded, or has no such plugin.
+    """
+    with Worker(library, host, timeout_s) as worker:
+        described = worker.start()
+        names = [creator["name"] for creator in described["creators"]]
+        if case.plugin not in names:
+            what = f"the library has no plugin {case.plugin}"
+            raise UsageError(
+                Problem(
+                    what, str(library), f"one of {', '.join(map(str, names))}", "give another with --library"
+                )
+            )
+        if described["gpu"] is None:
+            return None
+        try:
+            answer = worker.ask((names.index(case.plugin), DIRECT, case))
+        except WorkerDiedError as death:
+            return Replay(case.plugin, described["gpu"], False, f"the kernel {death}")
+    right = answer["verdict"] == "pass"
+    text = answer["note"] if right else f"{answer['what']}; expected: {answer['expected']}"
+    return Replay(case.plugin, described["gpu"], right, text)

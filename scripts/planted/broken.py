@@ -1,0 +1,84 @@
+"""A plugin library with one plugin whose kernel is broken: the matrix inverse writes its result transposed.
+
+It is built from the sources of plugins_cpp, of which a copy is edited; nothing of it gets into the library that is shipped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from envsetup import ROOT, headers, native, nvcc
+from envsetup.steps import SetupError, run_logged
+from importers.problem import Problem
+
+OPERATOR = "MatrixInverse"
+STEM = "matrix_inverse"
+RIGHT = "storeElement(a.output, base + i * kSize + j, a.type,"
+WRONG = "storeElement(a.output, base + j * kSize + i, a.type,"
+LIBRARY = "libtrtsmith_plugins.so"
+
+
+def break_sources(folder: Path) -> None:
+    """Copy plugins_cpp there with the one operator alone, and break its kernel. SetupError if the line is not there."""
+    shutil.copytree(native.SOURCES, folder)
+    for place, ending in (("kernels", "*.cu"), ("ops", "*.cpp")):
+        for path in (folder / place).glob(ending):
+            if path.stem != STEM:
+                path.unlink()
+    listed = folder / "ops" / "list.hpp"
+    text = re.sub(
+        r"(#define TRTSMITH_OPERATORS\(X\)).*", rf"\1 X({OPERATOR})\n", listed.read_text(), flags=re.S
+    )
+    listed.write_text(text)
+    kernel = folder / "kernels" / f"{STEM}.cu"
+    source = kernel.read_text()
+    if source.count(RIGHT) != 1:
+        what, fix = (
+            "The line that is to be broken is not there once.",
+            "name another line in scripts/planted/broken.py",
+        )
+        raise SetupError(Problem(what, str(kernel), RIGHT, fix))
+    kernel.write_text(source.replace(RIGHT, WRONG))
+
+
+def build_broken(target: Path) -> Path:
+    """Build it and put the library at `target`. SetupError without nvcc, TensorRT's headers, CMake and Ninja."""
+    env = dict(os.environ)
+    toolkit = nvcc.find(env, nvcc.importable_folders())
+    include = headers.find(env, ROOT / ".cache")
+    tools = [Path(found) if (found := shutil.which(name)) else None for name in ("cmake", "ninja")]
+    if toolkit is None or include is None or None in tools:
+        raise SetupError(
+            Problem(
+                "The broken library cannot be built here.",
+                "nvcc, NvInfer.h, cmake, ninja",
+                "all of them, as `make setup` leaves them",
+                "run `make setup`, or build it elsewhere and name it with --broken-library",
+            )
+        )
+    cmake, ninja = tools
+    with tempfile.TemporaryDirectory(prefix="trtsmith-broken-") as name:
+        work = Path(name)
+        break_sources(work / "plugins_cpp")
+        env |= toolkit.environment(env)
+        defines = {
+            "CMAKE_BUILD_TYPE": "Release",
+            "CMAKE_MAKE_PROGRAM": str(ninja),
+            "TRTSMITH_BUILD_V2": "OFF",
+            **native.cmake_defines(toolkit, include, env),
+        }
+        configure = [str(cmake), "-G", "Ninja", "-S", str(work / "plugins_cpp"), "-B", str(work / "build")]
+        configure += [f"-D{key}={value}" for key, value in defines.items()]
+        run_logged("configuring a broken library", configure, work / "configure.log", env)
+        compile_ = [str(cmake), "--build", str(work / "build"), "--target", "trtsmith_plugins"]
+        run_logged("compiling a broken library", compile_, work / "build.log", env)
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        shutil.copy2(work / "build" / LIBRARY, unfinished)
+        os.replace(unfinished, target)
+    print(target, file=sys.stderr)
+    return target

@@ -1,0 +1,116 @@
+"""The errors that are planted, each with the node that has to be named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from converter.passes.node_rule import NodeRule, NodeView, Replacement
+from planted import changes
+from planted.changes import Change
+
+PLUGIN_NODES = {
+    "geometry": "node__symbolic_multi_out__0/MatrixInverse",
+    "centernet_dcn": "node__symbolic_multi_out_1__0/ModulatedDeformableConvolution",
+}
+"""The plugin node of a model in which an error is planted."""
+
+
+@dataclass(frozen=True)
+class Plant:
+    """model: one of models.MODELS, in its small form. node: what has to be named, by its own name or by the original's.
+
+    change: what is planted in what is run; None for an error of the toolkit's own.
+    kernel: whether the node is a plugin's; broken: whether it is the kernel that is broken and not what it is given.
+    rule:   a rewrite rule that is wrong.
+    """
+
+    name: str
+    model: str
+    node: str
+    change: Change | None = None
+    kernel: bool = False
+    broken: bool = False
+    rule: NodeRule | None = None
+
+
+def _half_more(values: np.ndarray) -> np.ndarray:
+    """One output channel of a convolution, half as large again."""
+    return np.concatenate([values[:1] * 1.5, values[1:]])
+
+
+def _without_root(node: NodeView) -> Replacement:
+    """The Euclidean norm as the sum of squares: whoever wrote this forgot the root."""
+    body = """
+        squares = Mul (x0, x0)
+        y0 = ReduceSum <keepdims = 1> (squares, x1)
+    """
+    return Replacement(node.statements(body), "a sum of squares")
+
+
+WRONG_RULE = NodeRule("norm-without-root", "a rule that is wrong", ("ReduceL2",), _without_root)
+
+PLANTS = (
+    Plant("a wrong weight", "geometry", "node_Conv_191", changes.weight("node_Conv_191", 1, _half_more)),
+    Plant(
+        "a wrong attribute of GridSample",
+        "geometry",
+        "node_GridSample_155",
+        changes.attribute("node_GridSample_155", align_corners=1),
+    ),
+    Plant(
+        "a wrong attribute of Conv",
+        "centernet_dcn",
+        "node_Conv_238",
+        changes.attribute("node_Conv_238", pads=[0, 0, 2, 2]),
+    ),
+    Plant(
+        "a wrong attribute of BatchNormalization",
+        "centernet_dcn",
+        "node__native_batch_norm_legit_no_training_14__0",
+        changes.attribute("node__native_batch_norm_legit_no_training_14__0", epsilon=0.1),
+    ),
+    Plant("inputs in the wrong order", "geometry", "node_sub_33", changes.swapped("node_sub_33")),
+    Plant(
+        "a wrong axis",
+        "deformable_detr",
+        "node_Softmax_560",
+        changes.attribute("node_Softmax_560", axis=-2),
+    ),
+    Plant(
+        "an operator that is left out",
+        "deformable_detr",
+        "node_relu",
+        changes.operator("node_relu", "Identity"),
+    ),
+    Plant(
+        "a result in too narrow a type",
+        "geometry",
+        "node_sigmoid",
+        changes.narrowed("node_sigmoid", onnx.TensorProto.FLOAT16),
+    ),
+    Plant(
+        "a constant that was folded wrongly",
+        "geometry",
+        "node_div_2",
+        changes.weight("node_div_2", 1, lambda size: size[:, ::-1]),
+    ),
+    Plant("a rewrite rule that is wrong", "geometry", "node_linalg_vector_norm", rule=WRONG_RULE),
+    Plant(
+        "a wrong plugin field",
+        "centernet_dcn",
+        PLUGIN_NODES["centernet_dcn"],
+        changes.attribute(PLUGIN_NODES["centernet_dcn"], dilation=[2, 2], padding=[2, 2, 2, 2]),
+        kernel=True,
+    ),
+    Plant(
+        "a broken kernel",
+        "geometry",
+        PLUGIN_NODES["geometry"],
+        changes.transposed(PLUGIN_NODES["geometry"]),
+        kernel=True,
+        broken=True,
+    ),
+)

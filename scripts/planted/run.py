@@ -1,0 +1,139 @@
+"""Plant one error, search for it, and judge what was named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converter.arrays import load_arrays
+from converter.errors import TrtsmithError
+from converter.locate.executor import Arrays, Executor
+from converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
+from converter.locate.locate import Options, ReplayKernel, locate
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.passes.rules import RULES
+from converter.rewrite import Rewritten, expand, rewrite
+from planted.changes import Change, is_called
+from planted.plants import Plant
+
+Progress = Callable[[str], None]
+
+
+class Planted:
+    """An executor that runs another graph than it is given."""
+
+    def __init__(self, inner: Executor, change: Change) -> None:
+        self._inner = inner
+        self._change = change
+        self.name = inner.name
+        self.types, self.tf32, self.fuses = inner.types, inner.tf32, inner.fuses
+
+    def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+        return self._inner.execute(self._change(model), feeds)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the graph of a plant runs on. change: what is planted in it here; None where the executor itself is broken.
+
+    native: with plugin nodes as standard operators. replay: runs a plugin's kernel alone, the one of the plant.
+    """
+
+    executor: Executor
+    change: Change | None
+    native: bool
+    replay: ReplayKernel | None = None
+
+
+def search(plant: Plant | None, model: Path, inputs: Path, ground: Ground, folder: Path | None) -> Located:
+    """What `locate` says of a model with the error planted in it; plant None: with nothing planted."""
+    original = load_model(model)
+    executor = ground.executor if ground.change is None else Planted(ground.executor, ground.change)
+    return locate(
+        original,
+        _rewritten(original, plant, ground.native),
+        load_arrays(inputs, "planted"),
+        executor,
+        Options(folder=folder),
+        inputs.name,
+        lambda text: None,
+        ground.replay,
+    )
+
+
+def _rewritten(original: Model, plant: Plant | None, native: bool) -> Rewritten:
+    rules = (plant.rule, *RULES) if plant is not None and plant.rule is not None else RULES
+    rewritten = rewrite(original, rules=rules)
+    if not native:
+        return rewritten
+    return Rewritten(expand(rewritten.model), rewritten.rewrites, rewritten.declined)
+
+
+def row_of(plant: Plant, model: Path, inputs: Path, ground: Ground, work: Path) -> dict[str, Any]:
+    """Search, then search again in the minimal model that was saved; "found" only if both name the node."""
+    started = time.perf_counter()
+    row: dict[str, Any] = {
+        "plant": plant.name,
+        "model": plant.model,
+        "node": plant.node,
+        "on": ground.executor.name,
+    }
+    folder = work / "found"
+    try:
+        found = search(plant, model, inputs, ground, folder)
+        faults = faults_of(plant, found)
+        if not faults:
+            again = search(plant, folder / "node.onnx", folder / "inputs.npz", ground, None)
+            faults += [f"in the saved model: {fault}" for fault in faults_of(plant, again)]
+        if plant.kernel and ground.replay is not None:
+            faults += _kernel_faults(plant, found)
+            row["kernel"] = found.kernel
+        row |= {
+            "status": found.status,
+            "named": [node.name for node in found.nodes],
+            "compared": len(found.values),
+        }
+        row["error"] = next((t.error for node in found.nodes for t in node.outputs if t.reason), None)
+    except TrtsmithError as error:
+        faults = [str(problem.what) for problem in error.problems]
+    return row | {"found": not faults, "faults": faults, "seconds": round(time.perf_counter() - started, 2)}
+
+
+def control_of(name: str, model: Path, inputs: Path, ground: Ground) -> dict[str, Any]:
+    """The same with nothing planted: then nothing may be named."""
+    row: dict[str, Any] = {"plant": None, "model": name, "on": ground.executor.name}
+    try:
+        found = search(None, model, inputs, ground, None)
+    except TrtsmithError as error:
+        return row | {"found": False, "faults": [problem.what for problem in error.problems]}
+    # In TF32 outputs may be off by more than float32 is allowed without a node being wrong.
+    right = found.status == AGREE or (found.status == ROUNDING and ground.executor.tf32)
+    named = [node.name for node in found.nodes]
+    faults = [] if right else [f"{found.status}: {', '.join(named)} was named, and nothing was planted"]
+    return row | {"status": found.status, "compared": len(found.values), "found": right, "faults": faults}
+
+
+def faults_of(plant: Plant, found: Located) -> list[str]:
+    """What is wrong with a verdict."""
+    wanted = REWRITE if plant.rule is not None else NODE
+    if found.status != wanted:
+        return [f"the verdict is {found.status}, not {wanted}"]
+    first = found.nodes[0]
+    if plant.rule is not None:
+        right, named = f"node {plant.node!r} " in first.original, first.original
+    else:
+        right = is_called(first.name, plant.node, first.op_type.rpartition("::")[2])
+        named = first.name
+    return [] if right else [f"{named} was named, not {plant.node}"]
+
+
+def _kernel_faults(plant: Plant, found: Located) -> list[str]:
+    """A broken kernel must be told from a right one that was given the wrong fields."""
+    wanted = "the kernel is wrong" if plant.broken else "the kernel is right"
+    return [] if found.kernel.startswith(wanted) else [f"of the kernel alone it is said: {found.kernel}"]

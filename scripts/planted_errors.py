@@ -1,0 +1,155 @@
+"""Plant errors in real models, and see that `trtsmith locate` names the right node for each of them.
+
+    python scripts/planted_errors.py                              # in onnxruntime: needs neither GPU nor TensorRT
+    python scripts/planted_errors.py --build-broken libbroken.so  # builds the library with a broken kernel, and no more
+    python scripts/planted_errors.py --on gpu --broken-library libbroken.so --models DIR --output planted.json
+
+On a GPU, errors in standard nodes are planted in engines, with plugin nodes as standard operators; errors in plugin nodes
+and their kernels are run through the plugin host, so that a TensorRT that imports no plugins will do. The reference is
+always the model as it is. Each node that was found is searched for once more in the minimal model that was saved, and
+every model is searched with nothing planted: then nothing may be named. Exit code 1 if one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from converter import libraries  # noqa: E402
+from converter.build.build import build  # noqa: E402
+from converter.console import table, write_report  # noqa: E402
+from converter.errors import TrtsmithError  # noqa: E402
+from converter.locate.executor import Onnxruntime  # noqa: E402
+from converter.locate.kernels import OnKernels  # noqa: E402
+from converter.locate.prepare import replay_with  # noqa: E402
+from converter.locate.tensorrt import OnTensorRT  # noqa: E402
+from converter.plugin.calls import Kernels  # noqa: E402
+from converter.plugin.machine import describe  # noqa: E402
+from converter.plugin.worker import Worker  # noqa: E402
+from converter.runtime.child import run_engine  # noqa: E402
+from planted.plants import PLANTS, Plant  # noqa: E402
+from planted.run import Ground, control_of, row_of  # noqa: E402
+
+ONNXRUNTIME, GPU = "onnxruntime", "gpu"
+KERNEL_TIMEOUT_S = 120.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    if options.build_broken:
+        from envsetup.steps import SetupError
+        from planted.broken import build_broken
+
+        try:
+            build_broken(options.build_broken)
+        except SetupError as error:
+            print(error, file=sys.stderr)
+            return 2
+        return 0
+    if options.on == GPU and options.broken_library is None:
+        _parser().error("--on gpu needs --broken-library (--build-broken makes it)")
+    try:
+        return _run(options)
+    except TrtsmithError as error:
+        print("\n".join(map(str, error.problems)), file=sys.stderr)
+        return error.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [plant.name for plant in PLANTS]
+    parser.add_argument("--on", choices=(ONNXRUNTIME, GPU), default=ONNXRUNTIME)
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"of: {'; '.join(names)}")
+    parser.add_argument(
+        "--models", type=Path, metavar="DIR", help="exported already (NAME_small.onnx, NAME_small.inputs.npz)"
+    )
+    parser.add_argument("--broken-library", type=Path, metavar="LIB")
+    parser.add_argument("--build-broken", type=Path, metavar="LIB", help="build that library, and no more")
+    parser.add_argument("--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"))
+    parser.add_argument("--output", type=Path, metavar="JSON", help="the record")
+    parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    plants = [plant for plant in PLANTS if not options.only or plant.name in options.only]
+    head = {"on": options.on, **describe(ROOT, [libraries.plugin_library()], options.commit)}
+    rows: list[dict[str, Any]] = []
+
+    def done(row: dict[str, Any]) -> None:
+        rows.append(row)
+        passed = all(r["found"] for r in rows)
+        write_report(options.output, head | {"passed": passed, "planted": rows}, "--output")
+        what = row["plant"] or f"nothing planted in {row['model']}"
+        print(f"{what}: {'right' if row['found'] else '; '.join(row['faults'])}", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="trtsmith-planted-") as name, _grounds(options) as ground_of:
+        work = Path(name)
+        for model in dict.fromkeys(plant.model for plant in plants):
+            path, inputs = _exported(model, options.models, work)
+            mine = [plant for plant in plants if plant.model == model]
+            grounds = {g.executor.name: g for g in (ground_of(None, plant.kernel) for plant in mine)}
+            for ground in grounds.values():
+                done(control_of(model, path, inputs, ground))
+            for plant in mine:
+                done(row_of(plant, path, inputs, ground_of(plant, plant.kernel), work))
+    print(table([("planted", "in", "on", "verdict", "named", ""), *map(_line, rows)]))
+    missed = sum(not row["found"] for row in rows)
+    planted = sum(row["plant"] is not None for row in rows)
+    print(f"{planted} planted, {len(rows) - planted} searches with nothing planted: {missed} wrong")
+    return 1 if missed else 0
+
+
+def _line(row: dict[str, Any]) -> tuple[str, ...]:
+    named = ", ".join(row.get("named", [])) or "-"
+    verdict = "right" if row["found"] else "WRONG: " + "; ".join(row["faults"])
+    return (row["plant"] or "nothing", row["model"], row["on"], row.get("status", "-"), named, verdict)
+
+
+def _exported(name: str, folder: Path | None, work: Path) -> tuple[Path, Path]:
+    if folder is not None:
+        return folder / f"{name}_small.onnx", folder / f"{name}_small.inputs.npz"
+    from models.export import export_model  # PyTorch
+
+    exported = export_model(name, work, small=True)
+    return exported.model, exported.inputs
+
+
+@contextmanager
+def _grounds(options: argparse.Namespace) -> Iterator[Any]:
+    """A function from a plant, and whether it is in a plugin node, to what it runs on."""
+    if options.on == ONNXRUNTIME:
+        yield lambda plant, kernel: Ground(Onnxruntime(), plant.change if plant else None, native=False)
+        return
+    with ExitStack() as stack:
+        kernels = {}
+        for library in (libraries.plugin_library(), options.broken_library):
+            worker = stack.enter_context(Worker(library, None, KERNEL_TIMEOUT_S))
+            kernels[library] = OnKernels(Kernels(worker, library))
+        engines = OnTensorRT(build, run_engine, flavour=options.flavour)
+
+        def ground(plant: Plant | None, kernel: bool) -> Ground:
+            change = plant.change if plant is not None else None
+            if not kernel:
+                return Ground(engines, change, native=True)
+            if plant is None or not plant.broken:
+                library = libraries.plugin_library()
+                return Ground(kernels[library], change, native=False, replay=replay_with(library))
+            library = options.broken_library
+            return Ground(kernels[library], None, native=False, replay=replay_with(library))
+
+        yield ground
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+"""The stage from options to record: real models, real builds, made-up times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from converter.benchmark import bench as stage
+from converter.benchmark import native, subject
+from converter.benchmark.bench import bench
+from converter.benchmark.engine import Timed
+from converter.benchmark.figures import Summary
+from converter.benchmark.points import Point
+from converter.benchmark.record import render
+from converter.benchmark.request import TimingOptions
+from converter.benchmark.subject import BenchOptions, Subject
+from converter.errors import UsageError
+from converter.modelfile.load import load_model
+from converter.modelfile.ort import run as run_onnxruntime
+from converter.passes.types import to_model
+from converter.rewrite import reference
+from converter.runtime.request import RunRequest
+from converter.runtime.tensors import EngineInfo, TensorSpec
+from importers.problem import Problem
+from tests.converter.models import inverse
+
+INFO = EngineInfo(
+    "tensorrt_rtx",
+    "1.7.1.116",
+    "G",
+    "8.6",
+    (TensorSpec("x", "float32", (2, 3, 3), True),),
+    (TensorSpec("y", "float32", (2, 3, 3), False),),
+    1,
+    4096,
+)
+QUICK = TimingOptions(warmup_s=0.0, duration_s=0.0, iterations=2, graphs=(False,))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Neg and Inverse."""
+    path: Path = inverse(tmp_path / "m.onnx")
+    return path
+
+
+def run_of(point: Point, ms: float, *, graph: bool = False) -> dict[str, Any]:
+    times = Summary.of([ms] * 3).to_json()
+    return {
+        "point": point.label,
+        "shapes": point.sizes(),
+        "batch": point.batch(),
+        "cuda_graph": graph,
+        "streams": 1,
+        "transfers": True,
+        "queries": 3,
+        "wall_s": 3 * ms / 1e3,
+        "throughput": 1e3 / ms,
+        "samples_per_s": 1e3 / ms,
+        **{f"{name}_ms": times for name in ("latency", "enqueue", "h2d", "compute", "d2h", "response")},
+    }
+
+
+class Engines:
+    """Stands for the GPU: engines compute what onnxruntime makes of the model, in times that are made up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, model: Path, off: float = 0.0) -> None:
+        self.timed: list[str] = []
+        self.refused: frozenset[str] = frozenset()
+        self.model, self.off = model, off
+        self.layers: tuple[dict[str, float], ...] = ()
+        inputs = {v.name: v for v in load_model(model).proto.graph.input}
+        (name, value), *_ = inputs.items()
+        shape = tuple(d.dim_value or 2 for d in value.type.tensor_type.shape.dim)
+        self.info = replace(INFO, inputs=(TensorSpec(name, "float32", shape, True),))
+        monkeypatch.setattr(subject, "describe_engine", self.describe)
+        monkeypatch.setattr(stage, "time_engine", self.time)
+
+    def describe(self, run: RunRequest) -> EngineInfo:
+        if run.engine_path.stem in self.refused:
+            raise UsageError(
+                Problem("no engine of this runs here", str(run.engine_path), "another GPU", "get one")
+            )
+        return self.info
+
+    def time(
+        self, run: RunRequest, points: Sequence[Point], timing: TimingOptions, layers: int, progress: Any
+    ) -> Timed:
+        name = run.engine_path.stem
+        self.timed.append(name)
+        outputs = run_onnxruntime(reference(load_model(self.model)), dict(points[0].feeds))
+        outputs = {n: v + np.float32(self.off) for n, v in to_model(outputs, run.io_types).items()}
+        runs = tuple(run_of(point, 6.0 if name == "native" else 2.0) for point in points)
+        return Timed(runs, outputs, self.layers, "", None, ("a warning of the runner's",))
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch, model: Path) -> Engines:
+    return Engines(monkeypatch, model)
+
+
+def test_a_model_is_built_and_timed_and_the_record_is_complete(engines: Engines, model: Path) -> None:
+    engines.layers = ({"Inverse/MatrixInverse": 3.0, "other": 1.0},)
+    document = bench(BenchOptions(model, timing=QUICK), lambda step: None)
+    assert engines.timed == ["plugin"]
+    assert json.loads(json.dumps(document)) == document
+    assert document["engine"]["bytes"] > 1000 and document["engine"]["device_memory"] == 4096
+    assert document["runs"][0]["remarks"] and document["libraries"]
+    assert document["outputs"][0]["nan"] == 0
+    assert document["warnings"] == ["a warning of the runner's"]
+    assert document["against"] == [] and document["plugin_vs_native"] is None
+    assert document["layers"]["sum_ms"] == 4.0
+    assert "throughput" in render(document, 5)
+
+
+def test_the_plugins_layer_is_known_by_the_name_of_its_node(
+    engines: Engines, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+    real = subject.plugin_engine
+
+    def spy(*arguments: Any) -> Subject:
+        made = real(*arguments)
+        seen.update(made.nodes)
+        return made
+
+    monkeypatch.setattr(stage, "plugin_engine", spy)
+    bench(BenchOptions(model, timing=QUICK), lambda step: None)
+    assert [node.op_type for node in seen.values() if node.plugin] == ["MatrixInverse"]
+
+
+def test_against_onnxruntime_in_the_same_run(engines: Engines, model: Path) -> None:
+    document = bench(BenchOptions(model, timing=QUICK, against=("onnxruntime",)), lambda step: None)
+    (rival,) = document["against"]
+    assert rival["agrees"] and rival["ratio"] == pytest.approx(rival["response_ms"]["median"] / 2.0, rel=1e-3)
+
+
+def test_an_engine_that_is_wrong_does_not_agree(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
+    Engines(monkeypatch, model, off=0.5)
+    document = bench(BenchOptions(model, timing=QUICK, against=("onnxruntime",)), lambda step: None)
+    assert not document["against"][0]["agrees"]
+
+
+def test_nan_in_outputs_is_warned_of(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
+    Engines(monkeypatch, model, off=float("nan"))
+    document = bench(BenchOptions(model, timing=QUICK), lambda step: None)
+    assert document["outputs"][0]["nan"] == document["outputs"][0]["elements"] > 0
+    assert "is NaN throughout" in document["warnings"][-1]
+
+
+def test_plugin_against_native_builds_both(engines: Engines, model: Path) -> None:
+    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    assert engines.timed == ["plugin", "native"]
+    account = document["plugin_vs_native"]
+    assert account["ratio"] == 3.0 and account["reason"] is None and account["nodes"] is None
+    for side in ("plugin", "native"):
+        assert account[side]["agrees"] and account[side]["error"] < 1e-4
+        assert account[side]["engine_bytes"] > 1000 and account[side]["device_memory"] == 4096
+    text = native.render(account)
+    assert "native takes 3 times as long as plugin" in text
+
+
+def test_where_no_engine_with_plugins_runs_each_node_is_timed_alone(
+    engines: Engines, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def child(module: str, request: str, flavour: str, **more: Any) -> dict[str, Any]:
+        asked.append(json.loads(request))
+        figures = {"median_us": 5.0, "error": 1e-7}
+        return {"plugin": figures, "native": {**figures, "median_us": 20.0}}
+
+    engines.refused = frozenset({"plugin"})
+    monkeypatch.setattr(native, "run_child", child)
+    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    assert engines.timed == ["native"]
+    account = document["plugin_vs_native"]
+    assert account["reason"] == account["plugin"]["unavailable"] == "no engine of this runs here"
+    (row,) = account["nodes"]
+    assert (row["op"], row["dtype"], row["ratio"]) == ("MatrixInverse", "float32", 4.0)
+    assert asked[0]["op"] == "MatrixInverse" and asked[0]["count"] == 30
+    text = native.render(account)
+    assert "not available: no engine of this runs here" in text and "x4" in text
+
+
+def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> None:
+    """Here there is no GPU: the child process says so, and the rest of the record stands."""
+    engines.refused = frozenset({"plugin"})
+    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    (row,) = document["plugin_vs_native"]["nodes"]
+    assert row["ratio"] is None and row["plugin"]["unavailable"]
+
+
+def test_a_model_of_which_no_engine_runs_is_an_error(engines: Engines, model: Path) -> None:
+    engines.refused = frozenset({"plugin", "native"})
+    with pytest.raises(UsageError, match="no engine of this runs here"):
+        bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    with pytest.raises(UsageError, match="no engine of this runs here"):
+        bench(BenchOptions(model, timing=QUICK), lambda step: None)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"plugin_vs_native": True}, "is built already"),
+        ({"freeze": ("k=3",)}, "is built already"),
+        ({"inputs": Path("x.npz"), "at": ("min",)}, "have shapes of their own"),
+        ({"against": ("onnxruntime",)}, "does not say which model"),
+    ],
+)
+def test_flags_that_do_not_fit_an_engine(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        bench(BenchOptions(tmp_path / "m.plan", **options), lambda step: None)

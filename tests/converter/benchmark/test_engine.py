@@ -1,0 +1,76 @@
+"""The parent's side: what goes to the child, what comes back, and what is said when it dies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from converter.benchmark import engine
+from converter.benchmark.engine import Timed, time_engine
+from converter.benchmark.points import Point
+from converter.benchmark.request import BenchRequest, TimingOptions
+from converter.child.process import ChildDied
+from converter.errors import UsageError
+from converter.runtime.exchange import read_arrays, write_arrays
+from converter.runtime.request import RunRequest
+
+POINTS = (
+    Point("min", {"x": np.ones((1, 2), np.float32), "k": np.array([3])}, frozenset({"k"})),
+    Point("max", {"x": np.ones((5, 2), np.float32), "k": np.array([9])}, frozenset({"k"})),
+)
+RUN = RunRequest(Path("m.plan"), flavour="tensorrt_rtx")
+
+
+def test_points_go_to_the_child_and_its_runs_are_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def child(module: str, request_json: str, flavour: str, **more: Any) -> dict[str, Any]:
+        assert (module, flavour) == ("converter.benchmark.worker", "tensorrt_rtx")
+        request = BenchRequest.from_json(request_json)
+        assert request.batches == (1, 5) and request.layers == 4
+        assert [read_arrays(folder)["x"].shape for folder in request.inputs] == [(1, 2), (5, 2)]
+        write_arrays(request.outputs, {"y": np.array([7.0])})
+        runs = [
+            {"number": 1, "cuda_graph": True, "unavailable": "a loop"},
+            {"number": 0, "cuda_graph": True, "response_ms": {"median": 3.0}},
+            {"number": 0, "cuda_graph": False, "response_ms": {"median": 4.0}},
+        ]
+        found = {
+            "runs": runs,
+            "layer_runs": [{"a": 1.0}],
+            "inspector": "{}",
+            "clocks": None,
+            "warnings": ["w"],
+        }
+        decoded: dict[str, Any] = json.loads(json.dumps(found))
+        return decoded
+
+    monkeypatch.setattr(engine, "run_child", child)
+    timed = time_engine(RUN, POINTS, TimingOptions(), 4, print)
+    assert [(run["point"], run["shapes"]) for run in timed.runs] == [
+        ("max", {"x": [5, 2], "k": [9]}),
+        ("min", {"x": [1, 2], "k": [3]}),
+        ("min", {"x": [1, 2], "k": [3]}),
+    ]
+    assert timed.outputs["y"].tolist() == [7.0]  # after the folder has gone
+    assert timed.response_ms() == 4.0  # without CUDA graph
+
+
+def test_nothing_measured_has_no_response() -> None:
+    runs = ({"cuda_graph": True, "unavailable": "a loop"},)
+    assert Timed(runs, {}, (), "", None, ()).response_ms() is None
+
+
+@pytest.mark.parametrize("timed_out", [True, False])
+def test_a_child_that_dies_is_a_message(monkeypatch: pytest.MonkeyPatch, timed_out: bool) -> None:
+    def child(*arguments: Any, **more: Any) -> dict[str, Any]:
+        raise ChildDied("died of SIGSEGV", "timing inputs 1 of 1", "its last words", timed_out=timed_out)
+
+    monkeypatch.setattr(engine, "run_child", child)
+    with pytest.raises(UsageError) as caught:
+        time_engine(RUN, POINTS, TimingOptions(), 0, print)
+    (problem,) = caught.value.problems
+    assert "died of SIGSEGV while timing inputs 1 of 1" in problem.what and "its last words" in problem.what
+    assert ("--timeout" in problem.fix) == timed_out

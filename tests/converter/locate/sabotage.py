@@ -1,0 +1,77 @@
+"""Executors for tests: onnxruntime on a graph that was changed behind the search's back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+
+from converter.build.request import BuildRequest, BuildResult
+from converter.errors import ConversionError
+from converter.locate.executor import COMPARABLE, Arrays, Onnxruntime
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.save import save_model
+from converter.runtime.request import RunRequest, RunResult
+from converter.runtime.tensors import EngineInfo
+from importers.problem import Problem
+
+Change = Callable[[onnx.GraphProto], None]
+
+
+def nothing(graph: onnx.GraphProto) -> None:
+    del graph
+
+
+def node_of(graph: onnx.GraphProto, name: str) -> onnx.NodeProto | None:
+    return next((node for node in graph.node if node.name == name), None)
+
+
+@dataclass
+class Sabotaged:
+    """onnxruntime on the graph after `change`. refused: values that cannot be outputs. asked: the marks of each run."""
+
+    change: Change = nothing
+    refused: frozenset[str] = frozenset()
+    tf32: bool = False
+    fuses: bool = False
+    types: frozenset[str] = COMPARABLE
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    name = "a sabotaged graph"
+
+    def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+        names = tuple(value.name for value in model.proto.graph.output)
+        self.asked.append(names)
+        if self.refused.intersection(names):
+            raise ConversionError(Problem("cannot be an output", "x", "another", "none"))
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model.proto)
+        self.change(proto.graph)
+        return Onnxruntime().execute(model.with_proto(proto), feeds)
+
+
+INFO = EngineInfo("tensorrt_rtx", "1.6.1.120", "a GPU", "9.0", (), (), 1, 0)
+
+
+class FakeTensorRT:
+    """Builds by keeping the graph, runs by onnxruntime on the graph after `change`."""
+
+    def __init__(self, change: Change = nothing) -> None:
+        self.requests: list[BuildRequest] = []
+        self._change = change
+
+    def build(self, request: BuildRequest) -> BuildResult:
+        self.requests.append(request)
+        save_model(load_model(request.onnx_path), request.engine_path)
+        return BuildResult(request.engine_path, 1, 0.0, "tensorrt_rtx", "1.6.1.120", ("sm90",), (), (), 1, ())
+
+    def run(self, request: RunRequest, feeds: Sequence[Arrays]) -> RunResult:
+        model = load_model(request.engine_path)
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model.proto)
+        self._change(proto.graph)
+        outputs = tuple(Onnxruntime().execute(model.with_proto(proto), feed) for feed in feeds)
+        return RunResult(INFO, outputs, 0.0)

@@ -1,0 +1,120 @@
+"""A graph run by kernels and onnxruntime in turn: plugin nodes get their inputs and fields, later nodes their outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper as oh
+
+from converter.locate.executor import Onnxruntime
+from converter.locate.graph import GraphView
+from converter.locate.kernels import OnKernels
+from converter.locate.locate import Options, locate
+from converter.locate.probe import probe
+from converter.locate.search import marked_model
+from converter.modelfile.model import Model
+from converter.plugin.calls import KernelCall
+from converter.rewrite import expand, rewrite
+from importers.registry import by_name
+from tests.converter.models import load, value
+
+X = np.random.default_rng(8).standard_normal((2, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
+
+
+class References:
+    """Kernels that compute what the definitions' references do. wrong: which call, from 1 on, gives the transposed."""
+
+    def __init__(self, wrong: int = 0) -> None:
+        self.calls: list[KernelCall] = []
+        self._wrong = wrong
+
+    def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]:
+        self.calls.append(call)
+        op = by_name()[plugin]
+        ports = dict(zip((port.name for port in op.inputs), call.inputs, strict=False))
+        outputs = op.reference(call.fields, ports)
+        arrays = [outputs[port.name].astype(call.inputs[0].dtype) for port in op.outputs]
+        wrong = self._wrong and len(self.calls) % 2 == self._wrong % 2
+        return [np.ascontiguousarray(a.swapaxes(-1, -2)) for a in arrays] if wrong else arrays
+
+
+def twice(path: Path) -> Model:
+    """Neg, inverse, Add of a constant and of the result of Neg, inverse, Mul."""
+    nodes = [
+        oh.make_node("Neg", ["x"], ["n"], name="neg"),
+        oh.make_node("Inverse", ["n"], ["i"], name="one", domain="com.microsoft"),
+        oh.make_node("Sum", ["i", "c", "n"], ["s"], name="sum"),
+        oh.make_node("Inverse", ["s"], ["j"], name="two", domain="com.microsoft"),
+        oh.make_node("Mul", ["j", "i"], ["y"], name="mul"),
+    ]
+    shape = (2, 3, 3)
+    return load(
+        path, nodes, [value("x", shape)], [value("y", shape)], {"c": np.diag([1, 2, 4]).astype(np.float32)}
+    )
+
+
+def test_the_graph_is_computed_in_turns(tmp_path: Path) -> None:
+    model = rewrite(twice(tmp_path / "m.onnx")).model
+    kernels = References()
+    view = GraphView(model)
+    values = probe(expand(model), view.made, {"x": X})
+    marked = marked_model(view, values, view.made)
+    found = OnKernels(kernels).execute(marked, {"x": X})
+    wanted = Onnxruntime().execute(marked, {"x": X})
+    assert found.keys() == wanted.keys() and len(kernels.calls) == 2
+    for name, array in wanted.items():
+        np.testing.assert_allclose(found[name], array, rtol=2e-3, atol=1e-5)
+    np.testing.assert_array_equal(kernels.calls[0].inputs[0], -X)
+
+
+def test_fields_and_constant_inputs_reach_the_kernel(tmp_path: Path) -> None:
+    attributes = {"stride": [1, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1, "deform_groups": 1}
+    node = oh.make_node(
+        "MMCVModulatedDeformConv2d", ["x", "o", "m", "w"], ["y"], name="dcn", domain="mmcv", **attributes
+    )
+    rng = np.random.default_rng(4)
+    weights = rng.standard_normal((4, 2, 3, 3)).astype(np.float32)
+    shapes = {"x": (1, 2, 6, 5), "o": (1, 18, 6, 5), "m": (1, 9, 6, 5)}
+    model = load(
+        tmp_path / "m.onnx",
+        [node],
+        [value(n, s) for n, s in shapes.items()],
+        [value("y", (1, 4, 6, 5))],
+        {"w": weights},
+    )
+    feeds = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    kernels = References()
+    rewritten = rewrite(model).model
+    (y,) = OnKernels(kernels).execute(rewritten, feeds).values()
+    np.testing.assert_allclose(y, Onnxruntime().execute(rewritten, feeds)["y"], rtol=1e-3, atol=1e-4)
+    (call,) = kernels.calls
+    assert call.fields["padding"] == (1, 1, 1, 1) and any(np.array_equal(a, weights) for a in call.inputs)
+
+
+def test_a_broken_kernel_is_named_where_it_stands(tmp_path: Path) -> None:
+    model = twice(tmp_path / "m.onnx")
+    for wrong, name in ((1, "one"), (2, "two")):
+        found = locate(
+            model,
+            rewrite(model),
+            {"x": X},
+            OnKernels(References(wrong)),
+            Options(),
+            "given",
+            lambda text: None,
+        )
+        assert (found.status, found.nodes[0].name) == ("node", f"{name}/MatrixInverse")
+    right = locate(
+        model, rewrite(model), {"x": X}, OnKernels(References()), Options(), "given", lambda text: None
+    )
+    assert right.status == "agree"
+
+
+def test_a_graph_without_plugin_nodes_is_onnxruntimes(tmp_path: Path) -> None:
+    model = load(
+        tmp_path / "m.onnx", [oh.make_node("Neg", ["x"], ["y"])], [value("x", [3])], [value("y", [3])]
+    )
+    onnx.checker.check_model(model.proto)
+    assert OnKernels(References()).execute(model, {"x": X[0, 0]})["y"].tolist() == (-X[0, 0]).tolist()

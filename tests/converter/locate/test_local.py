@@ -1,0 +1,65 @@
+"""The error of one node by itself, and what TF32 explains of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper as oh
+
+from converter.locate.graph import GraphView
+from converter.locate.local import local_errors, to_tf32
+from converter.locate.probe import Value
+from converter.locate.region import region_of
+from tests.converter.locate.sabotage import Sabotaged
+from tests.converter.models import load, value
+
+RNG = np.random.default_rng(11)
+A = RNG.standard_normal((32, 64)).astype(np.float32)
+W = RNG.standard_normal((64, 48)).astype(np.float32)
+
+
+def errors(tmp_path: Path, op: str, y: np.ndarray, *, tf32: bool):
+    given = {"a": A, "y": y}
+    other = ["w"] if op == "MatMul" else []
+    node = oh.make_node(op, ["a", *other], ["y"], name="node")
+    model = load(tmp_path / "m.onnx", [node], [value("a", A.shape)], [value("y", y.shape)], {"w": W})
+    view = GraphView(model)
+    values = {"y": Value("y", "float32", y.shape)}
+    return local_errors(view, region_of(view, 0, given), given, values, Sabotaged(tf32=tf32))
+
+
+def test_tf32_keeps_ten_bits() -> None:
+    x = np.array([1 + 2**-10, 1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-12, -3.0, 0.0, 3e38], np.float32)
+    wanted = [1 + 2**-10, 1.0, 1 + 2**-10, 1.0, -3.0, 0.0]
+    assert to_tf32(x)[:6].tolist() == wanted
+    strange = np.array([np.inf, -np.inf, np.nan], np.float32)
+    np.testing.assert_array_equal(to_tf32(strange), strange)
+    assert to_tf32(np.arange(3)).tolist() == [0, 1, 2]
+
+
+def test_a_product_in_tf32_is_right_where_the_gpu_computes_so(tmp_path: Path) -> None:
+    tf32 = (to_tf32(A).astype(np.float64) @ to_tf32(W)).astype(np.float32)
+    (with_it,) = errors(tmp_path, "MatMul", tf32, tf32=True)
+    assert (
+        with_it.agrees and "TF32" in with_it.reason and with_it.relative > 5e-4
+    )  # more than float32 is allowed
+    (without,) = errors(tmp_path, "MatMul", tf32, tf32=False)
+    assert not without.agrees
+
+
+@pytest.mark.parametrize("fault", [lambda y: y * 1.01, lambda y: y + np.where(y > 20, np.nan, 0)])
+def test_tf32_excuses_no_more_than_it_explains(fault, tmp_path: Path) -> None:
+    y = fault(A.astype(np.float64) @ W).astype(np.float32)
+    (found,) = errors(tmp_path, "MatMul", y, tf32=True)
+    assert not found.agrees
+
+
+def test_tf32_excuses_products_only(tmp_path: Path) -> None:
+    (found,) = errors(tmp_path, "Sigmoid", 1 / (1 + np.exp(-A)) * np.float32(1.0005), tf32=True)
+    assert not found.agrees
+
+
+def test_random_operators_have_no_error(tmp_path: Path) -> None:
+    assert errors(tmp_path, "RandomNormalLike", A + 7, tf32=False) == ()

@@ -1,0 +1,340 @@
+"""The node that is wrong, and no other; a fault of the rewrite; errors that only fusion or growth explains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper as oh
+from onnx import numpy_helper
+
+from converter.locate.found import Located
+from converter.locate.locate import Options, locate
+from converter.locate.report import render
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.passes.base import Rewrite
+from converter.plugin.replay import Replay
+from converter.rewrite import Rewritten, rewrite
+from tests.converter.locate.graphs import initializer, network, x
+from tests.converter.locate.sabotage import Sabotaged, node_of, nothing
+from tests.converter.models import inverse, load, value
+
+
+def found(
+    model: Model, executor: Sabotaged, feeds: dict[str, np.ndarray] | None = None, **options
+) -> Located:
+    feeds = x() if feeds is None else feeds
+    return locate(model, rewrite(model), feeds, executor, Options(**options), "given", lambda text: None)
+
+
+def wrong_weight(graph: onnx.GraphProto) -> None:
+    weights = initializer(graph, "w2")
+    if weights is not None:
+        values = numpy_helper.to_array(weights).copy()
+        values[3, 2] += 0.5
+        weights.CopyFrom(numpy_helper.from_array(values, "w2"))
+
+
+def wrong_attribute(graph: onnx.GraphProto) -> None:
+    node = node_of(graph, "softmax")
+    if node is not None:
+        node.attribute[0].i = 0
+
+
+def swapped_inputs(graph: onnx.GraphProto) -> None:
+    node = node_of(graph, "greater")
+    if node is not None:
+        node.input[:] = list(reversed(node.input))
+
+
+def wrong_in_a_branch(graph: onnx.GraphProto) -> None:
+    node = node_of(graph, "if")
+    if node is not None:
+        inner = next(a for a in node.attribute if a.name == "then_branch").g.node[0]
+        inner.op_type = "Add"
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "op_type"),
+    [
+        (wrong_weight, "second", "MatMul"), (wrong_attribute, "softmax", "Softmax"),
+        (swapped_inputs, "greater", "Greater"), (wrong_in_a_branch, "if", "If"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("memory", [1, 300, 1 << 30])
+def test_the_wrong_node_is_named(
+    change: Callable[[onnx.GraphProto], None], name: str, op_type: str, memory: int, tmp_path: Path
+) -> None:
+    model = network(tmp_path / "m.onnx")
+    result = found(model, Sabotaged(change), memory=memory)
+    assert result.status == "node", render(result)
+    (node,) = result.nodes
+    assert (node.name, node.op_type, node.original, node.behind) == (name, op_type, "", ())
+    assert any(tensor.reason for tensor in node.outputs) and not any(tensor.reason for tensor in node.inputs)
+    assert json.loads(json.dumps(result.to_json(), allow_nan=False))["nodes"][0]["name"] == name
+    assert f"node: {name} ({op_type})" in render(result)
+
+
+def test_nothing_is_named_where_nothing_is_wrong(tmp_path: Path) -> None:
+    model = network(tmp_path / "m.onnx")
+    result = found(model, Sabotaged(nothing))
+    assert (result.status, result.nodes, result.skipped) == ("agree", (), ())
+    assert {v.name for v in result.values} == set(_made(model))
+
+
+def _made(model: Model) -> list[str]:
+    return [name for node in model.proto.graph.node for name in node.output]
+
+
+def test_the_report_tells_types_shapes_ranges_and_errors(tmp_path: Path) -> None:
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(wrong_weight))
+    node = result.nodes[0]
+    (r,), (p,) = node.inputs, node.outputs
+    assert (r.name, r.dtype, r.shape, r.low) == ("r", "float32", (4, 16), 0.0) and r.high > 0
+    assert (p.name, p.shape) == ("p", (4, 8)) and 0.01 < p.error < 1
+    text = render(result)
+    assert "wrong by itself" in text and "4x16" in text
+
+
+def test_nodes_behind_which_nothing_can_be_seen_are_told(tmp_path: Path) -> None:
+    executor = Sabotaged(wrong_weight, refused=frozenset({"p", "r"}))
+    result = found(network(tmp_path / "m.onnx"), executor)
+    assert result.nodes[0].name == "add" and result.nodes[0].behind == ("relu", "second")
+    assert {name for name, _ in result.skipped} == {"p", "r"}
+    assert all("cannot be an output" in reason for _, reason in result.skipped)
+
+
+def test_types_that_cannot_be_outputs_are_told(tmp_path: Path) -> None:
+    types = frozenset({"float32", "int64"})
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(swapped_inputs, types=types))
+    assert dict(result.skipped) == {"positive": "bool cannot be an output"}
+    assert result.nodes[0].name == "if" and result.nodes[0].behind == ("greater",)
+
+
+def test_everything_is_looked_at_when_asked(tmp_path: Path) -> None:
+    def both(graph: onnx.GraphProto) -> None:
+        wrong_weight(graph)
+        wrong_attribute(graph)
+
+    model = network(tmp_path / "m.onnx")
+    assert [n.name for n in found(model, Sabotaged(both), memory=1, everything=True).nodes] == [
+        "second",
+        "softmax",
+    ]
+    first = found(model, Sabotaged(both), memory=1)
+    assert [n.name for n in first.nodes] == ["second"] and len(first.values) < len(_made(model))
+
+
+def test_a_node_that_makes_errors_grow_is_not_taken_for_a_culprit(tmp_path: Path) -> None:
+    """Sub of nearly equal numbers turns a harmless error of Mul into a large one."""
+    nodes = [
+        oh.make_node("Mul", ["x", "k"], ["m"], name="mul"),
+        oh.make_node("Sub", ["m", "c"], ["d"], name="sub"),
+        oh.make_node("Exp", ["d"], ["y"], name="exp"),
+    ]
+    constants = {"k": np.array(1000, np.float32), "c": np.full((4, 8), 1000, np.float32)}
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [4, 8])], [value("y", [4, 8])], constants)
+
+    def rounded(graph: onnx.GraphProto) -> None:
+        k = initializer(graph, "k")
+        if k is not None:
+            k.CopyFrom(numpy_helper.from_array(np.array(1000 * (1 + 5e-5), np.float32), "k"))
+
+    feeds = {"x": np.linspace(0.999, 1.001, 32, dtype=np.float32).reshape(4, 8)}
+    result = found(model, Sabotaged(rounded), feeds)
+    assert result.status == "rounding" and result.nodes == ()
+    worst = result.growth[0], result.growth[1]
+    assert {growth.name for growth in worst} == {"mul", "sub"}
+    sub = next(growth for growth in result.growth if growth.name == "sub")
+    assert sub.before < 1e-4 < 1e-2 < sub.after
+    assert "errors grow" in render(result)
+
+
+def test_nan_where_there_should_be_none(tmp_path: Path) -> None:
+    def root(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, "relu")
+        if node is not None:
+            node.op_type = "Sqrt"
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(root))
+    assert result.nodes[0].name == "relu" and "nan" in result.nodes[0].outputs[0].reason
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+def bad_fusion(*fused: str) -> Callable[[Sabotaged], Callable[[onnx.GraphProto], None]]:
+    """The last of these nodes is computed wrongly, unless a value between them is an output."""
+
+    def change(graph: onnx.GraphProto) -> None:
+        outputs = {value.name for value in graph.output}
+        nodes = [node for node in graph.node if node.name in fused]
+        between = {name for node in nodes[:-1] for name in node.output}
+        if len(nodes) == len(fused) and not between & outputs:
+            nodes[-1].op_type = "Mul" if nodes[-1].op_type == "Add" else "Sigmoid"
+
+    return change
+
+
+@pytest.mark.parametrize("fused", [("relu", "second", "add"), ("first", "relu"), ("second", "add")])
+def test_an_error_of_fusion_is_narrowed_to_its_nodes(fused: tuple[str, ...], tmp_path: Path) -> None:
+    executor = Sabotaged(bad_fusion(*fused), fuses=True)
+    result = found(network(tmp_path / "m.onnx"), executor)
+    assert result.status == "fusion", render(result)
+    assert [node.name for node in result.nodes] == [fused[0], fused[-1]]
+    assert f"from {fused[0]}" in render(result)
+
+
+def test_an_engine_that_is_wrong_where_a_new_one_is_right(tmp_path: Path) -> None:
+    model = network(tmp_path / "m.onnx")
+    outputs = run(model, x())
+    assert found(model, Sabotaged(nothing), outputs=outputs).status == "agree"
+    stale = found(model, Sabotaged(nothing), outputs={"y": outputs["y"] * 1.5})
+    assert stale.status == "engine" and "built from another" in render(stale)
+
+
+def wrong_rule(model: Model) -> Rewritten:
+    """As if a rule had put Elu for Relu, in two nodes."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    node = node_of(proto.graph, "relu")
+    assert node is not None
+    at = list(proto.graph.node).index(node)
+    nodes = list(proto.graph.node)
+    nodes[at : at + 1] = [
+        oh.make_node("Elu", ["h"], ["relu/made"], name="relu/elu"),
+        oh.make_node("Identity", ["relu/made"], ["r"], name="relu/identity"),
+    ]
+    kept = onnx.GraphProto(node=nodes)
+    del proto.graph.node[:]
+    proto.graph.node.extend(kept.node)
+    record = Rewrite("relu", "Relu", "wrong rule", "Elu", made=("relu/elu", "relu/identity"))
+    return Rewritten(model.with_proto(proto), (record,), ())
+
+
+def test_a_wrong_rewrite_is_told_from_a_wrong_engine(tmp_path: Path) -> None:
+    model = network(tmp_path / "m.onnx")
+    folder = tmp_path / "saved"
+    result = locate(
+        model, wrong_rule(model), x(), Sabotaged(nothing), Options(folder=folder), "given", lambda text: None
+    )
+    assert result.status == "rewrite", render(result)
+    (node,) = result.nodes
+    assert node.name == "relu/identity" and node.behind == ("relu/elu",)
+    assert node.original == "node 'relu' (Relu), by wrong rule"
+    saved = load_model(folder / "node.onnx")
+    assert [n.op_type for n in saved.proto.graph.node] == ["Relu"]
+    assert [n.op_type for n in load_model(folder / "rewritten.onnx").proto.graph.node] == ["Elu", "Identity"]
+    inputs, expected, actual = (dict(np.load(folder / f"{n}.npz")) for n in ("inputs", "expected", "actual"))
+    assert np.array_equal(expected["r"], np.maximum(inputs["h"], 0))
+    assert (
+        np.array_equal(actual["r"], np.where(inputs["h"] > 0, inputs["h"], actual["r"]))
+        and actual["r"].min() < 0
+    )
+
+
+def test_the_saved_node_shows_the_error(tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(wrong_weight), folder=folder)
+    assert result.folder == str(folder)
+    saved = load_model(folder / "node.onnx")
+    assert [n.name for n in saved.proto.graph.node] == ["second"]
+    assert [v.name for v in saved.proto.graph.input] == ["r"]
+    inputs, expected, actual = (dict(np.load(folder / f"{n}.npz")) for n in ("inputs", "expected", "actual"))
+    np.testing.assert_allclose(run(saved, inputs)["p"], expected["p"], rtol=1e-6)
+    assert not np.allclose(actual["p"], expected["p"], rtol=1e-3)
+    again = found(saved, Sabotaged(wrong_weight), inputs)
+    assert again.status == "node" and again.nodes[0].name == "second"
+    assert "trtsmith locate node.onnx" in (folder / "README.txt").read_text()
+
+
+def test_shapes_become_constants_of_the_saved_node(tmp_path: Path) -> None:
+    def wrong(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, "reshape")
+        if node is not None:
+            node.op_type = "Expand"
+            node.input[1] = "sixty-four"
+            graph.initializer.append(numpy_helper.from_array(np.array([8, 4, 8]), "sixty-four"))
+
+    folder = tmp_path / "saved"
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(wrong), folder=folder)
+    assert result.nodes[0].name == "reshape" and "shape [8, 4, 8]" in result.nodes[0].outputs[0].reason
+    saved = load_model(folder / "node.onnx").proto.graph
+    assert [v.name for v in saved.input] == ["chosen"] and [t.name for t in saved.initializer] == ["count"]
+
+
+def transposed(graph: onnx.GraphProto) -> None:
+    """The inverse of the transposed matrix, where the plugin node stands."""
+    for node in list(graph.node):
+        if node.op_type == "MatrixInverse":
+            before = oh.make_node("Transpose", [node.input[0]], ["transposed"], perm=[0, 2, 1])
+            node.input[0] = "transposed"
+            nodes = [before, *graph.node]
+            nodes.sort(key=lambda n: n.name == "inv/MatrixInverse")
+            kept = onnx.GraphProto(
+                node=[n for n in nodes if n.name == "neg"] + [n for n in nodes if n.name != "neg"]
+            )
+            del graph.node[:]
+            graph.node.extend(kept.node)
+            return
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_plugin_node_is_blamed_or_its_surroundings(right: bool, tmp_path: Path) -> None:
+    model = load_model(inverse(tmp_path / "m.onnx"))
+    calls = []
+
+    def replay(saved: Model, inputs, expected) -> Replay:
+        calls.append((saved, inputs, expected))
+        return Replay("MatrixInverse", "a GPU", right, "relative error 1")
+
+    feeds = {"x": np.random.default_rng(2).standard_normal((2, 4, 4)).astype(np.float32)}
+    folder = tmp_path / "saved"
+    result = locate(
+        model,
+        rewrite(model),
+        feeds,
+        Sabotaged(transposed),
+        Options(folder=folder),
+        "given",
+        lambda text: None,
+        replay,
+    )
+    assert result.status == "node" and result.nodes[0].op_type == "trtsmith::MatrixInverse"
+    assert result.nodes[0].original.startswith("node 'inv' (com.microsoft::Inverse)")
+    assert ("kernel is right" in result.kernel) is right and ("kernel is wrong" in result.kernel) is not right
+    ((_, inputs, expected),) = calls
+    (given,), (wanted,) = inputs.values(), expected.values()
+    np.testing.assert_allclose(wanted, np.linalg.inv(given.astype(np.float64)), rtol=1e-3, atol=1e-4)
+    assert [n.op_type for n in load_model(folder / "node.onnx").proto.graph.node] == ["MatrixInverse"]
+    assert "trtsmith plugin replay" in (folder / "README.txt").read_text()
+
+
+def test_a_node_that_is_right_alone_is_told_so(tmp_path: Path) -> None:
+    def in_company(graph: onnx.GraphProto) -> None:
+        if len(graph.node) > 1:
+            wrong_weight(graph)
+
+    model = network(tmp_path / "m.onnx")
+    for change, alone in ((in_company, False), (wrong_weight, True)):
+        result = found(model, Sabotaged(change, fuses=True))
+        assert result.nodes[0].name == "second" and result.nodes[0].alone is alone
+        assert ("it is right" in render(result)) is not alone
+    assert found(model, Sabotaged(wrong_weight)).nodes[0].alone is None
+
+
+def test_a_node_that_is_wrong_alone_is_preferred(tmp_path: Path) -> None:
+    """The first seems to be wrong only because its reader computed it again; the second is wrong everywhere."""
+
+    def change(graph: onnx.GraphProto) -> None:
+        wrong_attribute(graph)
+        if len(graph.node) > 1:
+            wrong_weight(graph)
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True), folder=tmp_path / "saved")
+    assert [node.name for node in result.nodes] == ["softmax", "second"] and result.nodes[0].alone is True
+    assert [n.name for n in load_model(tmp_path / "saved" / "node.onnx").proto.graph.node] == ["softmax"]

@@ -1,0 +1,96 @@
+"""The saved folder: whole or not at all, never in place of something else, and with types that .npz files lack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto
+from onnx import helper as oh
+
+from converter.errors import UsageError
+from converter.locate import save
+from converter.locate.save import FILES, Reproducer, check_folder, save_reproducer
+from converter.modelfile.load import load_model
+from converter.modelfile.ort import run
+from tests.converter.models import load, value
+
+X = np.array([1.5, -2.25, 3.0], ml_dtypes.bfloat16)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Reproducer:
+    node = oh.make_node("Identity", ["x"], ["y"], name="same")
+    edge = [3], TensorProto.BFLOAT16
+    model = load(tmp_path / "m.onnx", [node], [value("x", *edge)], [value("y", *edge)])
+    return Reproducer(model, {"x": X}, {"y": X}, {"y": X + 1}, "what is wrong")
+
+
+def test_bfloat16_is_saved_exactly(found: Reproducer, tmp_path: Path) -> None:
+    save_reproducer(found, tmp_path / "out")
+    folder = tmp_path / "out"
+    assert {path.name for path in folder.iterdir()} < FILES
+    inputs, expected, actual = (dict(np.load(folder / f"{n}.npz")) for n in ("inputs", "expected", "actual"))
+    assert [a.dtype for a in (*inputs.values(), *expected.values())] == [np.float32, np.float32]
+    assert np.array_equal(next(iter(inputs.values())), X.astype(np.float32))
+    assert np.array_equal(next(iter(actual.values())), (X + 1).astype(np.float32))
+    ran = run(load_model(folder / "node.onnx"), inputs)
+    assert {name: array.tolist() for name, array in ran.items()} == {
+        n: a.tolist() for n, a in expected.items()
+    }
+    assert "what is wrong" in (folder / "README.txt").read_text()
+
+
+def test_an_earlier_search_is_replaced(found: Reproducer, tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        save_reproducer(replace(found, text=text), tmp_path / "out")
+    assert "second" in (tmp_path / "out" / "README.txt").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_failure_leaves_what_was_there(
+    before: bool, found: Reproducer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if before:
+        save_reproducer(replace(found, text="first"), tmp_path / "out")
+
+    def full(*arguments: object, **arrays: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(save.np, "savez", full)
+    with pytest.raises(UsageError, match="No space left"):
+        save_reproducer(replace(found, text="second"), tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["m.onnx", "out"] if before else ["m.onnx"])
+    assert not before or "first" in (tmp_path / "out" / "README.txt").read_text()
+
+
+def test_a_rename_that_fails_puts_the_old_folder_back(
+    found: Reproducer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_reproducer(replace(found, text="first"), tmp_path / "out")
+
+    def refuse(source: object, target: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(save.os, "rename", refuse)
+    with pytest.raises(UsageError, match="not permitted"):
+        save_reproducer(replace(found, text="second"), tmp_path / "out")
+    assert "first" in (tmp_path / "out" / "README.txt").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out"]
+
+
+def test_folders_of_others_are_never_replaced(tmp_path: Path) -> None:
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (strange / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("")
+    for path, words in (
+        (strange, "'thesis.tex'"), (tmp_path / "file", "a file of that name"), (tmp_path / "no" / "where", "not there"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=words):
+            check_folder(path)
+    check_folder(tmp_path / "new")

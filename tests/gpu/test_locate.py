@@ -1,0 +1,44 @@
+"""A node in a model with our kernels on a GPU: nothing is named where they are right, and a saved node is replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from converter.libraries import plugin_library
+from converter.locate.kernels import OnKernels
+from converter.locate.locate import Options, locate
+from converter.plugin.calls import KernelCall, Kernels
+from converter.plugin.replay import read_case, replay
+from converter.plugin.worker import Worker
+from converter.rewrite import rewrite
+from tests.converter.locate.test_kernels import X as MATRICES
+from tests.converter.locate.test_kernels import twice
+from tests.converter.plugin.saved import X, Y, folder
+
+pytestmark = pytest.mark.gpu
+
+
+def test_right_kernels_in_a_model(tmp_path: Path) -> None:
+    model = twice(tmp_path / "m.onnx")
+    with Worker(plugin_library(), None, 60.0) as worker:
+        executor = OnKernels(Kernels(worker, plugin_library()))
+        found = locate(
+            model, rewrite(model), {"x": MATRICES}, executor, Options(), "given", lambda text: None
+        )
+    assert found.status == "agree" and len(found.values) == 5
+
+
+def test_the_outputs_of_a_call(tmp_path: Path) -> None:
+    with Worker(plugin_library(), None, 60.0) as worker:
+        (found,) = Kernels(worker, plugin_library()).call("MatrixInverse", KernelCall({}, (X,), tmp_path))
+    np.testing.assert_allclose(found, Y, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_saved_node(right: bool, tmp_path: Path) -> None:
+    expected = Y if right else np.ascontiguousarray(Y.swapaxes(1, 2))
+    found = replay(read_case(folder(tmp_path / "saved", expected=expected)), plugin_library())
+    assert found is not None and found.right is right
