@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
+
+from converter.errors import UsageError
+from converter.precision import PRECISIONS, PrecisionRequest
+from importers.problem import Problem
 
 
 def positive_int(text: str) -> int:
@@ -35,6 +39,38 @@ def targets(text: str) -> tuple[str, ...]:
     if not all(name.startswith("sm") and name[2:].isascii() and name[2:].isdigit() for name in names):
         raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
     return tuple(dict.fromkeys(names))
+
+
+def add_precision(parser: ArgumentParser) -> None:
+    """--precision, --keep-fp32 and --io-precision."""
+    group = parser.add_argument_group("precision")
+    group.add_argument(
+        "--precision",
+        default="",
+        choices=PRECISIONS,
+        help="compute in this type what bears it; inputs and outputs keep theirs. Default: the types of the model",
+    )
+    group.add_argument(
+        "--keep-fp32",
+        action="append",
+        default=[],
+        metavar="NAME|OP",
+        help="leave nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
+    )
+    group.add_argument(
+        "--io-precision", action="store_true", help="give float inputs and outputs that type too"
+    )
+
+
+def precision_of(options: Namespace) -> PrecisionRequest:
+    """What these three ask for. UsageError: one of the others without --precision, or --keep-fp32 where all is float32."""
+    flag = "--keep-fp32" if options.keep_fp32 else "--io-precision" if options.io_precision else ""
+    lacking = flag and not options.precision
+    if lacking or (options.keep_fp32 and options.precision == "fp32"):
+        what = f"{flag} has no meaning {'without --precision' if lacking else 'with --precision fp32'}"
+        fix = f"add --precision fp16, or remove {flag}"
+        raise UsageError(Problem(what, flag, "--precision fp16 or bf16 beside it", fix))
+    return PrecisionRequest(options.precision, tuple(options.keep_fp32), options.io_precision)
 
 
 def add_freezing(parser: ArgumentParser, use: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
-from converter.arguments import add_freezing
+from converter.arguments import add_freezing, add_precision, precision_of
+from converter.commands.check import precision_lines
 from converter.console import Console, one_line
 from converter.errors import EXIT_OK, ConversionError
 from converter.freezing import rewrite_frozen
@@ -15,6 +16,7 @@ from converter.modelfile.load import load_model
 from converter.modelfile.save import save_model
 from converter.plan import plan
 from converter.plugin_v2_graph import for_plugin_v2
+from converter.precision import examples, in_precision
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -30,6 +32,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
     )
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
+    add_precision(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--expand",
@@ -43,10 +46,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    rewritten, _ = rewrite_frozen(load_model(options.model), options.freeze, options.inputs)
+    request = precision_of(options)
+    original = load_model(options.model)
+    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs)
     fatal = [record.problem() for record in rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)
+    if request.precision:
+        rewritten = in_precision(rewritten, request, examples(original, options.inputs, frozen))
     model = rewritten.model
     if options.expand:
         model = stage.expand(model)
@@ -59,6 +66,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"note: {one_line(record.node)}: {note}")
     for warning in rewritten.warnings():
         console.say(f"warning: {one_line(warning)}")
+    for line in precision_lines(rewritten, every_node=console.verbose):
+        console.say(line)
     for problem in plan(rewritten).problems:
         console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)

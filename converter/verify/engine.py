@@ -96,12 +96,12 @@ def onnxruntime_outputs(
         return plain, None
     progress(f"running it with its values rounded to {precision}")
     try:
-        return plain, _run(expand(rounded(lowered(model), precision)), sets)
+        return plain, _run(expand(rounded(lowered(model), precision)), sets, as_it_is=True)
     except ConversionError:
         return plain, None
 
 
-def _run(model: Model, sets: Sequence[InputSet]) -> Outputs:
-    """The outputs of every set, from one session."""
-    session = open_session(model)
+def _run(model: Model, sets: Sequence[InputSet], *, as_it_is: bool = False) -> Outputs:
+    """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
+    session = open_session(model, optimise=not as_it_is, in_order=as_it_is)
     return [run_session(session, model, one.feeds) for one in sets]

@@ -11,6 +11,7 @@ from converter.infer import infer_shapes, value_dtypes
 from converter.modelfile.model import Model
 from converter.passes.fresh_names import FreshNames
 from converter.passes.local_functions import all_functions, inline
+from converter.passes.precision.opset import BF16_OPSET, at_least
 from converter.passes.scopes import all_graphs
 from importers.registry import normalise_domain
 
@@ -43,10 +44,12 @@ def rounded(model: Model, precision: str) -> Model:
     tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32.
     fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE; arithmetic inside
     a node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
-    Values of other types are left alone.
+    Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
+    convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
     """
     if precision == "fp32":
         return model
+    model = at_least(model, BF16_OPSET) if precision == "bf16" else model
     inferred = infer_shapes(inline(model, frozenset(all_functions(model))))
     proto = onnx.ModelProto()
     proto.CopyFrom(inferred.proto)
