@@ -20,6 +20,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import run as run_onnxruntime
 from converter.modelfile.save import save_model
 from converter.passes import PASSES
+from converter.precision import PRECISIONS, PrecisionRequest, in_precision
 from converter.rewrite import reference, rewrite
 from gpucheck.crew import run_crew
 from gpucheck.engines import EngineError, Opener, open_engine
@@ -32,8 +33,6 @@ SIZES = ("min", "opt", "max")
 
 REFERENCE_SIZES = ("min", "opt")
 """At which onnxruntime runs on the CPU: it takes minutes for eight images of 800x1333."""
-
-ENGINE_PRECISIONS = ("fp32",)
 
 DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -57,7 +56,7 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
 
     def work(name: str) -> dict[str, Any]:
         rows, failures = [], []
-        for row in judge_network(listed[name], ENGINE_PRECISIONS, folder, open_engine):
+        for row in judge_network(listed[name], PRECISIONS, folder, open_engine):
             rows.append(row)
             failures += [] if row["passed"] else [failure_text(row)]
         return {"rows": rows, "failures": failures}
@@ -71,9 +70,7 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
             notes.failure(text)
         done += 1
         agreed += bool(rows) and not failures
-    notes.summary(
-        f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(ENGINE_PRECISIONS)}"
-    )
+    notes.summary(f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(PRECISIONS)}")
 
 
 def failure_text(row: Mapping[str, Any]) -> str:
@@ -145,6 +142,8 @@ def _run_engine(
     opener: Opener,
 ) -> list[dict[str, np.ndarray]]:
     result = without_plugins(rewrite(model, passes=PASSES if network.plugins else ()))
+    usual = feeds[SIZES.index("opt")]
+    result = in_precision(result, PrecisionRequest(precision), usual)
     path = folder / f"{network.name}.{precision}.trt.onnx"
     save_model(result.model, path)
     sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
