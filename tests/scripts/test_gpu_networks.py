@@ -178,6 +178,13 @@ def test_a_network_is_run_at_every_end_of_its_shapes(small_network: Any, tmp_pat
     assert networks.failure_text(wrong[0]).startswith("geometry fp32 min heatmap: error 0.01, allowed")
 
 
+def test_a_network_in_half_precision_is_held_to_pytorchs_half(small_network: Any, tmp_path: Path) -> None:
+    rows = list(networks.judge_network(small_network, ["fp16"], tmp_path, opener(1)))
+    assert len(rows) == 6 and all(row["passed"] for row in rows)
+    assert all(1e-5 < row["engine"] < row["framework"] < 0.1 for row in rows)  # so both are in float16
+    assert all(row["onnxruntime"] < 1e-5 for row in rows if row["onnxruntime"] is not None)
+
+
 def test_a_network_without_an_engine_has_a_row_that_says_why(small_network: Any, tmp_path: Path) -> None:
     def refuse(*_: Any) -> Engine:
         raise EngineError(NOT_BUILT, "no importer")
