@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,13 +38,15 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             continue
         worst = max(group, key=_share)
         verdict = "agrees" if all(row["passed"] for row in group) else "disagrees"
-        figures = (f"{worst[key]:.1e}" for key in ("engine", "framework"))
+        figures = ("infinite" if worst[k] is None else f"{worst[k]:.1e}" for k in ("engine", "framework"))
         lines.append((network, precision, *figures, verdict))
     return lines
 
 
 def _share(row: Mapping[str, Any]) -> float:
-    """Of the error that is allowed."""
+    """Of the error that is allowed. None stands for an error that is not finite."""
+    if row["engine"] is None:
+        return math.inf
     return float(row["engine"] / row["allowed"]) if row["allowed"] else float(row["engine"] > 0)
 
 

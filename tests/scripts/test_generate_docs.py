@@ -139,6 +139,8 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
         ("n", "fp32", "1.0e-04", "6.0e-05", "agrees"),
         ("m", "fp16", "", "", "not built: no importer"),
     ]
+    lost = engine_tables.network_rows([far, {**near, "engine": None, "passed": False}])
+    assert lost == [("n", "fp32", "infinite", "6.0e-05", "disagrees")]
     assert engine_tables.network_rows([far, {**near, "passed": False}])[0][-1] == "disagrees"
     record = {
         "gpu": "G",

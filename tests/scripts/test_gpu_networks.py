@@ -138,6 +138,7 @@ def test_errors_are_judged_by_the_frameworks() -> None:
     assert not networks.compare(exact, exact, off, exact * 1.1, "fp32")["passed"]  # another network
     assert not networks.compare(exact, None, off, None, "fp32")["passed"]
     assert not networks.compare(exact, exact * np.nan, off, None, "fp32")["passed"]
+    assert not networks.compare(exact, off, exact * np.inf, None, "fp16")["passed"]
     rounded = networks.compare(exact, exact.astype(np.float16), exact, None, "fp16")
     assert rounded["passed"] and 0 < rounded["engine"] < 1e-3  # the type alone costs that much
 
