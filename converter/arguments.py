@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ArgumentGroup
 from pathlib import Path
 
 from converter.errors import UsageError
@@ -42,7 +42,7 @@ def targets(text: str) -> tuple[str, ...]:
 
 
 def add_precision(parser: ArgumentParser) -> None:
-    """--precision, --keep-fp32 and --io-precision."""
+    """--precision, --keep-fp32, --io-precision and --calibration."""
     group = parser.add_argument_group("precision")
     group.add_argument(
         "--precision",
@@ -60,17 +60,47 @@ def add_precision(parser: ArgumentParser) -> None:
     group.add_argument(
         "--io-precision", action="store_true", help="give float inputs and outputs that type too"
     )
+    _add_calibration(group)
+
+
+def _add_calibration(group: _ArgumentGroup) -> None:
+    group.add_argument(
+        "--calibration",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="NPZ",
+        help="inputs to calibrate int8 and fp8 with, samples along the first axis; may be repeated (default: --inputs)",
+    )
 
 
 def precision_of(options: Namespace) -> PrecisionRequest:
-    """What these three ask for. UsageError: one of the others without --precision, or --keep-fp32 where all is float32."""
-    flag = "--keep-fp32" if options.keep_fp32 else "--io-precision" if options.io_precision else ""
-    lacking = flag and not options.precision
-    if lacking or (options.keep_fp32 and options.precision == "fp32"):
-        what = f"{flag} has no meaning {'without --precision' if lacking else 'with --precision fp32'}"
-        fix = f"add --precision fp16, or remove {flag}"
-        raise UsageError(Problem(what, flag, "--precision fp16 or bf16 beside it", fix))
-    return PrecisionRequest(options.precision, tuple(options.keep_fp32), options.io_precision)
+    """What these ask for. UsageError: a flag that means nothing with the precision that is, or is not, asked for."""
+    given = {
+        "--keep-fp32": bool(options.keep_fp32),
+        "--io-precision": options.io_precision,
+        "--calibration": bool(options.calibration),
+    }
+    problems = []
+    for flag, meaning in _WITH.items():
+        if given[flag] and options.precision not in meaning:
+            beside = f"with --precision {options.precision}" if options.precision else "without --precision"
+            fix = f"add --precision {meaning[0]}, or remove {flag}"
+            expected = f"--precision {', '.join(meaning)} beside it"
+            problems.append(Problem(f"{flag} has no meaning {beside}", flag, expected, fix))
+    if problems:
+        raise UsageError(problems)
+    return PrecisionRequest(
+        options.precision, tuple(options.keep_fp32), options.io_precision, tuple(options.calibration)
+    )
+
+
+_WITH = {
+    "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
+    "--io-precision": ("fp16", "bf16", "fp32"),
+    "--calibration": ("int8", "fp8"),
+}
+"""By flag, the precisions with which it means something."""
 
 
 def add_freezing(parser: ArgumentParser, use: str) -> None:

@@ -115,7 +115,8 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     check = _check(options, original, specs, profile, values, frozen)
     if options.precision.precision:
         feeds = check.feeds if check is not None else examples(original, options.inputs, frozen)
-        rewritten = in_precision(rewritten, options.precision, feeds)
+        given = options.inputs is not None
+        rewritten = in_precision(rewritten, options.precision, feeds, given=given)
         planned = plan(rewritten, libraries.foreign_creators(options.plugins))
         if not planned.convertible:
             raise ConversionError(planned.problems)

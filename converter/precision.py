@@ -17,11 +17,13 @@ from converter.passes.precision.reduce import Reduced, reduce_precision
 from converter.passes.precision.report import PrecisionReport
 from converter.passes.precision.widen import widen_precision
 from converter.passes.types import to_engine
+from converter.quantise.samples import load_samples, split
+from converter.quantise.stage import QUANTISED, quantise
 from converter.rewrite import Rewritten, expand
 from converter.shapes import graph_inputs
 from converter.verify.given import load_inputs
 
-PRECISIONS = ("fp32", *FORMATS)
+PRECISIONS = ("fp32", *FORMATS, *QUANTISED)
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,13 @@ class PrecisionRequest:
     precision:  one of PRECISIONS; "" leaves the types as the model has them.
     keep:       --keep-fp32: names of nodes, patterns, operators.
     io:         whether inputs and outputs of the model get the type too.
+    calibration: files of inputs for int8 and fp8.
     """
 
     precision: str = ""
     keep: tuple[str, ...] = ()
     io: bool = False
+    calibration: tuple[Path, ...] = ()
 
     @property
     def format(self) -> Format | None:
@@ -62,14 +66,25 @@ def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -
 
 
 def in_precision(
-    rewritten: Rewritten, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None = None
+    rewritten: Rewritten,
+    request: PrecisionRequest,
+    feeds: Mapping[str, np.ndarray] | None = None,
+    *,
+    given: bool = True,
 ) -> Rewritten:
     """The rewritten graph in the precision that is asked for; itself if none is.
 
     feeds: inputs of the original model, with which float16's range is tried in a float32 run; None: it is not tried.
+    given: whether they are the user's: int8 and fp8 are not calibrated with made-up ones.
     """
     if not request.precision:
         return rewritten
+    if request.precision in QUANTISED:
+        samples = _samples(rewritten, request, feeds if given else None)
+        quantised = quantise(
+            rewritten.model, request.precision, samples, keep=request.keep, rewrites=rewritten.rewrites
+        )
+        return _with(rewritten, quantised)
     fmt = request.format
     if fmt is None:
         return _with(rewritten, widen_precision(rewritten.model, wide_io=request.io))
@@ -93,6 +108,22 @@ def _with(rewritten: Rewritten, reduced: Reduced) -> Rewritten:
     )
     io_types = (*earlier, *(io for io in reduced.io_types if io.name in after))
     return replace(rewritten, model=reduced.model, io_types=io_types, precision=reduced.report)
+
+
+def _samples(
+    rewritten: Rewritten, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None
+) -> list[dict[str, np.ndarray]] | None:
+    """Inputs to calibrate with, as the rewritten graph takes them."""
+    specs = list(graph_inputs(rewritten.model.proto))
+    if request.calibration:
+        before = {io.name: io.before for io in rewritten.io_types}
+        told = [replace(spec, dtype=before.get(spec.name, spec.dtype)) for spec in specs]
+        samples = load_samples(request.calibration, told)
+    elif feeds is not None:
+        samples = split({spec.name: feeds[spec.name] for spec in specs}, specs)
+    else:
+        return None
+    return [to_engine(sample, rewritten.io_types) for sample in samples]
 
 
 def _magnitudes(rewritten: Rewritten, feeds: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -35,9 +35,9 @@ def verify_reduced(
 ) -> Verdict:
     """The original in its own precision against the TensorRT graph with its values rounded to their types. No engine runs.
 
-    precision: "fp16" or "bf16"; other arguments as of `verify_graphs`. Allowed, where the user says nothing, is twice what
-    rounding every value of the original to the precision changes (converter/verify/allowance.py): the engine must not be
-    worse than the precision is.
+    precision: "fp16", "bf16", or "int8" and "fp8" for a calibrated graph; other arguments as of `verify_graphs`. Allowed,
+    where the user says nothing, is twice what rounding every value of the original to the precision changes
+    (converter/verify/allowance.py): the engine must not be worse than the precision is.
     """
     try:
         sets = (InputSet("", feeds),)

@@ -15,7 +15,7 @@ from converter.passes.precision.opset import BF16_OPSET, at_least
 from converter.passes.scopes import all_graphs
 from importers.registry import normalise_domain
 
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8")
 """Of an engine's arithmetic. TensorRT computes fp32 networks in TF32 on Ampere and later GPUs unless told not to."""
 
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul"})
@@ -35,7 +35,7 @@ _SPLIT = float(2**13 + 1)
 
 def engine_precision(asked: str) -> str:
     """The precision of an engine's arithmetic, by what it was asked for: the manifest's `precision`."""
-    return asked if asked in ("fp16", "bf16") else "tf32"
+    return asked if asked in PRECISIONS and asked != "fp32" else "tf32"
 
 
 def rounded(model: Model, precision: str) -> Model:

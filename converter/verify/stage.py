@@ -18,6 +18,7 @@ from converter.rewrite import Rewritten, reference
 from converter.runtime.request import RunRequest
 from converter.shape_tensors import values_as_input
 from converter.shapes import InputSpec, ShapeRange
+from converter.verify.allowance import QUANTISED
 from converter.verify.compare import Arrays
 from converter.verify.engine import Progress, verify_engine
 from converter.verify.given import load_expected, load_inputs
@@ -88,7 +89,8 @@ class Check:
 
     def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
         told = (self.tolerances, expected, rewritten.io_types)
-        if precision in FORMATS:
+        own = rewritten.precision is not None and rewritten.precision.own
+        if precision in FORMATS or (precision in QUANTISED and not own):
             return verify_reduced(self.original, rewritten.model, self.feeds, self.inputs, precision, *told)
         return verify_graphs(self.original, rewritten.model, self.feeds, self.inputs, *told)
 

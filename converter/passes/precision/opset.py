@@ -1,4 +1,4 @@
-"""A model in a later opset: bfloat16 came to ONNX's Cast with opset 13."""
+"""A model in a later opset, where a type came to ONNX only with that."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from importers.problem import Problem
 from importers.registry import normalise_domain
 
 BF16_OPSET = 13
+"""From here on, Cast knows bfloat16."""
+
+QDQ_OPSET = 19
+"""From here on, QuantizeLinear and DequantizeLinear know other types than float32."""
 
 
 def opset_of(model: Model) -> int:
@@ -42,10 +46,10 @@ def at_least(model: Model, opset: int) -> Model:
 def _refused(model: Model, old: int, opset: int, why: str) -> ConversionError:
     return ConversionError(
         Problem(
-            f"the model is of opset {old}, whose Cast knows no bfloat16, and cannot be converted: {why}",
+            f"the model is of opset {old}, which has not all that the precision needs, and cannot be converted: {why}",
             str(model.path),
             f"opset {opset} or later",
-            f"export the model with opset {opset} or later, or use --precision fp16",
+            f"export the model with opset {opset} or later, or use --precision fp16, which needs no other",
         )
     )
 

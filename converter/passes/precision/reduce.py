@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from converter.collector import collector_paused
+from converter.errors import ConversionError
 from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.passes.base import Rewrite
@@ -14,17 +15,19 @@ from converter.passes.precision.constants import Converted
 from converter.passes.precision.formats import BF16, Format
 from converter.passes.precision.judge import Judge, Judgement, Wish, foreign
 from converter.passes.precision.keep import Kept, kept_by_user
-from converter.passes.precision.opset import BF16_OPSET, at_least
+from converter.passes.precision.opset import BF16_OPSET, QDQ_OPSET, at_least
 from converter.passes.precision.policy import INTERFACES
 from converter.passes.precision.ports import reducible_ports
 from converter.passes.precision.regions import assign, flow_of, is_cast
 from converter.passes.precision.report import PrecisionReport
 from converter.passes.precision.writer import Writer
-from converter.passes.scopes import Draft, Node, Scope
+from converter.passes.scopes import Draft, Node, Scope, all_graphs
 from converter.passes.types import IoType
 
 MARGIN = 2.0
 """Values may be so many times larger on other inputs than on those that were tried."""
+
+_QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 _NOTHING: Mapping[str, float] = {}
 
@@ -61,8 +64,7 @@ def reduce_precision(
         whole = inline(model, frozenset(all_functions(model)))
         if whole is not model:
             whole = infer_shapes(whole)
-        if fmt is BF16:
-            whole = at_least(whole, BF16_OPSET)
+        whole = _in_opset(whole, fmt)
         draft = Draft(whole)
         order = list(_all_nodes(draft.root))
         _name_all(order)
@@ -89,6 +91,19 @@ def reduce_precision(
         seen=bool(seen),
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())
+
+
+def _in_opset(model: Model, fmt: Format) -> Model:
+    """The model in an opset that knows the type: in Cast, and in Q/DQ, which otherwise stay in float32 between Casts."""
+    if fmt is BF16:
+        model = at_least(model, BF16_OPSET)
+    quantised = any(n.op_type in _QDQ for graph in all_graphs(model.proto.graph) for n in graph.node)
+    if not quantised:
+        return model
+    try:
+        return at_least(model, QDQ_OPSET)
+    except ConversionError:  # right all the same: only slower
+        return model
 
 
 def _typed(node: Node) -> bool:

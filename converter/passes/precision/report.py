@@ -16,6 +16,7 @@ class PrecisionReport:
     precision: "float16", "bfloat16" or "float32".
     reduced:   nodes in that type. kept: nodes that stay in float32 for a reason; beside: nodes that follow those.
     casts:     inserted Casts. weights: initializers in the new type. seen: whether ranges of values were looked at.
+    own:       whether the model had this precision itself, and nothing was changed.
     """
 
     precision: str
@@ -25,9 +26,12 @@ class PrecisionReport:
     casts: int
     weights: int
     seen: bool = False
+    own: bool = False
 
     def summary(self) -> str:
         """One line: "412 nodes in float16, 31 kept in float32 (20 a norm..., ...), 40 beside them; 57 Casts"."""
+        if self.own:
+            return f"{self.reduced} nodes in {self.precision}, by the model's own QuantizeLinear and DequantizeLinear"
         counts = Counter(_short(kept.reason) for kept in self.kept)
         why = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common())
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""

@@ -130,5 +130,20 @@ def test_q_and_dq_take_the_type_with_their_scales(tmp_path: Path) -> None:
         assert types[nodes[name].input[1]] == T.FLOAT16
     assert types[nodes["m"].input[0]] == T.FLOAT16 and nodes["m"].input[0] == "b"
     assert types["a"] == types["d"] == T.INT8
-    old = reduce_precision(network(tmp_path, body, given, opset=13), FP16)
-    assert types_of(old.model)["b"] == T.FLOAT  # ONNX knew no other type for it then
+    old = reduce_precision(
+        network(tmp_path, body, given, opset=13), FP16
+    )  # ONNX knew no other type for them then
+    assert next(o.version for o in old.model.proto.opset_import if not o.domain) == 19
+    assert types_of(old.model)["b"] == T.FLOAT16
+
+
+def test_q_and_dq_of_a_model_that_cannot_be_converted_stay(tmp_path: Path) -> None:
+    body = """(float[4,8] x, bool c) => (float[4,8] y) {
+        [q] a = QuantizeLinear (x, s, z)
+        [dq] b = DequantizeLinear (a, s, z)
+        [m] d = MatMul (b, w)
+        [i] y = If (c) <then_branch = g1 () => (float[4,8] t) { t = Relu (d) },
+            else_branch = g2 () => (float[4,8] e) { e = Neg (d) }> }"""
+    given = {"s": np.array(0.25, np.float32), "z": np.array(0, np.int8), "w": normal(8, 8)}
+    reduced = reduce_precision(network(tmp_path, body, given, opset=13), FP16)
+    assert made_in(reduced.model)["dq"] == T.FLOAT and made_in(reduced.model)["m"] == T.FLOAT16

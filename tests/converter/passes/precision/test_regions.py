@@ -272,3 +272,26 @@ def test_an_opset_without_bfloat16_is_converted(tmp_path: Path) -> None:
     assert (
         next(o.version for o in reduce_precision(model, FP16).model.proto.opset_import if not o.domain) == 11
     )
+
+
+def test_the_statistics_of_a_batch_norm_stay_exact(tmp_path: Path) -> None:
+    """TensorRT takes them beside a reduced input, and ONNX from opset 15 on; a variance of 1e8 is beyond float16."""
+    body = """(float[1,4,8,8] x) => (float[1,4,8,8] y) {
+        [c] a = Conv (x, w0)
+        [bn] b = BatchNormalization (a, s, s, s, v)
+        [d] y = Conv (b, w0) }"""
+    weights = {"w0": normal(4, 4, 1, 1), "s": normal(4), "v": np.full(4, 1e8, np.float32)}
+    reduced = reduce_precision(network(tmp_path, body, weights, opset=15), FP16)
+    assert made_in(reduced.model)["bn"] == T.FLOAT16
+    node = next(n for n in reduced.model.proto.graph.node if n.name == "bn")
+    assert list(node.input[1:]) == ["s", "s", "s", "v"]
+    assert types_of(reduced.model)["v"] == T.FLOAT
+    assert "beyond" in reasons(reduce_precision(network(tmp_path, body, weights, opset=14), FP16))["bn"]
+
+
+def test_what_is_only_wanted_in_float32_is_made_in_it(tmp_path: Path) -> None:
+    body = """(int64[5] ids) => (float[5,4] y) {
+        [rows] a = Gather (table, ids)
+        [custom] y = trtsmith.SomebodyElses (a) }"""
+    reduced = reduce_precision(network(tmp_path, body, {"table": normal(9, 4)}), FP16)
+    assert made_in(reduced.model)["rows"] == T.FLOAT and casts(reduced.model) == []
