@@ -145,4 +145,7 @@ def test_a_model_s_own_q_and_dq_are_told_and_held_to_onnxruntime_exactly(
     assert "precision: 1 nodes in int8, by the model's own QuantizeLinear and DequantizeLinear" in ran.out
     manifest = json.loads((tmp_path / "q.manifest.json").read_text())
     assert manifest["precision"] == "fp32" and manifest["precision_report"]["own"]
-    assert "allowed" not in manifest["verdict"]["reason"] and manifest["verdict"]["comparisons"][0]["relative"] < 1e-5
+    assert (
+        "allowed" not in manifest["verdict"]["reason"]
+        and manifest["verdict"]["comparisons"][0]["relative"] < 1e-5
+    )
