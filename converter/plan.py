@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import onnx
-from onnx import helper
 
 from converter.build.request import PluginUse
-from converter.elsewhere import elsewhere
 from converter.infer import value_dtypes, value_shapes
 from converter.modelfile.model import Model
 from converter.native import native_operators
+from converter.node_problems import attributes_of, plugin_faults, spelled, unknown_operator
 from converter.passes.base import Rewrite
 from converter.passes.scopes import all_graphs, branch_of
 from converter.rewrite import Rewritten
 from converter.shapes import input_problems
-from importers.dims import describe
-from importers.fields import check_fields, fields_of_node, plugin_fields
-from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef
+from importers.fields import fields_of_node, plugin_fields
+from importers.opdef import PLUGIN_NAMESPACE, OpDef
 from importers.problem import Problem
 from importers.registry import (
-    ALIAS_DOMAIN,
     by_name,
-    find_spellings,
-    known_domains,
     normalise_domain,
-    spelled_names,
 )
 
 __all__ = ["Plan", "PlannedNode", "Route", "native_operators", "plan"]
@@ -105,7 +97,7 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     plugins: list[PluginUse] = []
     problems = [record.problem() for record in declined.values()]
     for node in _all_nodes(rewritten.model, proto.graph):
-        domain, kind = normalise_domain(node.domain), _spelled(node)
+        domain, kind = normalise_domain(node.domain), spelled(node)
         if node.name in standing and standing[node.name].node not in told:
             whose = standing[node.name]
             told.add(whose.node)
@@ -117,10 +109,10 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
             record = replaced.get(node.name, standing.get(node.name))
             if node.name not in standing:
                 nodes.append(_plugin_route(node, op, record))
-            faults = list(_plugin_faults(node, op, shapes, dtypes, record))
+            faults = list(plugin_faults(node, op, shapes, dtypes, record))
             problems.extend(faults)
             if not faults:
-                fields = fields_of_node(op, _attributes(node))
+                fields = fields_of_node(op, attributes_of(node))
                 plugins.append(
                     PluginUse(node.name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
                 )
@@ -137,7 +129,7 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
                 PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins")
             )
         else:
-            problem = _unknown(node, kind)
+            problem = unknown_operator(node, kind)
             problems.append(problem)
             nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, problem.what))
     gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
@@ -170,20 +162,10 @@ def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]
             yield node.output[0], node.attribute[0].t
 
 
-def _spelled(node: onnx.NodeProto) -> str:
-    domain = normalise_domain(node.domain)
-    return f"{domain}::{node.op_type}" if domain else node.op_type
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    values = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    return {name: v.decode() if isinstance(v, bytes) else v for name, v in values.items()}
-
-
 def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> PlannedNode:
     plugin = f"plugin {PLUGIN_NAMESPACE}::{op.name} version {op.version}"
     if record is None:
-        return PlannedNode(node.name, _spelled(node), Route.PLUGIN, plugin)
+        return PlannedNode(node.name, spelled(node), Route.PLUGIN, plugin)
     return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
 
 
@@ -193,83 +175,3 @@ def _is_ours(node: onnx.NodeProto) -> bool:
 
 def _rewritten_route(record: Rewrite, route: Route = Route.REWRITTEN) -> PlannedNode:
     return PlannedNode(record.node, record.op_type, route, f"{record.what} ({record.pass_name})")
-
-
-def _plugin_faults(
-    node: onnx.NodeProto,
-    op: OpDef,
-    shapes: dict[str, tuple[int | None, ...]],
-    dtypes: dict[str, str],
-    record: Rewrite | None,
-) -> Iterator[Problem]:
-    """What makes the plugin impossible to create or to run, as far as types and shapes are known."""
-    where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({_spelled(node)})"
-    try:
-        fields = fields_of_node(op, _attributes(node))
-    except (KeyError, TypeError) as error:
-        yield Problem(
-            f"a field is missing: {error}", where, "every field of the plugin", "export the node again"
-        )
-        return
-    refusal = check_fields(op, fields)
-    if refusal is not None:
-        yield Problem(refusal.reason, where, refusal.expected, refusal.fix)
-        return
-    fix = "correct the node's inputs where the model is exported"
-    connected = {port.name: value for port, value in zip(op.inputs, node.input, strict=False) if value}
-    known = {port: shapes[value] for port, value in connected.items() if value in shapes}
-    wrong_rank = False
-    for port in op.inputs:
-        shape = known.get(port.name)
-        if shape is not None and port.rank is not None and len(shape) != port.rank:
-            wrong_rank = True
-            what = f"input {port.name!r} has rank {len(shape)}, shape {describe(shape)}"
-            yield Problem(what, where, f"rank {port.rank}: {port.doc}", fix)
-        dtype = dtypes.get(connected.get(port.name, ""))
-        if dtype is not None and dtype not in TYPE_VARIABLES[port.type]:
-            yield Problem(
-                f"input {port.name!r} is {dtype}",
-                where,
-                "one of " + ", ".join(TYPE_VARIABLES[port.type]),
-                fix,
-            )
-    if wrong_rank:
-        return
-    for fault in op.check(fields, known):
-        ports = "; ".join(f"{port.name}: {port.doc}" for port in op.inputs if port.name in connected)
-        yield Problem(fault, where, ports, fix)
-
-
-def _unknown(node: onnx.NodeProto, kind: str) -> Problem:
-    place = elsewhere(normalise_domain(node.domain), node.op_type)
-    if place is not None:
-        return Problem(
-            f"operator {kind} {place.what}",
-            f"node {node.name!r} ({kind})",
-            "an operator that an engine can run",
-            place.fix,
-        )
-    spelled = find_spellings(ALIAS_DOMAIN, node.op_type)
-    if spelled:
-        domains = sorted({domain or "none" for _, entry in spelled for domain in entry.domains or ("",)})
-        return Problem(
-            f"no importer for operator {kind}",
-            f"node {node.name!r} ({kind})",
-            f"{node.op_type} in one of the domains {', '.join(domains)}",
-            "correct the node's domain if it is that operator, or load a plugin library that has it with --plugins",
-        )
-    near = difflib.get_close_matches(node.op_type, spelled_names(), n=1, cutoff=0.6)
-    if near:
-        fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every spelling"
-    elif normalise_domain(node.domain) in known_domains() or node.domain:
-        fix = (
-            "write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins"
-        )
-    else:
-        fix = "export the model without it, or write a definition for it (CONTRIBUTING.md)"
-    return Problem(
-        f"no importer for operator {kind}",
-        f"node {node.name!r} ({kind})",
-        "an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists",
-        fix,
-    )

@@ -30,10 +30,12 @@ TYPE_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "F": ("float32",),
     "B": ("bool",),
     "N": ("int64",),
+    "S": ("int32",),
 }
 """Type variables of ports. All ports of one node that share a variable have one dtype.
 
-T: numbers to compute with. I: indices. E: elements that are moved and compared. V: elements, bool too. F, B, N: one type.
+T: numbers to compute with. I: indices. E: elements that are moved and compared. V: elements, bool too. F, B, N, S: one type,
+S of sizes.
 """
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...]
@@ -87,8 +89,8 @@ class Port:
 
     positions: whether it says where to read across an image: what computes it should not be rounded to 8 bits.
     meaning: which values the operator is made for, for whoever makes some up.
-    size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: an
-    int64 scalar, after all other outputs.
+    size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: a
+    scalar of S, after all other outputs.
     """
 
     name: str
@@ -229,6 +231,7 @@ class OpDef:
 
     shape:           output shapes from input shapes (see Dim for what a dimension may be), and from size ports.
     bounds:          the largest value of every size port, from fields and input shapes.
+    onnx:            the operator of ONNX that it computes, in whose place rules put it where TensorRT lacks it.
     check:           what is inconsistent in the input shapes, one sentence each; dimensions are int or None.
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
     torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. Left out
@@ -261,6 +264,7 @@ class OpDef:
     tolerance: Mapping[str, float] = field(default_factory=dict)
     aten: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     version: str = "1"
+    onnx: str = ""
     benchmarks: tuple[Case, ...] = ()
     work: Callable[[Fields, Shapes], Work] | None = None
     float32_only: str = ""
@@ -272,6 +276,11 @@ class OpDef:
     def sizes(self) -> tuple[Port, ...]:
         """The outputs that hold dimensions which depend on values."""
         return tuple(port for port in self.outputs if port.size)
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The plugin interfaces that it comes with: V2 has no size tensors."""
+        return ("V3",) if self.sizes else ("V3", "V2")
 
     @property
     def key(self) -> str:

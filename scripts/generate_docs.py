@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from bench_table import bench_tables  # noqa: E402
 from gpucheck import engine_tables  # noqa: E402
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
-from importers.registry import OPS  # noqa: E402
+from importers.registry import ALL_OPS, OPS  # noqa: E402
 from onnxcoverage.record import operator_rows, outcomes_of  # noqa: E402
 from pluginvsnative.table import native_tables  # noqa: E402
 
@@ -101,9 +101,15 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def operators() -> str:
     """Every operator: what it computes, the types of its tensors, and the op_types that mean it."""
     rows = [
-        (f"**{op.name}**", op.doc, dtypes(op), "<br>".join(spelled(s) for s in op.spellings)) for op in OPS
+        (f"**{op.name}**", op.doc, dtypes(op), ", ".join(op.interfaces), "<br>".join(_read_from(op)))
+        for op in ALL_OPS
     ]
-    return markdown_table(("operator", "computes", "types", "read from"), rows)
+    return markdown_table(("operator", "computes", "types", "plugins", "read from"), rows)
+
+
+def _read_from(op: OpDef) -> list[str]:
+    own = [f"`{op.onnx}` (ONNX, where TensorRT lacks it)"] if op.onnx else []
+    return own + [spelled(s) for s in op.spellings]
 
 
 def dtypes(op: OpDef) -> str:
@@ -296,24 +302,28 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "converter/passes/rules",
         "converter/passes/rules/quantised",
         "converter/passes/types",
+        "converter/passes/precision",
+        "converter/quantise",
         "converter/build",
         "converter/benchmark",
         "converter/child",
         "converter/runtime",
+        "converter/locate",
         "converter/plugin",
         "converter/verify",
         "converter/verify/meanings",
     ),
     "map of commands": modules("converter/commands"),
     "map of plugins_cpp": modules(
-        *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "host")), "plugins_cpp"
+        *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "ops/sized", "host")),
+        "plugins_cpp",
     ),
     "map of models": modules("models"),
     "map of scripts": modules(
         "scripts",
         *(
             f"scripts/{name}"
-            for name in ("envsetup", "gpubundle", "gpucheck", "onnxcoverage", "pluginvsnative")
+            for name in ("envsetup", "gpubundle", "gpucheck", "onnxcoverage", "planted", "pluginvsnative")
         ),
     ),
 }

@@ -8,7 +8,7 @@ from typing import Any
 from converter.console import Console, table
 from converter.errors import EXIT_OK
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling
-from importers.registry import ALIAS_DOMAIN, OPS
+from importers.registry import ALIAS_DOMAIN, ALL_OPS
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -25,17 +25,18 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     if options.json:
-        console.json([_document(op) for op in OPS])
+        console.json([_document(op) for op in ALL_OPS])
         return EXIT_OK
-    rows = [("operator", "dtypes", "spelling", "opsets", "defined by")]
-    for op in OPS:
-        rows.append(
-            (op.name, " ".join(TYPE_VARIABLES["T"]), f"{PLUGIN_NAMESPACE}::{op.name}", "1+", "trtsmith")
-        )
-        rows += [("", "", name, _opsets(s), s.source) for s in op.spellings for name in spelled(s)]
+    rows = [("operator", "plugins", "dtypes", "spelling", "opsets", "defined by")]
+    for op in ALL_OPS:
+        plugins, dtypes = " ".join(op.interfaces), " ".join(TYPE_VARIABLES[op.key])
+        rows.append((op.name, plugins, dtypes, f"{PLUGIN_NAMESPACE}::{op.name}", "1+", "trtsmith"))
+        rows += [("", "", "", op.onnx, "", "ONNX, where TensorRT lacks it")] * bool(op.onnx)
+        rows += [("", "", "", name, _opsets(s), s.source) for s in op.spellings for name in spelled(s)]
     console.result(table(rows))
     console.result(
-        f"Every spelling is also read in the domain {ALIAS_DOMAIN}, and without a domain unless ONNX has that operator."
+        f"Every spelling is also read in the domain {ALIAS_DOMAIN}, and without a domain unless ONNX has that operator.\n"
+        "Sizes of outputs that depend on values are for V3 plugins alone: the V2 library lacks those operators."
     )
     return EXIT_OK
 
@@ -56,6 +57,8 @@ def _document(op: OpDef) -> dict[str, Any]:
         "name": op.name,
         "version": op.version,
         "namespace": PLUGIN_NAMESPACE,
+        "interfaces": list(op.interfaces),
+        "onnx": op.onnx or None,
         "doc": op.doc,
         "dtypes": {
             variable: list(TYPE_VARIABLES[variable]) for variable in sorted({p.type for p in op.inputs})
@@ -64,7 +67,9 @@ def _document(op: OpDef) -> dict[str, Any]:
             {"name": p.name, "type": p.type, "rank": p.rank, "optional": p.optional, "doc": p.doc}
             for p in op.inputs
         ],
-        "outputs": [{"name": p.name, "type": p.type, "rank": p.rank, "doc": p.doc} for p in op.outputs],
+        "outputs": [
+            {"name": p.name, "type": p.type, "rank": p.rank, "size": p.size, "doc": p.doc} for p in op.outputs
+        ],
         "fields": [
             {"name": f.name, "kind": f.kind.value, "length": f.length, "doc": f.doc} for f in op.fields
         ],

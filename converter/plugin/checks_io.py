@@ -56,8 +56,18 @@ def output_types(session: Session, case: ContractCase | None) -> str | None:
 
 def output_shapes(session: Session, case: ContractCase | None) -> str | None:
     case = _case(case)
+    shapes = [desc.shape for desc in case.inputs]
     with session.create(case) as plugin:
-        found = plugin.concrete_shapes([desc.shape for desc in case.inputs], case.shape_values)
+        found = plugin.concrete_shapes(shapes, case.shape_values)
+        rules = plugin.output_shapes(shapes, shape_values=case.shape_values)
+        holders = {dim.size_output for rule in rules for dim in rule if dim.size_output is not None}
+        types = plugin.output_types([desc.dtype for desc in case.inputs]) if holders else ()
+    for holder in sorted(holders):
+        if types[holder] != "int32":
+            raise CheckFailedError(
+                f"output {holder} is a size tensor of {types[holder]}",
+                "int32, the one type that TensorRT reads",
+            )
     wanted = tuple(desc.shape for desc in case.outputs)
     if found != wanted:
         raise CheckFailedError(f"output shapes are {_shapes(found)}", f"{_shapes(wanted)}, as it is defined")

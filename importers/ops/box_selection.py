@@ -67,7 +67,7 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
             over = np.divide(common, either, out=np.zeros_like(common), where=real) > limit
             left &= ~(over & real)
             left[best] = False
-    return {"selected": np.array(rows, np.int64).reshape(-1, 3), "count": np.array(len(rows))}
+    return {"selected": np.array(rows, np.int64).reshape(-1, 3), "count": np.array(len(rows), np.int32)}
 
 
 def _expand(expansion: Expansion) -> str:
@@ -78,7 +78,8 @@ def _expand(expansion: Expansion) -> str:
 zero = Constant <value = int64 {{0}}> ()
 selected = NonMaxSuppression <center_point_box = {expansion.fields["center_point_box"]}> ({inputs})
 sizes = Shape (selected)
-count = Gather <axis = 0> (sizes, zero)"""
+length = Gather <axis = 0> (sizes, zero)
+count = Cast <to = 6> (length)"""
 
 
 def _inputs(
@@ -137,6 +138,7 @@ def _with(centers: int = 0, most: int = NO_LIMIT) -> dict[str, int]:
 
 BOX_SELECTION = OpDef(
     name="BoxSelection",
+    onnx="NonMaxSuppression",
     doc="Of the boxes of each class those that overlap no better one, the best first, and their number.",
     inputs=(
         Port("boxes", "F", 3, "[batch, boxes, 4]"),
@@ -147,7 +149,7 @@ BOX_SELECTION = OpDef(
     ),
     outputs=(
         Port("selected", "N", 2, "[count, 3]: image, class and box"),
-        Port("count", "N", 0, "number of boxes that are left", size=True),
+        Port("count", "S", 0, "number of boxes that are left", size=True),
     ),
     fields=(
         Field(

@@ -30,7 +30,7 @@ def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     x = inputs["x"]
     found = [at for at in np.ndindex(x.shape) if x[at] != 0]
     positions = np.array(found, np.int64).reshape(len(found), x.ndim).T
-    return {"positions": positions, "count": np.array(len(found))}
+    return {"positions": positions, "count": np.array(len(found), np.int32)}
 
 
 def _expand(_expansion: Expansion) -> str:
@@ -40,7 +40,8 @@ one = Constant <value = int64 {1}> ()
 is_set = Cast <to = 9> (x)
 positions = NonZero (is_set)
 sizes = Shape (positions)
-count = Gather <axis = 0> (sizes, one)"""
+length = Gather <axis = 0> (sizes, one)
+count = Cast <to = 6> (length)"""
 
 
 def _inputs(*shape: int, share: float = 0.4) -> Any:
@@ -62,11 +63,12 @@ def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 NON_ZERO_POSITIONS = OpDef(
     name="NonZeroPositions",
+    onnx="NonZero",
     doc="The positions of the elements that are not zero, in row-major order, and their number. A NaN is not zero.",
     inputs=(Port("x", "V", None, "[...], one dimension at least"),),
     outputs=(
         Port("positions", "N", 2, "[rank of x, count]"),
-        Port("count", "N", 0, "number of elements that are not zero", size=True),
+        Port("count", "S", 0, "number of elements that are not zero", size=True),
     ),
     fields=(),
     shape=_shape,

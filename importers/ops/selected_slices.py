@@ -31,7 +31,7 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     slices = np.moveaxis(inputs["x"], fields["axis"], 0)
     kept = [part for part, holds in zip(slices, inputs["condition"], strict=False) if holds]
     stacked = np.stack(kept) if kept else slices[:0]
-    return {"output": np.moveaxis(stacked, 0, fields["axis"]), "count": np.array(len(kept))}
+    return {"output": np.moveaxis(stacked, 0, fields["axis"]), "count": np.array(len(kept), np.int32)}
 
 
 def _expand(expansion: Expansion) -> str:
@@ -44,7 +44,8 @@ given = {"Cast <to = 1>" if bfloat16 else "Identity"} (x)
 selected = Compress <axis = {axis}> (given, condition)
 output = {"Cast <to = 16>" if bfloat16 else "Identity"} (selected)
 sizes = Shape (selected)
-count = Gather <axis = 0> (sizes, axis)"""
+length = Gather <axis = 0> (sizes, axis)
+count = Cast <to = 6> (length)"""
 
 
 def _inputs(*shape: int, length: int | None = None, axis: int = 0, share: float = 0.5) -> Any:
@@ -69,6 +70,7 @@ def _at(axis: int) -> dict[str, int]:
 
 SELECTED_SLICES = OpDef(
     name="SelectedSlices",
+    onnx="Compress",
     doc="The slices of x along an axis at which the condition holds, and their number.",
     inputs=(
         Port("x", "E", None, "[...], one dimension at least"),
@@ -76,7 +78,7 @@ SELECTED_SLICES = OpDef(
     ),
     outputs=(
         Port("output", "E", None, "as x, with count slices along the axis"),
-        Port("count", "N", 0, "number of slices for which the condition holds", size=True),
+        Port("count", "S", 0, "number of slices for which the condition holds", size=True),
     ),
     fields=(Field("axis", Kind.INT, "the axis, from the end where negative", default=0),),
     shape=_shape,

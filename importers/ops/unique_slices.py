@@ -45,7 +45,7 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
         "first": first,
         "inverse": inverse,
         "counts": np.array([len(group) for group in groups], np.int64),
-        "count": np.array(len(groups)),
+        "count": np.array(len(groups), np.int32),
     }
 
 
@@ -60,7 +60,8 @@ given = Cast <to = {into}> (x)
 unique, first, inverse, counts = Unique <axis = {axis}, sorted = {expansion.fields["sorted"]}> (given)
 output = Cast <to = {to}> (unique)
 sizes = Shape (first)
-count = Gather <axis = 0> (sizes, zero)"""
+length = Gather <axis = 0> (sizes, zero)
+count = Cast <to = 6> (length)"""
 
 
 def _inputs(*shape: int, kinds: int = 4) -> Any:
@@ -92,6 +93,7 @@ def _along(axis: int, sorted_: int = 1) -> dict[str, int]:
 
 UNIQUE_SLICES = OpDef(
     name="UniqueSlices",
+    onnx="Unique",
     doc="The different slices of x along an axis, where they are, and how many of each. NaNs are equal and come last.",
     inputs=(Port("x", "E", None, "[...], one dimension at least"),),
     outputs=(
@@ -99,7 +101,7 @@ UNIQUE_SLICES = OpDef(
         Port("first", "N", 1, "[count]: the first position of each slice"),
         Port("inverse", "N", 1, "[size of the axis]: which of the different slices each one is"),
         Port("counts", "N", 1, "[count]: how often each occurs"),
-        Port("count", "N", 0, "number of different slices", size=True),
+        Port("count", "S", 0, "number of different slices", size=True),
     ),
     fields=(
         Field("axis", Kind.INT, "the axis, from the end where negative", default=0),

@@ -18,11 +18,12 @@ enum class TypeVar : int32_t {
     kF,  // float32
     kB,  // bool
     kN,  // int64: counts and positions
+    kS,  // int32: sizes, in the one type that TensorRT takes for size tensors
 };
 
 constexpr char const* nameOf(TypeVar variable)
 {
-    constexpr char const* kNames[] = {"T", "I", "E", "V", "F", "B", "N"};
+    constexpr char const* kNames[] = {"T", "I", "E", "V", "F", "B", "N", "S"};
     return kNames[static_cast<size_t>(variable)];
 }
 
@@ -46,6 +47,7 @@ constexpr bool allows(TypeVar variable, DType type)
     case TypeVar::kF: return type == DType::kFloat32;
     case TypeVar::kB: return type == DType::kBool;
     case TypeVar::kN: return type == DType::kInt64;
+    case TypeVar::kS: return type == DType::kInt32;
     }
     return false;
 }
@@ -53,7 +55,7 @@ constexpr bool allows(TypeVar variable, DType type)
 // Whether the variable stands for one type alone, so that an output's type need not follow from an input.
 constexpr bool isFixed(TypeVar variable)
 {
-    return variable == TypeVar::kF || variable == TypeVar::kB || variable == TypeVar::kN;
+    return variable == TypeVar::kF || variable == TypeVar::kB || variable == TypeVar::kN || variable == TypeVar::kS;
 }
 
 inline constexpr int32_t kAnyRank = -1;
@@ -107,12 +109,12 @@ struct Signature {
         }
         return true;
     }
-    // TensorRT's own: size tensors have no dimensions. Ours: they are int64 and come after all other outputs.
+    // TensorRT's own: size tensors are int32 and have no dimensions. Ours: they come after all other outputs.
     constexpr bool sizesAreLastScalars() const
     {
         for (int32_t i = 0; i < nbOutputs(); ++i) {
             Port const& port = outputs[static_cast<size_t>(i)];
-            if (port.size != (i >= firstSize()) || (port.size && (port.rank != 0 || port.type != TypeVar::kN))) {
+            if (port.size != (i >= firstSize()) || (port.size && (port.rank != 0 || port.type != TypeVar::kS))) {
                 return false;
             }
         }

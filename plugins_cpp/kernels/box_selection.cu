@@ -1,7 +1,6 @@
 #include "box_selection.cuh"
 
-#include <type_traits>
-
+#include "box_selection_state.cuh"
 #include "dispatch.cuh"
 #include "enumerate.cuh"
 #include "merge_sort.cuh"
@@ -10,21 +9,10 @@
 namespace trtsmith {
 namespace {
 
+using namespace box_selection_detail;
+
 constexpr int kThreads = 256;
-constexpr int kWord = 64;            // candidates in a word of bits, and threads that compare
-constexpr int kMostWords = 16;       // of a stripe
 constexpr int64_t kKeptChunk = 512;  // kept boxes that one block compares with
-
-using Bits = unsigned long long;
-
-// Candidates that are compared with each other at a time. The tables of bits stay below 40 MB up to 4,096 segments: one
-// has 128, 32 or 8 KB.
-int64_t stripeOf(int64_t segments) { return segments <= 256 ? 1024 : segments <= 1024 ? 512 : 256; }
-
-struct Candidate {
-    uint64_t key;  // segment (image and class), then the score from high to low
-    int64_t at;    // in `scores`
-};
 
 struct ByKey {
     __device__ bool operator()(const Candidate& a, const Candidate& b) const { return a.key < b.key; }
@@ -50,82 +38,6 @@ struct NoteCandidate {
             const uint64_t order = orderKey(DType::kFloat32, scores, at);
             candidates[before] = {static_cast<uint64_t>(at / boxes) << 32 | (0xffffffffU - order), at};
         }
-    }
-};
-
-struct Box {
-    float lowX;
-    float lowY;
-    float highX;
-    float highY;
-    float area;
-};
-
-// No operation is fused with another: the decisions must be those of plain float32 arithmetic.
-__device__ Box boxAt(const float* boxes, int64_t index, bool centers) {
-    const float* const given = boxes + index * 4;
-    const float a = given[0];
-    const float b = given[1];
-    const float c = given[2];
-    const float d = given[3];
-    Box box{};
-    if (centers) {
-        box = {__fsub_rn(a, c * 0.5F), __fsub_rn(b, d * 0.5F), __fadd_rn(a, c * 0.5F), __fadd_rn(b, d * 0.5F), 0.0F};
-    } else {
-        box = {b >= d ? d : b, a >= c ? c : a, b >= d ? b : d, a >= c ? a : c, 0.0F};
-    }
-    box.area = __fmul_rn(__fsub_rn(box.highX, box.lowX), __fsub_rn(box.highY, box.lowY));
-    return box;
-}
-
-__device__ bool overlaps(const Box& a, const Box& b, float limit) {
-    const float width = __fsub_rn(fminf(a.highX, b.highX), fmaxf(a.lowX, b.lowX));
-    const float height = __fsub_rn(fminf(a.highY, b.highY), fmaxf(a.lowY, b.lowY));
-    if (width <= 0.0F || height <= 0.0F) {
-        return false;
-    }
-    const float common = __fmul_rn(width, height);
-    const float either = __fsub_rn(__fadd_rn(a.area, b.area), common);
-    if (common <= 0.0F || a.area <= 0.0F || b.area <= 0.0F || either <= 0.0F) {
-        return false;
-    }
-    return __fdiv_rn(common, either) > limit;
-}
-
-// What all kernels of the selection share. A segment is one class of one image.
-struct Selection {
-    BoxSelectionParams params;
-    BoxSelectionShape shape;
-    int64_t segments;
-    int64_t room;     // kept boxes of a segment
-    int64_t stripe;   // candidates
-    int64_t words;    // of a stripe
-    Candidate* candidates;
-    Candidate* spare;
-    int64_t* starts;  // [segments + 1]: in the sorted candidates
-    int64_t* counts;  // [segments]: kept boxes
-    int64_t* offsets; // [segments]: in the result
-    int64_t* total;   // of candidates
-    Bits* masks;      // [segments, stripe, words]: later candidates of the stripe that each one overlaps
-    Bits* dead;       // [segments, words]: candidates of the stripe that overlap a box kept before it
-    int64_t* tiles;
-    int32_t* kept;    // [segments, room]: boxes
-
-    __device__ int64_t limit() const {
-        const int64_t wanted = *params.maxBoxes;
-        return wanted < room ? (wanted > 0 ? wanted : 0) : room;
-    }
-    __device__ int64_t firstOf(int64_t segment, int64_t round) const { return starts[segment] + round * stripe; }
-    // Candidates of a segment in this round; none once it has as many boxes as are wanted.
-    __device__ int64_t sizeOf(int64_t segment, int64_t round) const {
-        const int64_t left = starts[segment + 1] - firstOf(segment, round);
-        return counts[segment] >= limit() ? 0 : left < stripe ? (left > 0 ? left : 0) : stripe;
-    }
-    __device__ Box candidate(const Candidate* sorted, int64_t segment, int64_t at) const {
-        return box(segment, sorted[at].at - segment * shape.boxes);
-    }
-    __device__ Box box(int64_t segment, int64_t index) const {
-        return boxAt(params.boxes, segment / shape.classes * shape.boxes + index, params.centers);
     }
 };
 
@@ -301,42 +213,6 @@ __global__ void __launch_bounds__(kThreads) writeKernel(Selection s) {
             row[2] = s.kept[i];
         }
     }
-}
-
-// Lays the workspace out, or only measures it where it is null. False for sizes that are refused.
-bool layOut(const BoxSelectionShape& shape, void* workspace, Selection& s, size_t& size) {
-    int64_t scores = 0;
-    if (!elementCount({shape.batch, shape.classes, shape.boxes}, scores) || shape.boxes > INT32_MAX || shape.most < 0) {
-        return false;
-    }
-    s.shape = shape;
-    s.segments = shape.batch * shape.classes;
-    s.room = shape.most < shape.boxes ? shape.most : shape.boxes;
-    if (scores == 0 || s.room == 0) {
-        size = 0;
-        return true;
-    }
-    s.stripe = stripeOf(s.segments);
-    s.words = s.stripe / kWord;
-    size_t at = 0;
-    const auto place = [&at, workspace](auto*& pointer, int64_t count) {
-        if (workspace != nullptr) {
-            pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(static_cast<char*>(workspace) + at);
-        }
-        at += static_cast<size_t>(count) * sizeof(*pointer);
-    };
-    place(s.candidates, scores);
-    place(s.spare, scores);
-    place(s.starts, s.segments + 1);
-    place(s.counts, s.segments);
-    place(s.offsets, s.segments);
-    place(s.total, 1);
-    place(s.masks, s.segments * s.stripe * s.words);
-    place(s.dead, s.segments * s.words);
-    place(s.tiles, static_cast<int64_t>(enumerateWorkspace(scores) / sizeof(int64_t)));
-    place(s.kept, s.segments * s.room);
-    size = at;
-    return s.segments <= UINT32_MAX;
 }
 
 // The rounds over the stripes of the longest segment that there may be.

@@ -31,15 +31,15 @@ struct BoxSelectionParams {
     const float* overlap;      // [1]: a box drops out whose intersection over union with a kept one is above
     const float* floor;        // [1]: candidates have a score above; null: all are candidates
     int64_t* selected;         // [count, 3]: image, class, box, in this order but for boxes, of which the best come first
-    int64_t* count;            // scalar
+    int32_t* count;            // scalar
 };
 
 // Bytes of device memory that boxSelection needs as `workspace`; about 32 for each score.
 size_t boxSelectionWorkspace(const BoxSelectionShape& shape);
 
 // Enqueues on `stream`; `workspace` is aligned to 16 bytes. Of equal scores the first box wins; boxes without an area
-// overlap nothing. Returns cudaErrorInvalidValue for a negative or overflowing size or a null pointer that is needed;
-// otherwise the error of the launches.
+// overlap nothing. Returns cudaErrorInvalidValue for a negative or overflowing size, 2^31 results or more that there may
+// be, or a null pointer that is needed; otherwise the error of the launches.
 cudaError_t boxSelection(const BoxSelectionParams& params, const BoxSelectionShape& shape, void* workspace,
                          cudaStream_t stream);
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "dispatch.cuh"
 
@@ -86,8 +87,8 @@ __global__ void __launch_bounds__(kThreads) countKernel(Flag flag, int64_t n, in
 }
 
 // counts[i] becomes the sum of those before it, in one block; `total` the sum of all.
-template <int Threads>
-__global__ void __launch_bounds__(Threads) scanKernel(int64_t* counts, int64_t size, int64_t* total) {
+template <int Threads, typename Total>
+__global__ void __launch_bounds__(Threads) scanKernel(int64_t* counts, int64_t size, Total* total) {
     __shared__ int64_t sums[Threads / kWarp];
     int64_t before = 0;
     for (int64_t first = 0; first < size; first += Threads) {
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(Threads) scanKernel(int64_t* counts, int64_t s
         before += all;
     }
     if (threadIdx.x == 0) {
-        *total = before;
+        *total = static_cast<Total>(before);
     }
 }
 
@@ -137,10 +138,12 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace enumerate_detail
 
-// values[i] becomes the sum of those before it, in place; `total` gets the sum of all. One block: for short lists.
-inline cudaError_t sumBefore(int64_t* values, int64_t n, int64_t* total, cudaStream_t stream) {
+// values[i] becomes the sum of those before it, in place; `total` gets the sum of all, which must fit its type. One block:
+// for short lists.
+template <typename Total>
+cudaError_t sumBefore(int64_t* values, int64_t n, Total* total, cudaStream_t stream) {
     namespace detail = enumerate_detail;
-    return launch(detail::scanKernel<detail::kScanThreads>, 1, detail::kScanThreads, 0, stream, values, n, total);
+    return launch(detail::scanKernel<detail::kScanThreads, Total>, 1, detail::kScanThreads, 0, stream, values, n, total);
 }
 
 // Bytes of workspace for n elements.
@@ -150,12 +153,14 @@ inline size_t enumerateWorkspace(int64_t n) {
 
 // `flag(i)` says whether element i of n is flagged; it is called twice and must answer the same. `total` gets the number
 // of flagged elements, before the first call of `visit(i, flagged, before)`, which has the number of flagged elements
-// before i. Elements are visited in any order. Workspace as enumerateWorkspace says, aligned to 8 bytes.
-template <typename Flag, typename Visit>
-cudaError_t enumerate(const Flag& flag, int64_t n, int64_t* total, const Visit& visit, void* workspace,
+// before i. Elements are visited in any order. Workspace as enumerateWorkspace says, aligned to 8 bytes. Returns
+// cudaErrorInvalidValue where a Total (int32_t or int64_t) cannot hold n.
+template <typename Flag, typename Visit, typename Total>
+cudaError_t enumerate(const Flag& flag, int64_t n, Total* total, const Visit& visit, void* workspace,
                       cudaStream_t stream) {
     namespace detail = enumerate_detail;
-    if (n < 0 || n > kMaxElements || total == nullptr || (n > 0 && workspace == nullptr)) {
+    if (n < 0 || n > kMaxElements || n > std::numeric_limits<Total>::max() || total == nullptr ||
+        (n > 0 && workspace == nullptr)) {
         return cudaErrorInvalidValue;
     }
     const int64_t nbTiles = detail::tiles(n);

@@ -28,7 +28,7 @@ __device__ void copy(const Word* x, const int64_t* chosen, int64_t count, Gather
 
 template <typename Word>
 __global__ void __launch_bounds__(kThreads)
-    gatherKernel(const Word* x, const int64_t* chosen, const int64_t* count, GatherSlicesShape shape, Word* output) {
+    gatherKernel(const Word* x, const int64_t* chosen, const int32_t* count, GatherSlicesShape shape, Word* output) {
     const int64_t rows = *count;
     if (shape.outer * rows * shape.inner <= UINT32_MAX) {
         copy<uint32_t>(x, chosen, rows, shape, output);  // divisions of 32 bits are several times as fast

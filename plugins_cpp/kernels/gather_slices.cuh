@@ -21,7 +21,7 @@ struct GatherSlicesParams {
     size_t elementBytes;     // 1, 2, 4 or 8
     const void* x;           // [outer, size, inner]
     const int64_t* chosen;   // [*count], each from 0 to size - 1
-    const int64_t* count;    // scalar, 0 to size
+    const int32_t* count;    // scalar, 0 to size
     void* output;            // [outer, *count, inner], packed
 };
 

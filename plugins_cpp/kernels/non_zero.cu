@@ -7,26 +7,25 @@
 namespace trtsmith {
 namespace {
 
-// Coordinates of one position, one division an axis: of 32 bits where that is enough, which is several times as fast.
-template <typename Index>
+// Coordinates of one position, one division an axis: of 32 bits, which is several times as fast as of 64.
 struct WriteCoordinates {
     NonZeroShape shape;
     int64_t* positions;
-    const int64_t* count;
+    const int32_t* count;
 
     __device__ void operator()(int64_t at, bool flagged, int64_t before) const {
         if (!flagged) {
             return;
         }
         const int64_t row = *count;
-        auto rest = static_cast<Index>(at);
+        auto rest = static_cast<uint32_t>(at);
 #pragma unroll  // so that the sizes are indexed by constants and stay in constant memory
         for (int32_t axis = kNonZeroMaxRank - 1; axis > 0; --axis) {
             if (axis >= shape.rank) {
                 continue;
             }
-            const auto size = static_cast<Index>(shape.sizes[axis]);
-            const Index quotient = rest / size;
+            const auto size = static_cast<uint32_t>(shape.sizes[axis]);
+            const uint32_t quotient = rest / size;
             positions[axis * row + before] = static_cast<int64_t>(rest - quotient * size);
             rest = quotient;
         }
@@ -49,7 +48,7 @@ bool elements(const NonZeroShape& shape, int64_t& count) {
         count *= size > 0 ? size : 1;
     }
     count = empty ? 0 : count;
-    return true;
+    return count <= INT32_MAX;  // or the number of results may not fit
 }
 
 }  // namespace
@@ -65,11 +64,7 @@ cudaError_t nonZero(const NonZeroParams& params, const NonZeroShape& shape, void
         return cudaErrorInvalidValue;
     }
     const IsSet isSet{params.x, params.type};
-    if (n <= INT32_MAX) {
-        const WriteCoordinates<uint32_t> write{shape, params.positions, params.count};
-        return enumerate(isSet, n, params.count, write, workspace, stream);
-    }
-    const WriteCoordinates<uint64_t> write{shape, params.positions, params.count};
+    const WriteCoordinates write{shape, params.positions, params.count};
     return enumerate(isSet, n, params.count, write, workspace, stream);
 }
 

@@ -23,7 +23,7 @@ struct NonZeroParams {
     DType type;          // any
     const void* x;       // [sizes...]
     int64_t* positions;  // [rank, count], packed: row r begins at r * count. Room for count = the number of elements of x
-    int64_t* count;      // scalar
+    int32_t* count;      // scalar
 };
 
 // Bytes of device memory that nonZero needs as `workspace`; 0 also for a shape that nonZero refuses.
@@ -31,8 +31,8 @@ size_t nonZeroWorkspace(const NonZeroShape& shape);
 
 // Enqueues on `stream`: coordinates of the elements that are not zero, in row-major order, as ONNX's NonZero gives them.
 // A NaN is not zero, and -0.0 is. `workspace` is aligned to 8 bytes.
-// Returns cudaErrorInvalidValue for a rank, negative or overflowing size, or a null pointer that is needed; otherwise
-// the error of the launches.
+// Returns cudaErrorInvalidValue for a rank, a negative or overflowing size, 2^31 elements or more, or a null pointer that is
+// needed; otherwise the error of the launches.
 cudaError_t nonZero(const NonZeroParams& params, const NonZeroShape& shape, void* workspace, cudaStream_t stream);
 
 }  // namespace trtsmith

@@ -19,14 +19,15 @@ struct SelectedSlicesParams {
     const bool* condition;    // [length]; slices behind the last condition are not selected, conditions behind the last
     int64_t length;           //           slice are ignored
     void* output;             // [outer, count, inner], packed; room for count = the smaller of size and length
-    int64_t* count;           // scalar
+    int32_t* count;           // scalar
 };
 
 // Bytes of device memory that selectedSlices needs as `workspace`.
 size_t selectedSlicesWorkspace(const GatherSlicesShape& shape, int64_t length);
 
 // Enqueues on `stream`; `workspace` is aligned to 8 bytes. Returns cudaErrorInvalidValue for a negative or overflowing
-// size, another element size, or a null pointer that is needed; otherwise the error of the launches.
+// size, 2^31 slices or more that may be selected, another element size, or a null pointer that is needed; otherwise the
+// error of the launches.
 cudaError_t selectedSlices(const SelectedSlicesParams& params, const GatherSlicesShape& shape, void* workspace,
                            cudaStream_t stream);
 

@@ -142,7 +142,7 @@ cudaError_t uniqueSlices(const UniqueSlicesParams& params, const GatherSlicesSha
                          cudaStream_t stream) {
     int64_t elements = 0;
     const int64_t n = shape.size;
-    if (!elementCount({shape.outer, shape.size, shape.inner}, elements) || params.count == nullptr) {
+    if (!elementCount({shape.outer, shape.size, shape.inner}, elements) || n > INT32_MAX || params.count == nullptr) {
         return cudaErrorInvalidValue;
     }
     if (n > 0 && (workspace == nullptr || params.first == nullptr || params.inverse == nullptr ||

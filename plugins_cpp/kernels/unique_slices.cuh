@@ -24,15 +24,15 @@ struct UniqueSlicesParams {
     int64_t* first;     // [count]: the smallest position of each group
     int64_t* inverse;   // [size]: the group of each slice
     int64_t* counts;    // [count]: the number of slices of each group
-    int64_t* count;     // scalar
+    int32_t* count;     // scalar
 };
 
 // Bytes of device memory that uniqueSlices needs as `workspace`: about 64 for each slice.
 size_t uniqueSlicesWorkspace(const GatherSlicesShape& shape);
 
 // Enqueues on `stream`; `workspace` is aligned to 16 bytes. NaNs are equal to each other and come after all numbers, as in
-// numpy; -0.0 equals 0.0. Returns cudaErrorInvalidValue for a negative or overflowing size or a null pointer that is
-// needed; otherwise the error of the launches.
+// numpy; -0.0 equals 0.0. Returns cudaErrorInvalidValue for a negative or overflowing size, 2^31 slices or more, or a null
+// pointer that is needed; otherwise the error of the launches.
 cudaError_t uniqueSlices(const UniqueSlicesParams& params, const GatherSlicesShape& shape, void* workspace,
                          cudaStream_t stream);
 

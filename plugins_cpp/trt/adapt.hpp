@@ -1,5 +1,4 @@
-// What the V3 and the V2 adapter share: translation between TensorRT's structs and ours, and the rules that follow from
-// an operator's signature.
+// What the V3 and the V2 adapter share: the rules that follow from an operator's signature.
 //
 // An Op is a plain struct:
 //     static constexpr char const* kName, kVersion;
@@ -16,12 +15,14 @@
 //     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, D const* sizes,
 //                                          Shape<D>* out);
 // Each dimension of an output is one of `sizes` or follows from the inputs. What run() is told of the sizes of outputs is
-// of no use to it: it packs the outputs densely by the sizes that it finds, which it writes to the size ports.
+// of no use to it: it packs the outputs densely by the sizes that it finds, which it writes to the size ports, in int32.
 #pragma once
 
 #include <NvInferRuntime.h>
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -29,103 +30,19 @@
 #include "core/fields.hpp"
 #include "core/signature.hpp"
 #include "core/tensor.hpp"
+#include "trt/expr_dim.hpp"
 #include "trt/guard.hpp"
+#include "trt/structs.hpp"
 
 namespace trtsmith {
 
 inline constexpr char const* kPluginNamespace = "trtsmith";
 
-inline bool toDType(nvinfer1::DataType type, DType& result)
-{
-    switch (type) {
-    case nvinfer1::DataType::kFLOAT: result = DType::kFloat32; return true;
-    case nvinfer1::DataType::kHALF: result = DType::kFloat16; return true;
-    case nvinfer1::DataType::kINT32: result = DType::kInt32; return true;
-    case nvinfer1::DataType::kBOOL: result = DType::kBool; return true;
-#if NV_TENSORRT_MAJOR >= 10
-    case nvinfer1::DataType::kBF16: result = DType::kBFloat16; return true;
-    case nvinfer1::DataType::kINT64: result = DType::kInt64; return true;
-#endif
-    default: return false;
-    }
-}
-
-// The type that a variable stands for; false if it depends on the node.
-inline bool fixedType(TypeVar variable, nvinfer1::DataType& result)
-{
-    switch (variable) {
-    case TypeVar::kF: result = nvinfer1::DataType::kFLOAT; return true;
-    case TypeVar::kB: result = nvinfer1::DataType::kBOOL; return true;
-#if NV_TENSORRT_MAJOR >= 10
-    case TypeVar::kN: result = nvinfer1::DataType::kINT64; return true;
-#endif
-    default: return false;
-    }
-}
-
-// A symbolic dimension of TensorRT with the operators that shape rules use.
-class ExprDim {
-public:
-    ExprDim() = default;
-    ExprDim(nvinfer1::IExprBuilder& builder, nvinfer1::IDimensionExpr const* expr) : mBuilder(&builder), mExpr(expr) {}
-
-    nvinfer1::IDimensionExpr const* expr() const { return mExpr; }
-
-    friend ExprDim operator+(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kSUM, b); }
-    friend ExprDim operator-(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kSUB, b); }
-    friend ExprDim operator*(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kPROD, b); }
-    friend ExprDim floorDiv(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kFLOOR_DIV, b); }
-    friend ExprDim smaller(ExprDim const& a, ExprDim const& b) { return a.apply(Operation::kMIN, b); }
-    ExprDim constant(int64_t value) const { return {*mBuilder, mBuilder->constant(value)}; }
-    friend ExprDim constantLike(ExprDim const& like, int64_t value) { return like.constant(value); }
-    friend ExprDim operator+(ExprDim const& a, int64_t b) { return a + a.constant(b); }
-    friend ExprDim operator-(ExprDim const& a, int64_t b) { return a - a.constant(b); }
-    friend ExprDim operator*(ExprDim const& a, int64_t b) { return a * a.constant(b); }
-    friend ExprDim floorDiv(ExprDim const& a, int64_t b) { return floorDiv(a, a.constant(b)); }
-    friend ExprDim smaller(ExprDim const& a, int64_t b) { return smaller(a, a.constant(b)); }
-
-    // The dimension that the plugin writes into its output `index` at run time.
-    static ExprDim fromSizeTensor(nvinfer1::IExprBuilder& builder, int32_t index, SizeBounds<ExprDim> const& bounds)
-    {
-        auto const* result = builder.declareSizeTensor(index, *bounds.typical.mExpr, *bounds.most.mExpr);
-        require(result != nullptr, "TensorRT could not declare a size tensor");
-        return {builder, result};
-    }
-
-private:
-    using Operation = nvinfer1::DimensionOperation;
-    ExprDim apply(Operation operation, ExprDim const& other) const
-    {
-        auto const* result = mBuilder->operation(operation, *mExpr, *other.mExpr);
-        require(result != nullptr, "TensorRT could not build a dimension expression");
-        return {*mBuilder, result};
-    }
-    nvinfer1::IExprBuilder* mBuilder{nullptr};
-    nvinfer1::IDimensionExpr const* mExpr{nullptr};
-};
-
-inline Shape<int64_t> toShape(nvinfer1::Dims const& dims)
-{
-    require(dims.nbDims >= 0 && dims.nbDims <= kMaxRank, "a tensor has " + std::to_string(dims.nbDims) + " dimensions");
-    Shape<int64_t> shape{dims.nbDims, {}};
-    for (int32_t i = 0; i < dims.nbDims; ++i) {
-        shape[i] = dims.d[i];
-    }
-    return shape;
-}
-
-// One description type for the adapters: PluginTensorDesc of V2 and of V3's run time, DynamicPluginTensorDesc of V3's
-// build time, where sizes that matter are the largest.
-inline nvinfer1::PluginTensorDesc const& descOf(nvinfer1::PluginTensorDesc const& desc) { return desc; }
-inline nvinfer1::PluginTensorDesc const& descOf(nvinfer1::DynamicPluginTensorDesc const& desc) { return desc.desc; }
-inline nvinfer1::Dims const& sizesOf(nvinfer1::PluginTensorDesc const& desc) { return desc.dims; }
-inline nvinfer1::Dims const& sizesOf(nvinfer1::DynamicPluginTensorDesc const& desc) { return desc.max; }
-
 template <class Op>
 struct Rules {
     static_assert(Op::kSignature.optionalsAreLast(), "optional inputs must come last");
     static_assert(Op::kSignature.outputTypesFollow(), "every output type must follow from a required input");
-    static_assert(Op::kSignature.sizesAreLastScalars(), "size tensors are scalars of int64 and come last");
+    static_assert(Op::kSignature.sizesAreLastScalars(), "size tensors are scalars of int32 and come last");
     static_assert(Op::kSignature.maxInputs() <= kMaxPorts && Op::kSignature.nbOutputs() <= kMaxPorts);
 
     static constexpr bool kSized = Op::kSignature.nbSizes() > 0;
@@ -214,6 +131,22 @@ struct Rules {
                 + std::to_string(port.rank));
     }
 
+    // Sizes are written as int32, and a kernel cannot refuse one that does not fit: so their bounds must.
+    static void checkSizes(typename Op::Params const& params, Shape<int64_t> const* in, int32_t nbInputs)
+    {
+        if constexpr (kSized) {
+            std::array<SizeBounds<int64_t>, kMaxPorts> bounds{};
+            Op::template sizes<int64_t>(params, in, nbInputs, bounds.data());
+            for (int32_t i = 0; i < Op::kSignature.nbSizes(); ++i) {
+                int64_t const most = bounds[static_cast<size_t>(i)].most;
+                Port const& port = Op::kSignature.outputs[static_cast<size_t>(Op::kSignature.firstSize() + i)];
+                require(most <= std::numeric_limits<int32_t>::max(),
+                    std::string("size '") + port.name + "' can be " + std::to_string(most)
+                        + " with these inputs; TensorRT's size tensors are int32");
+            }
+        }
+    }
+
     template <class Desc>
     static Tensors tensors(Desc const* in, int32_t nbInputs, Desc const* out, int32_t nbOutputs,
         void const* const* inData = nullptr, void* const* outData = nullptr)
@@ -252,6 +185,7 @@ struct Rules {
         for (size_t i = 0; i < static_cast<size_t>(tensors.nbInputs); ++i) {
             in[i] = tensors.in[i].shape;
         }
+        checkSizes(params, in.data(), tensors.nbInputs);
         if constexpr (kSized) {
             std::array<int64_t, kMaxPorts> sizes{};
             sizes.fill(kUnknown);  // and TensorRT does not know them either
@@ -301,18 +235,5 @@ private:
         return result;
     }
 };
-
-// The fields of an Op as TensorRT wants them, pointing at params (or at nothing, for a creator's list).
-template <class Op>
-std::vector<nvinfer1::PluginField> pluginFields(typename Op::Params* params)
-{
-    std::vector<nvinfer1::PluginField> fields;
-    for (auto const& f : Op::kFields) {
-        fields.emplace_back(f.name, params != nullptr ? f.data(*params) : nullptr,
-            f.kind == FieldKind::kInt32 ? nvinfer1::PluginFieldType::kINT32 : nvinfer1::PluginFieldType::kFLOAT32,
-            f.length);
-    }
-    return fields;
-}
 
 }  // namespace trtsmith

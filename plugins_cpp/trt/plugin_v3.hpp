@@ -2,6 +2,7 @@
 // the same in all of them are implemented, and nothing of TensorRT is called.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,13 @@ public:
             Rules<Op>::checkCounts(nbInputs, nbOutputs);
             for (int32_t i = 0; i < nbInputs; ++i) {
                 Rules<Op>::checkRank(i, in[i].desc.dims.nbDims);
+            }
+            if constexpr (Rules<Op>::kSized) {
+                std::array<Shape<int64_t>, kMaxPorts> largest{};
+                for (int32_t i = 0; i < nbInputs; ++i) {
+                    largest[static_cast<size_t>(i)] = toShape(in[i].max);
+                }
+                Rules<Op>::checkSizes(mParams, largest.data(), nbInputs);
             }
             return 0;
         });

@@ -139,9 +139,10 @@ def test_definition_is_whole(op: OpDef) -> None:
     assert op not in OPS and op in ALL_OPS
     assert not onnx.defs.has(op.name), "the parser's own importers win by name"
     assert [p.size for p in op.outputs] == sorted(p.size for p in op.outputs) and op.sizes
-    assert all((p.type, p.rank) == ("N", 0) for p in op.sizes)
+    assert all((p.type, p.rank) == ("S", 0) for p in op.sizes)
     assert all(p.type in TYPE_VARIABLES for p in (*op.inputs, *op.outputs))
     assert not op.tolerance, "outputs are exact"
+    assert onnx.defs.has(op.onnx) and op.interfaces == ("V3",)
     names = {case.name for case in op.cases}
     assert "one_of_each" in names and any(name.startswith("no_") for name in names)
     assert len(names) == len(op.cases) and any(case.large for case in op.cases)

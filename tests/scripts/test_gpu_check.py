@@ -231,7 +231,28 @@ def test_stored_references_are_those_that_would_be_computed(tmp_path: Path) -> N
         references.reader(tmp_path)(op, case, "float32", inputs)
 
 
-@pytest.mark.parametrize("name", sorted(op.name for op in OPS))
+def test_every_operator_has_a_huge_case_or_a_reason_why_not() -> None:
+    pytest.importorskip("torch")
+    from gpucheck import huge
+
+    assert sorted((*huge.HUGE, *huge.UNREACHED)) == sorted(op.name for op in ALL_OPS)
+
+
+def test_what_the_accuracy_step_leaves_out_is_compared_by_others() -> None:
+    left_out = {op.name for op in ALL_OPS} - {op.name for op in OPS}
+    assert left_out <= {case.plugin for case in plugin_cases.contract_cases()}
+    for name in left_out:
+        op = by_name()[name]
+        small = list(plugin_cases.gpu_cases(name, large=False))
+        assert small and all(tolerance == 0 for case in small for tolerance in case.tolerance)
+        assert {case.name for case in kernels.chosen(op, "small")} == {
+            c.name for c in op.cases if not c.large
+        }
+
+
+@pytest.mark.parametrize(
+    "name", sorted(op.name for op in ALL_OPS if op.name not in ("NonZeroPositions", "BoxSelection"))
+)
 def test_oracles_of_the_huge_cases_agree_with_the_reference(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

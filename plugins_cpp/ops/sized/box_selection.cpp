@@ -18,7 +18,7 @@ struct BoxSelection {
     static constexpr Signature<5, 2> kSignature{
         {{{"boxes", TypeVar::kF, 3}, {"scores", TypeVar::kF, 3}, {"max_output_boxes_per_class", TypeVar::kN, 1},
             {"iou_threshold", TypeVar::kF, 1}, {"score_threshold", TypeVar::kF, 1, true}}},
-        {{{"selected", TypeVar::kN, 2}, {"count", TypeVar::kN, 0, false, true}}},
+        {{{"selected", TypeVar::kN, 2}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
     template <class D>
@@ -63,7 +63,7 @@ struct BoxSelection {
             .overlap = static_cast<float const*>(t.in[3].data),
             .floor = t.has(4) ? static_cast<float const*>(t.in[4].data) : nullptr,
             .selected = static_cast<int64_t*>(t.output(0)),
-            .count = static_cast<int64_t*>(t.output(1)),
+            .count = static_cast<int32_t*>(t.output(1)),
         };
         return boxSelection(params, kernelShape(p, t), workspace, stream);
     }

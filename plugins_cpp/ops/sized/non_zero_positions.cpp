@@ -13,7 +13,7 @@ struct NonZeroPositions {
     static constexpr std::array<Field<Params>, 0> kFields{};
     static constexpr Signature<1, 2> kSignature{
         {{{"x", TypeVar::kV, kAnyRank}}},
-        {{{"positions", TypeVar::kN, 2}, {"count", TypeVar::kN, 0, false, true}}},
+        {{{"positions", TypeVar::kN, 2}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
     template <class D>
@@ -44,7 +44,7 @@ struct NonZeroPositions {
             .type = t.in[0].type,
             .x = t.in[0].data,
             .positions = static_cast<int64_t*>(t.output(0)),
-            .count = static_cast<int64_t*>(t.output(1)),
+            .count = static_cast<int32_t*>(t.output(1)),
         };
         return nonZero(params, kernelShape(t.in[0].shape), workspace, stream);
     }

@@ -16,7 +16,7 @@ struct SelectedSlices {
     static constexpr std::array<Field<Params>, 1> kFields{field<&Params::axis>("axis")};
     static constexpr Signature<2, 2> kSignature{
         {{{"x", TypeVar::kE, kAnyRank}, {"condition", TypeVar::kB, 1}}},
-        {{{"output", TypeVar::kE, kAnyRank}, {"count", TypeVar::kN, 0, false, true}}},
+        {{{"output", TypeVar::kE, kAnyRank}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
     template <class D>
@@ -49,7 +49,7 @@ struct SelectedSlices {
             .condition = static_cast<bool const*>(t.in[1].data),
             .length = t.in[1][0],
             .output = t.output(0),
-            .count = static_cast<int64_t*>(t.output(1)),
+            .count = static_cast<int32_t*>(t.output(1)),
         };
         return selectedSlices(params, slicesAlong(t.in[0].shape, p.axis), workspace, stream);
     }

@@ -19,7 +19,7 @@ struct UniqueSlices {
     static constexpr Signature<1, 5> kSignature{
         {{{"x", TypeVar::kE, kAnyRank}}},
         {{{"output", TypeVar::kE, kAnyRank}, {"first", TypeVar::kN, 1}, {"inverse", TypeVar::kN, 1},
-            {"counts", TypeVar::kN, 1}, {"count", TypeVar::kN, 0, false, true}}},
+            {"counts", TypeVar::kN, 1}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
     template <class D>
@@ -57,7 +57,7 @@ struct UniqueSlices {
             .first = static_cast<int64_t*>(t.output(1)),
             .inverse = static_cast<int64_t*>(t.output(2)),
             .counts = static_cast<int64_t*>(t.output(3)),
-            .count = static_cast<int64_t*>(t.output(4)),
+            .count = static_cast<int32_t*>(t.output(4)),
         };
         return uniqueSlices(params, slicesAlong(t.in[0].shape, p.axis), workspace, stream);
     }

@@ -20,6 +20,8 @@ from converter.passes.rules import RTX_RULES, RULES, rules_for
 from converter.passes.rules.non_zero_plugin import NON_ZERO_PLUGIN
 from converter.plan import Route, native_operators, plan
 from converter.rewrite import expand, rewrite
+from importers.opdef import OpDef
+from importers.registry import SIZED_OPS
 
 ORT_OPSET = 26
 """The newest that onnxruntime 1.31 opens."""
@@ -140,3 +142,12 @@ def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) 
         ("GatherND", Route.NATIVE),
     ]
     assert [use.name for use in planned.plugins] == ["NonZeroPositions"]
+
+
+@pytest.mark.parametrize("op", SIZED_OPS, ids=lambda op: op.name)
+def test_a_rule_puts_a_plugin_in_the_place_of_the_operator_that_its_definition_names(
+    op: OpDef, tmp_path: Path
+) -> None:
+    (rule,) = [r for r in RTX_RULES if r.op_types == (op.onnx,) and r.name.endswith("-plugin")]
+    result = rewrite(parsed(rule.examples[0], tmp_path), passes=(), rules=(rule,))
+    assert [use.name for use in plan(result).plugins] == [op.name]

@@ -37,6 +37,7 @@ V3_FAULTS = {
         "output shapes",
         "output 0 a size tensor, and it is no output without dimensions",
     ),
+    "kSIZE_TYPE_WRONG": ("output shapes", "output 1 is a size tensor of int64"),
     "kSHAPE_DEPENDS_ON_CONSTNESS": ("symbolic shapes", "2x3x4"),
     "kTYPE_WRONG": ("output types", "int32"),
     "kTYPE_UNSET": ("output types", "left output 0 unset"),

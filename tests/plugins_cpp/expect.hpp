@@ -1,0 +1,46 @@
+// What the test programs share: expectations that are printed where they fail, and the exit code that tells.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+namespace expecting
+{
+
+inline int& failures()
+{
+    static int count = 0;
+    return count;
+}
+
+inline void expect(bool good, std::string const& what)
+{
+    if (!good)
+    {
+        std::printf("wrong: %s\n", what.c_str());
+        ++failures();
+    }
+}
+
+// `body` throws, and says `words`.
+template <typename Body>
+void expectFailure(std::string const& words, Body&& body)
+{
+    try
+    {
+        body();
+        expect(false, "no failure: " + words);
+    }
+    catch (std::exception const& failure)
+    {
+        expect(std::string(failure.what()).find(words) != std::string::npos, failure.what());
+    }
+}
+
+inline int exitCode()
+{
+    return failures() == 0 ? 0 : 1;
+}
+
+} // namespace expecting
