@@ -3,7 +3,8 @@
 // Formula: "Deformable DETR" (Zhu et al., 2021), equation 3, with the numerics of mmcv's MultiScaleDeformableAttention:
 //   output[n, q, m*D + d] = sum over l, p of weights[n, q, m, l, p] * sample(value of level l, head m, channel d)
 // The sample is bilinear at the pixel (x * width - 0.5, y * height - 0.5) (align_corners = False), zero outside, where
-// each of the four neighbours counts only if it is inside the level.
+// each of the four neighbours counts only if it is inside the level. A position at or beyond -1 has none, even where one
+// would have the factor 0: what is not finite there has no effect.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -27,34 +27,32 @@ struct AxisPosition {
     float fraction;  // NaN for a location that is NaN or infinite
 };
 
-// location * size - 0.5 split into cell and fraction. For fp32 the rounding of the product, up to 4e-6 pixels at 100,
-// would be the largest error of the operator (relative error 3.0e-6, and 1.1e-7 without it), so it is added back;
-// products of 2-byte locations are exact as long as they matter. On a side above 2^23 pixels, where fp32 has no halves
-// left, the fraction may be off by one half.
-template <typename T>
+// location * size - 0.5, rounded down: its floor is that of the exact number.
+__device__ inline float positionBelow(float location, float size) { return __fmaf_rd(location, size, -0.5F); }
+
+// location * size - 0.5 split into cell and fraction. Rounded but once: for fp32 the rounding of the product, up to 4e-6
+// pixels at 100, would be the largest error of the operator (relative error 3.0e-6, and 1.1e-7 without it). On a side
+// above 2^23 pixels, where fp32 has no halves left, the fraction may be off by one half.
 __device__ inline AxisPosition axisPosition(float location, int32_t size) {
     const float scale = static_cast<float>(size);
-    const float product = location * scale;
-    const float floor = floorf(product - 0.5F);
-    float fraction = (product - floor) - 0.5F;
-    if (sizeof(T) == 4) {
-        fraction += fmaf(location, scale, -product);
-    }
-    return {__float2int_rd(product - 0.5F), fraction};
+    const float floor = floorf(positionBelow(location, scale));
+    return {__float2int_rd(floor), fmaf(location, scale, -0.5F - floor)};
 }
 
-// bilinearCell for a location on a level. Integer tests refuse positions outside, however far; NaN is refused apart.
-template <typename T>
+// bilinearCell for a location on a level. Integer tests refuse positions outside, however far; two are refused apart: NaN,
+// and -1 to the bit, whose only neighbours inside have the factor 0, which is not without effect on what is not finite.
 __device__ inline BilinearCell locationCell(float locationX, float locationY, int32_t height, int32_t width) {
-    const AxisPosition x = axisPosition<T>(locationX, width);
-    const AxisPosition y = axisPosition<T>(locationY, height);
+    const AxisPosition x = axisPosition(locationX, width);
+    const AxisPosition y = axisPosition(locationY, height);
     const float upperY = 1.0F - y.fraction;
     const float upperX = 1.0F - x.fraction;
     BilinearCell cell{
         y.cell, x.cell, {upperY * upperX, upperY * x.fraction, y.fraction * upperX, y.fraction * x.fraction}, 0U};
     const bool number = x.fraction + y.fraction == x.fraction + y.fraction;
-    const bool top = number && static_cast<uint32_t>(y.cell) < static_cast<uint32_t>(height);
-    const bool bottom = number && static_cast<uint32_t>(y.cell) + 1U < static_cast<uint32_t>(height);
+    const bool edge = (x.cell == -1 && x.fraction == 0.0F) || (y.cell == -1 && y.fraction == 0.0F);
+    const bool near = number && !edge;
+    const bool top = near && static_cast<uint32_t>(y.cell) < static_cast<uint32_t>(height);
+    const bool bottom = near && static_cast<uint32_t>(y.cell) + 1U < static_cast<uint32_t>(height);
     const bool left = static_cast<uint32_t>(x.cell) < static_cast<uint32_t>(width);
     const bool right = static_cast<uint32_t>(x.cell) + 1U < static_cast<uint32_t>(width);
     cell.valid = (top && left ? 1U : 0U) | (top && right ? 2U : 0U) | (bottom && left ? 4U : 0U) |

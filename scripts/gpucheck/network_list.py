@@ -50,9 +50,20 @@ class Network:
     framework: Callable[[Arrays, str], dict[str, np.ndarray]]
 
 
-def networks(bundle: Path) -> list[Network]:
-    """All of them; bundle: the folder of models that gpu_bundle.py unpacked. The largest first."""
-    return [ours(name, bundle) for name in MODELS] + [published(model, bundle) for model in REAL_MODELS]
+NAMES = (*MODELS, *(model.name for model in REAL_MODELS))
+"""Of all networks, the largest first."""
+
+
+def network(name: str, bundle: Path) -> Network:
+    """One of NAMES; bundle: the folder of models that gpu_bundle.py unpacked.
+
+    To be called in the process that runs it: PyTorch makes the inputs of large networks with threads, and a process
+    that was forked from one with such threads waits for them for ever.
+    """
+    for model in REAL_MODELS:
+        if model.name == name:
+            return published(model, bundle)
+    return ours(name, bundle)
 
 
 def ours(name: str, bundle: Path, small: bool = False) -> Network:

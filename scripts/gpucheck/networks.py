@@ -20,7 +20,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import run as run_onnxruntime
 from converter.modelfile.save import save_model
 from converter.passes import PASSES
-from converter.precision import PRECISIONS, PrecisionRequest, in_precision
+from converter.precision import PrecisionRequest, in_precision
 from converter.rewrite import reference, rewrite
 from gpucheck.crew import run_crew
 from gpucheck.engines import EngineError, Opener, open_engine
@@ -50,19 +50,17 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
     import onnxruntime  # noqa: F401  imported here once, so that no child has to
     import tensorrt_rtx  # noqa: F401
 
-    from gpucheck.network_list import networks
-
-    listed = {network.name: network for network in networks(bundle)}
+    from gpucheck.network_list import NAMES, network
 
     def work(name: str) -> dict[str, Any]:
         rows, failures = [], []
-        for row in judge_network(listed[name], PRECISIONS, folder, open_engine):
+        for row in judge_network(network(name, bundle), tuple(DTYPE), folder, open_engine):
             rows.append(row)
             failures += [] if row["passed"] else [failure_text(row)]
         return {"rows": rows, "failures": failures}
 
     done = agreed = 0
-    for name, finding in run_crew(deque(listed), work, AT_ONCE, limit_s, end, folder):
+    for name, finding in run_crew(deque(NAMES), work, AT_ONCE, limit_s, end, folder):
         rows, failures = finding.found.get("rows", []), finding.found.get("failures", [])
         for row in rows:
             notes.row(**{key: value if _is_json(value) else None for key, value in row.items()})
@@ -70,7 +68,7 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
             notes.failure(text)
         done += 1
         agreed += bool(rows) and not failures
-    notes.summary(f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(PRECISIONS)}")
+    notes.summary(f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(DTYPE)}")
 
 
 def _is_json(value: Any) -> bool:
