@@ -19,6 +19,7 @@ import shlex
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ STEPS = (
     Step("sanitizer", 240, "compute-sanitizer on all small cases and the benchmarks' sizes"),
     Step("plugins-v2", 240, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
     Step("huge", 120, "tensors of more than 2^31 elements"),
-    Step("pytest", 120, "tests/gpu"),
+    Step("pytest", 120, "tests/gpu, without those of engines"),
     Step("resources", 60, "registers and stack of every kernel"),
 )
 # One at a time: they have the cores and the GPU for themselves.
@@ -60,6 +61,7 @@ ENGINE_STEPS = (
     Step("onnx-tests", 300, "ONNX's backend node tests against ONNX's outputs"),
     Step("planted", 200, "planted errors, each of which has to be found"),
     Step("runner", 60, "the runner's overhead"),
+    Step("engine-pytest", 150, "tests/gpu/engines"),
     Step("networks", 300, "networks without plugins against PyTorch's error, at all ends of their shapes"),
 )
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
@@ -218,7 +220,7 @@ def run_step(arguments: argparse.Namespace) -> None:
 
         check_resources(plugin_library(), notes)
     elif name == "pytest":
-        _pytest(limit_s, notes)
+        _pytest(["tests/gpu", "--ignore=tests/gpu/engines"], limit_s, notes)
 
 
 def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundle: Path | None) -> None:
@@ -235,16 +237,18 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.networks import check as check_networks
 
         check_networks(folder, bundle and model_folder(bundle), limit_s, notes)
+    elif name == "engine-pytest":
+        _pytest(["tests/gpu/engines"], limit_s, notes)
     else:
         from gpucheck.scripts import check as check_script
 
         check_script(name, bundle, limit_s, notes)
 
 
-def _pytest(limit_s: float, notes: Notes) -> None:
+def _pytest(what: Sequence[str], limit_s: float, notes: Notes) -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     ended = run_boxed(
-        [sys.executable, "-m", "pytest", "tests/gpu", "--require-gpu", "-q", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", *what, "--require-gpu", "-q", "-p", "no:cacheprovider"],
         limit_s,
         ROOT,
     )

@@ -8,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import add_flavour, add_freezing, add_precision, precision_of
+from converter.arguments import add_flavour, add_freezing
 from converter.console import Console, check_report, one_line, table, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.pipeline import analyse
 from converter.plan import Plan
+from converter.precision_arguments import add_precision, precision_of
 from converter.rewrite import Rewritten
 
 

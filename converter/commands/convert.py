@@ -6,19 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import (
-    add_flavour,
-    add_freezing,
-    add_precision,
-    positive_int,
-    positive_seconds,
-    precision_of,
-    targets,
-)
+from converter.arguments import add_flavour, add_freezing, positive_int, positive_seconds, targets
 from converter.bundle import manifest_path, toolkit_version
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from converter.pipeline import Conversion, ConvertOptions, convert
+from converter.precision_arguments import add_precision, precision_of
 from converter.shape_tensors import parse_values
 from converter.shapes import parse_shapes
 from converter.verify import parse_tolerances

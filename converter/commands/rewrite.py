@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
-from converter.arguments import add_flavour, add_freezing, add_precision, precision_of
+from converter.arguments import add_flavour, add_freezing
 from converter.build.flavour import expected_flavour
 from converter.commands.check import precision_lines
 from converter.console import Console, one_line
@@ -18,6 +18,7 @@ from converter.modelfile.save import save_model
 from converter.plan import plan
 from converter.plugin_v2_graph import for_plugin_v2
 from converter.precision import examples, in_precision
+from converter.precision_arguments import add_precision, precision_of
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ namespace enumerate_detail {
 
 constexpr int kWarp = 32;
 constexpr int kThreads = 256;
+constexpr int kBlocks = 4;  // of a multiprocessor: told none, ptxas takes 40 registers and spills what long flags need
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kRounds = 16;  // of a warp over a tile
 constexpr int64_t kTile = int64_t{kThreads} * kRounds;
@@ -65,7 +66,7 @@ __device__ int flagsOfWarp(const Flag& flag, int64_t first, int64_t n, unsigned 
 }
 
 template <typename Flag>
-__global__ void __launch_bounds__(kThreads) countKernel(Flag flag, int64_t n, int64_t nbTiles, int64_t* counts) {
+__global__ void __launch_bounds__(kThreads, kBlocks) countKernel(Flag flag, int64_t n, int64_t nbTiles, int64_t* counts) {
     __shared__ int sums[kWarps];
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     for (int64_t tile = blockIdx.x; tile < nbTiles; tile += gridDim.x) {
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(Threads) scanKernel(int64_t* counts, int64_t s
 }
 
 template <typename Flag, typename Visit>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     visitKernel(Flag flag, Visit visit, int64_t n, int64_t nbTiles, const int64_t* before) {
     __shared__ int sums[kWarps];
     const int lane = static_cast<int>(threadIdx.x) % kWarp;

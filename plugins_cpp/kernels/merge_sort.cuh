@@ -16,6 +16,7 @@ namespace trtsmith {
 namespace merge_sort_detail {
 
 constexpr int kThreads = 256;
+constexpr int kBlocks = 4;  // of a multiprocessor: told none, ptxas takes 40 registers and spills what comparisons need
 constexpr int kItems = 4;
 constexpr int kTile = kThreads * kItems;
 
@@ -37,7 +38,7 @@ __device__ int64_t rank(const Item* items, int64_t low, int64_t high, const Item
 
 // size: null, or how many of the first `most` items are there.
 template <typename Item, typename Less>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     tileKernel(Item* items, int64_t most, const int64_t* size, int64_t nbTiles, Less less) {
     const int64_t n = size != nullptr ? *size : most;
     __shared__ Item buffers[2][kTile];
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kThreads)
             __syncthreads();
             for (int i = thread; i < count; i += kThreads) {
                 const Item item = buffers[from][i];
-                const int start = i / (2 * width) * (2 * width);
+                const int start = i & -(2 * width);
                 const int middle = start + width < count ? start + width : count;
                 const int end = start + 2 * width < count ? start + 2 * width : count;
                 const bool first = i < middle;
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // Merges runs of `width`, a multiple of a tile, two by two.
 template <typename Item, typename Less>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     mergeKernel(const Item* from, Item* to, int64_t most, const int64_t* size, int64_t nbTiles, int64_t width, Less less) {
     const int64_t n = size != nullptr ? *size : most;
     __shared__ int64_t bounds[2];
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
             break;
         }
         const int64_t stop = begin + kTile < n ? begin + kTile : n;
-        const int64_t start = begin / (2 * width) * (2 * width);
+        const int64_t start = begin & -(2 * width);  // widths are powers of two
         const int64_t middle = start + width < n ? start + width : n;
         const int64_t end = start + 2 * width < n ? start + 2 * width : n;
         const bool first = begin < middle;

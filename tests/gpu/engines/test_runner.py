@@ -24,7 +24,7 @@ from converter.runtime.request import RunRequest
 
 pytestmark = pytest.mark.gpu
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 Sizes = tuple[Sequence[int], Sequence[int], Sequence[int]]
 RNG = np.random.default_rng(5)
 
@@ -34,14 +34,19 @@ def model_of(text: str) -> onnx.ModelProto:
 
 
 def plan_of(text: str, sizes: Mapping[str, Sizes] | None = None) -> bytes | None:
-    """An engine for the GPU that is there; sizes: (min, opt, max) of dynamic inputs and of shape tensors."""
+    """An engine for the GPU that is there, None where this TensorRT has no layer for it.
+
+    sizes: (min, opt, max) of dynamic inputs and of shape tensors.
+    """
     flavour = load_flavour()
     trt: Any = flavour.module
     logger = process_hearing(flavour).logger
     builder = trt.Builder(logger)
     network = builder.create_network(network_flags(flavour))
     parser = trt.OnnxParser(network, logger)
-    assert parser.parse(model_of(text).SerializeToString()), parser.get_error(0).desc()
+    if not parser.parse(model_of(text).SerializeToString()):
+        print(parser.get_error(0).desc())
+        return None
     config = builder.create_builder_config()
     if flavour.is_rtx:
         config.num_compute_capabilities = 1
