@@ -11,7 +11,6 @@ from converter.arguments import positive_seconds
 from converter.console import Console
 from converter.errors import EXIT_DISAGREE, EXIT_OK
 from converter.plugin.calls import no_gpu
-from converter.plugin.replay import read_case, replay
 
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
@@ -37,6 +36,9 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _replay(options: argparse.Namespace, console: Console) -> int:
+    # Reads a model; the other plugin commands work where the libraries that conversion needs are missing.
+    from converter.plugin.replay import read_case, replay
+
     case = read_case(options.folder)
     found = replay(case, options.library or libraries.plugin_library(), timeout_s=options.timeout)
     if found is None:

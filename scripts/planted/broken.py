@@ -6,7 +6,6 @@ It is built from the sources of plugins_cpp, of which a copy is edited; nothing 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -30,11 +29,8 @@ def break_sources(folder: Path) -> None:
         for path in (folder / place).glob(ending):
             if path.stem != STEM:
                 path.unlink()
-    listed = folder / "ops" / "list.hpp"
-    text = re.sub(
-        r"(#define TRTSMITH_OPERATORS\(X\)).*", rf"\1 X({OPERATOR})\n", listed.read_text(), flags=re.S
-    )
-    listed.write_text(text)
+    shutil.rmtree(folder / "ops" / "sized")
+    (folder / "ops" / "list.hpp").write_text(f"#pragma once\n\n#define TRTSMITH_OPERATORS(X) X({OPERATOR})\n")
     kernel = folder / "kernels" / f"{STEM}.cu"
     source = kernel.read_text()
     if source.count(RIGHT) != 1:

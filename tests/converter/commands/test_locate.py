@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.commands import plugin_replay
 from converter.locate import prepare
 from converter.locate.executor import Arrays, Onnxruntime
 from converter.modelfile.load import load_model
+from converter.plugin import replay as replay_module
 from converter.plugin.replay import Replay
 from converter.runtime.request import RunRequest, RunResult
 from tests.conftest import gpu_count
@@ -188,7 +188,7 @@ def test_replay_says_whom_to_blame(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        plugin_replay, "replay", lambda *a, **k: Replay("MatrixInverse", "a GPU", right, "error 1e-7")
+        replay_module, "replay", lambda *a, **k: Replay("MatrixInverse", "a GPU", right, "error 1e-7")
     )
     saved = folder(tmp_path / "saved")
     ran = trtsmith(capsys, "plugin", "replay", saved)
