@@ -18,8 +18,8 @@ def _rewrite(node: NodeView) -> Replacement | None:
     side = w.ints(block)
     sizes = [w.size("x0", axis) for axis in range(4)]  # constants are folded
     height, width = (w.do("Div", size, side) for size in sizes[2:])
-    split = [sizes[0], sizes[1], height, block, width, block]
-    merged = [sizes[0], w.do("Mul", sizes[1], w.ints(block * block)), height, width]
+    split: list[int | str] = [sizes[0], sizes[1], height, block, width, block]
+    merged: list[int | str] = [sizes[0], w.do("Mul", sizes[1], w.ints(block * block)), height, width]
     w.reshape(w.transpose(w.reshape("x0", split), [0, 1, 3, 5, 2, 4]), merged, result="y0")
     return Replacement(w.nodes(), "a transpose", notes=(_WRONG,))
 

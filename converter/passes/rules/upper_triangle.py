@@ -20,7 +20,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     shape, dtype = node.shape(0), node.dtype(0)
     if shape is None or dtype is None:
         return Refusal(
-            f"the {'rank' if shape is None else 'element type'} of {node.input(0)!r}, of which Trilu takes the upper triangle",
+            f"the {'rank' if shape is None else 'element type'} of {node.input(0)!r}, of which Trilu takes a part",
             "an input whose type and rank shape inference finds",
             "run onnx.shape_inference on the model, or give the input's shape",
         )
