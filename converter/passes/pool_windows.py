@@ -44,6 +44,28 @@ class Window:
     def fixed_pads(self) -> bool:
         return self.begin is not None and self.end is not None
 
+    @property
+    def may_overrun(self) -> bool:
+        """Whether ceil_mode may add a window that begins beyond the input and its padding at the beginning, at some size."""
+        return self.end is not None and self.extra > 0 and self.end + self.extra - 1 >= self.reach
+
+    @property
+    def overruns(self) -> bool:
+        """Whether ceil_mode adds such a window, or may as the size is not known."""
+        if not self.may_overrun or self.size is None or self.begin is None or self.end is None:
+            return self.may_overrun
+        length = self.size + self.begin + self.end + self.extra
+        return (length - self.reach - 1) // self.stride > (self.size + self.begin - 1) // self.stride
+
+    @property
+    def exact_end(self) -> int | None:
+        """The least padding at the end with which all windows fit without ceil_mode; None if a size is not known."""
+        if self.size is None or self.begin is None or self.end is None:
+            return None
+        length = self.size + self.begin + self.end + self.extra
+        last = min((length - self.reach - 1) // self.stride, (self.size + self.begin - 1) // self.stride)
+        return max(last * self.stride + self.reach + 1 - self.size - self.begin, 0)
+
 
 def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
     """The windows that the attributes of a pooling describe."""
@@ -156,7 +178,7 @@ def clipped(w: Writer, data: str, given: str, wins: Sequence[Window]) -> str:
     data: the result along all axes; given: the operator's input.
     """
     for win in wins:
-        if win.begin is None or win.end is None or not win.extra or win.end + win.extra - 1 < win.reach:
+        if win.begin is None or not win.may_overrun:
             continue  # the last window begins inside, whatever the size
         if win.size is not None:
             data = w.slice_(data, [0], [(win.size + win.begin - 1) // win.stride + 1], [win.axis])

@@ -48,7 +48,7 @@ def _along_computed(
     w: Writer, data: str, s: Sampling, part: Stretch, rank: int, work: str, masks: list[str]
 ) -> tuple[str, bool]:
     others = [i for i in range(rank) if i != part.axis]
-    axis = Axis(w, part.size, part.length, part.over, part.under)
+    axis = Axis(w, part.size, part.length, part.over, part.under, part.whole)
     x = axis.places(s, part.roi)
     if s.coordinates == "tf_crop_and_resize":
         masks.append(w.unsqueeze(axis.outside(x), others))

@@ -1,4 +1,8 @@
-"""The same as converter/passes/resize_weights.py, computed by the graph in float32, for sizes of run time."""
+"""The same as converter/passes/resize_weights.py, computed by the graph in float32, for sizes of run time.
+
+The nearest input is found in int64 where the scale is a quotient of sizes: TensorRT-RTX 1.6.1 divides float32 approximately
+(7 / 14 is more than a half, seen on an H200), and a coordinate midway between two inputs is common.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,15 @@ from converter.passes.statement_writer import Writer
 class Axis:
     """One axis whose input or output length is known at run time. size, out: int64[1].
 
-    The scale is over / under, float32[1] each: whole numbers where it comes from sizes. Then coordinates are quotients of
-    whole numbers, so that those midway between two inputs come out so.
+    The scale is over / under: int64[1] each where it comes from sizes (`whole`), else float32[1].
     """
 
-    def __init__(self, w: Writer, size: str, out: str, over: str, under: str) -> None:
+    def __init__(self, w: Writer, size: str, out: str, over: str, under: str, whole: bool) -> None:
         self.w = w
-        self.size, self.out, self.over, self.under = size, out, over, under
-        self.scale = w.do("Div", over, under)
+        self.size, self.out = size, out
+        self.over, self.under = (w.cast(v, "float32") for v in (over, under)) if whole else (over, under)
+        self._ratio = (over, under) if whole else None
+        self.scale = w.do("Div", self.over, self.under)
         self.last = w.do("Sub", size, w.ints(1))
 
     def places(self, s: Sampling, roi: tuple[float, float]) -> str:
@@ -56,7 +61,10 @@ class Axis:
         return x
 
     def nearest_index(self, s: Sampling, x: str) -> str:
+        """int64[out]. x: as `places` gives them."""
         w = self.w
+        if self._ratio and s.coordinates != "tf_crop_and_resize":
+            return self._whole_index(s, *self._ratio)
         half = self._one(0.5)
         rounded = {
             "round_prefer_floor": lambda: w.do("Ceil", w.do("Sub", x, half)),
@@ -65,6 +73,50 @@ class Axis:
             "ceil": lambda: w.do("Ceil", x),
         }[s.nearest]()
         return w.cast(self._inside(rounded), "int64")
+
+    def _whole_index(self, s: Sampling, over: str, under: str) -> str:
+        """The coordinate as a quotient of whole numbers, rounded by a division of whole numbers."""
+        w = self.w
+        above, below = self._quotient(s, over, under)
+        if s.nearest.startswith("round"):  # ceil(x - 1/2), floor(x + 1/2)
+            above = w.do("Add", w.do("Mul", above, w.ints(2)), below)
+            below = w.do("Mul", below, w.ints(2))
+            if s.nearest == "round_prefer_floor":
+                above = w.do("Sub", above, w.ints(1))
+        elif s.nearest == "ceil":
+            above = w.do("Sub", w.do("Add", above, below), w.ints(1))
+        # below the first input the first one counts: what a division does with a negative number is no matter
+        index = w.do("Div", self._at_least_zero(above), below)
+        return w.do("Where", w.do("Less", index, self.last), index, self.last)
+
+    def _quotient(self, s: Sampling, over: str, under: str) -> tuple[str, str]:
+        """What `places` divides, as int64[out] and int64[1]; the latter is positive."""
+        w = self.w
+        y = w.arange(self.out)
+        length = w.do("Mul", over, self.size)  # times under
+        single = w.do("Equal", length, under)
+        if s.coordinates == "align_corners":
+            spread = w.do("Mul", w.do("Mul", y, self.last), under)
+            above = w.do("Where", single, w.ints(0), spread)
+            return above, w.do("Where", single, w.ints(1), w.do("Sub", length, under))
+        if s.coordinates == "asymmetric":
+            return w.do("Mul", y, under), over
+        twice = w.do("Add", w.do("Mul", y, w.ints(2)), w.ints(1))
+        below = w.do("Mul", over, w.ints(2))
+        if s.coordinates == "half_pixel_symmetric":
+            above = w.do("Mul", w.do("Sub", twice, self.out), under)
+            return w.do("Add", above, w.do("Mul", self.last, over)), below
+        above = w.do("Mul", twice, under)
+        if s.coordinates == "tf_half_pixel_for_nn":
+            return above, below
+        above = w.do("Sub", above, over)
+        if s.coordinates == "pytorch_half_pixel":
+            above = w.do("Where", single, w.do("Neg", over), above)
+        return above, below
+
+    def _at_least_zero(self, value: str) -> str:
+        zero = self.w.ints(0)
+        return self.w.do("Where", self.w.do("Less", value, zero), zero, value)
 
     def taps(self, s: Sampling, x: str) -> list[tuple[str, str]]:
         """(index, weight) for each of the two or four neighbours, without antialiasing."""

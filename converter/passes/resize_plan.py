@@ -16,7 +16,7 @@ from converter.passes.statement_writer import Writer
 class Stretch:
     """One axis. before, after: its lengths, or None; then `size` and `length` (int64[1]) name them.
 
-    over, under: names of float32[1] whose quotient is the scale.
+    over, under: names of float32[1] whose quotient is the scale; of int64[1] where it comes from sizes (`whole`).
     """
 
     axis: int
@@ -32,6 +32,10 @@ class Stretch:
     @property
     def known(self) -> bool:
         return self.before is not None and self.after is not None and self.scale is not None
+
+    @property
+    def whole(self) -> bool:
+        return self.scale is None
 
     @property
     def idle(self) -> bool:
@@ -132,19 +136,19 @@ def _computed(
 ) -> list[Stretch]:
     inputs = [w.size("x0", axis) for axis in axes]
     lengths = [w.do("Gather", "x3", w.ints(i), axis=0) for i in range(len(axes))]
-    unders = [w.cast(size, "float32") for size in inputs]
-    overs = [w.cast(length, "float32") for length in lengths]
+    unders, overs = inputs, lengths
     if policy != "stretch":
         over, under = overs[0], unders[0]
         for other_over, other_under in zip(overs[1:], unders[1:], strict=True):
-            # The smaller scale, or the larger; products of whole numbers compare exactly.
+            # The smaller scale, or the larger, by products of whole numbers.
             ours, theirs = w.do("Mul", over, other_under), w.do("Mul", other_over, under)
             better = w.do("Less" if policy == "not_larger" else "Greater", theirs, ours)
             over = w.do("Where", better, other_over, over)
             under = w.do("Where", better, other_under, under)
-        half = w.const(np.array([0.5], np.float32))
-        scaled = [w.do("Div", w.do("Mul", size, over), under) for size in unders]
-        lengths = [w.cast(w.do("Floor", w.do("Add", value, half)), "int64") for value in scaled]
+        # floor(size * over / under + 1/2)
+        doubled, two = w.do("Mul", under, w.ints(2)), w.ints(2)
+        scaled = [w.do("Add", w.do("Mul", w.do("Mul", size, over), two), under) for size in inputs]
+        lengths = [w.do("Div", value, doubled) for value in scaled]
         overs, unders = [over] * len(axes), [under] * len(axes)
     return [
         Stretch(axis, None, None, None, roi, *names)

@@ -76,7 +76,7 @@ def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str,
     found = {
         "problems": _texts(problems),
         "changed": changed,
-        "told": bool(result.warnings()),
+        "told": bool(result.warnings()) or any(record.notes for record in result.rewrites),
         "frozen": sorted(record.input for record in result.frozen),
         "rules": sorted({name for r in result.rewrites for name in r.pass_name.split(", ")}),
         "warnings": list(result.warnings()),

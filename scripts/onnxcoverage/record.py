@@ -42,7 +42,7 @@ class Outcome:
     @property
     def needless(self) -> bool:
         """Rewritten although TensorRT takes the case as it is. Not where the rewrite says what TensorRT does silently, as
-        with float64, which it narrows."""
+        with float64, which it narrows, or why it is made: a Trilu of which TensorRT gives the other triangle."""
         return self.changed and not self.as_is and not self.told
 
     @property

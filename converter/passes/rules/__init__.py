@@ -56,11 +56,13 @@ from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
 from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.sequence_map import SEQUENCE_MAP
 from converter.passes.rules.sequences import SEQUENCES
+from converter.passes.rules.space_to_depth import SPACE_TO_DEPTH
 from converter.passes.rules.stft import STFT
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
 from converter.passes.rules.training_dropout import TRAINING_DROPOUT
 from converter.passes.rules.unique import UNIQUE
 from converter.passes.rules.unique_plugin import UNIQUE_PLUGIN
+from converter.passes.rules.upper_triangle import UPPER_TRIANGLE
 from converter.passes.rules.vectors import VECTORS
 from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
 
@@ -82,6 +84,8 @@ RULES: tuple[NodeRule, ...] = (
     INTEGER_PRODUCTS,
     VECTORS,
     DYNAMIC_EYE,
+    UPPER_TRIANGLE,
+    SPACE_TO_DEPTH,
     LARGE_TOP_K,
     COMPRESS,
     COMPRESS_PLUGIN,

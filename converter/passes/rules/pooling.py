@@ -1,18 +1,25 @@
 """MaxPool, AveragePool and LpPool in the forms that TensorRT refuses: dilated, of integers, of another norm, of 1-D.
 
 Each becomes strided slices that are combined (converter/passes/pool_windows.py), for sizes that are known or not.
+
+ceil_mode: TensorRT-RTX 1.6.1 keeps windows that begin beyond the input and its padding at the beginning, which ONNX drops
+(seen on an H200: a larger output). For known sizes the padding at the end is written so that the others fit exactly.
 """
 
 from __future__ import annotations
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.pool_counts import counts
-from converter.passes.pool_windows import clipped, padded, pooled, windows
+from converter.passes.pool_windows import Window, clipped, padded, pooled, windows
 from converter.passes.statement_writer import Writer
 
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS = ("uint8", "int32")
 """int32 is what a uint8 tensor has become where TensorRT has no uint8; int8 TensorRT pools itself."""
+
+_DROPPED = (
+    "TensorRT-RTX 1.6.1 keeps windows of ceil_mode that begin in the padding at the end, which ONNX drops"
+)
 
 
 def _dilated(node: NodeView) -> bool:
@@ -22,6 +29,41 @@ def _dilated(node: NodeView) -> bool:
 def _volumetric(node: NodeView) -> bool:
     """More than three spatial axes, which TensorRT does not pool over."""
     return len(node.attributes.get("kernel_shape") or ()) > 3
+
+
+def _overrunning(node: NodeView) -> tuple[Window, ...]:
+    """The windows, if ceil_mode adds some that ONNX drops and TensorRT keeps, or may for a size of run time; else ()."""
+    if not node.attributes.get("ceil_mode"):
+        return ()
+    wins = windows(node)
+    return wins if not isinstance(wins, Refusal) and any(win.overruns for win in wins) else ()
+
+
+def _fits(node: NodeView) -> bool:
+    """Whether TensorRT's layer gives the windows that ONNX has, if need be with another padding at the end."""
+    wins = _overrunning(node)
+    if any(win.exact_end is None for win in wins):
+        return False
+    # Padding that counts must not grow: what only ceil_mode looks into does not count.
+    counted = node.op_type == "AveragePool" and bool(node.attributes.get("count_include_pad"))
+    return not counted or all((win.exact_end or 0) <= (win.end or 0) for win in wins)
+
+
+def _without_ceil(node: NodeView) -> Replacement | None:
+    """The same pooling with the padding at the end that its windows need, where TensorRT has too many of them."""
+    wins = _overrunning(node)
+    if not wins:
+        return None
+    w = Writer(node)
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute} | {
+        "pads": [*(win.begin or 0 for win in wins), *(win.exact_end or 0 for win in wins)]
+    }
+    for name in ("ceil_mode", "auto_pad"):
+        given.pop(name, None)
+    w.do(node.op_type, "x0", result="y0", **given)
+    return Replacement(
+        w.nodes(), f"{node.op_type} without ceil_mode, padded to the same windows", (_DROPPED,)
+    )
 
 
 def _unknown(node: NodeView) -> Refusal:
@@ -36,10 +78,10 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
     if node.used(1):
         return None  # another rule's
     dtype, rank = node.dtype(0), node.rank(0)
-    refused = _dilated(node) or _volumetric(node)
+    refused = _dilated(node) or _volumetric(node) or not _fits(node)
     whole = dtype in _INTEGERS or (dtype == "int8" and refused)
     if not refused and not whole:
-        return None
+        return _without_ceil(node)
     if dtype is None or rank is None:
         return _unknown(node)
     w = Writer(node)
@@ -54,21 +96,21 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
     data = padded(w, "x0", wins, rank, float("-inf"), dtype)
     data = pooled(w, data, wins, lambda parts: w.do("Max", *parts))
     w.do("Identity", clipped(w, data, "x0", wins), result="y0")
-    return Replacement(w.nodes(), "dilated MaxPool as the maximum of strided slices")
+    return Replacement(w.nodes(), "MaxPool as the maximum of strided slices", _told(node))
 
 
 def _average(node: NodeView) -> Replacement | Refusal | None:
-    if not (_dilated(node) or _volumetric(node)):
-        return None
-    return _summed(node, "dilated AveragePool as the mean of strided slices")
+    if not (_dilated(node) or _volumetric(node)) and _fits(node):
+        return _without_ceil(node)
+    return _summed(node, "AveragePool as the mean of strided slices")
 
 
 def _lp(node: NodeView) -> Replacement | Refusal | None:
     p = node.attributes.get("p", 2)
     flat = len(node.attributes.get("kernel_shape") or ()) == 1
     layered = node.dtype(0) != "bfloat16"  # TensorRT has no kernel for that type
-    if p in (1, 2) and layered and not (_dilated(node) or _volumetric(node) or flat):
-        return None
+    if p in (1, 2) and layered and not (_dilated(node) or _volumetric(node) or flat) and _fits(node):
+        return _without_ceil(node)
     return _summed(node, f"LpPool with p = {p:g} as a sum over strided slices")
 
 
@@ -99,7 +141,11 @@ def _summed(node: NodeView, what: str) -> Replacement | Refusal:
         w.cast(data, dtype, result="y0")
     else:
         w.do("Identity", data, result="y0")
-    return Replacement(w.nodes(), what)
+    return Replacement(w.nodes(), what, _told(node))
+
+
+def _told(node: NodeView) -> tuple[str, ...]:
+    return (_DROPPED,) if _overrunning(node) else ()
 
 
 def _power(w: Writer, data: str, p: float, dtype: str) -> str:
@@ -164,6 +210,22 @@ _EXAMPLES = (
         "(float[1, 2, 11, 10, 4] x) => (float[1, 2, 5, 4, 2] y)",
         """y = AveragePool <kernel_shape = [3, 2, 2], dilations = [2, 3, 2], strides = [2, 3, 1],
             pads = [1, 0, 0, 0, 1, 0], ceil_mode = 1, count_include_pad = 1> (x)""",
+    ),
+    _example(
+        "max, ceil, a window beyond",
+        "(float[1, 2, 4, 6] x) => (float[1, 2, 2, 2] y)",
+        "y = MaxPool <kernel_shape = [1, 2], strides = [2, 3], pads = [0, 1, 0, 1], ceil_mode = 1> (x)",
+    ),
+    _example(
+        "average, ceil, a window beyond, without padding",
+        "(float[1, 2, 5, 8] x) => (float[1, 2, 2, 4] y)",
+        """y = AveragePool <kernel_shape = [3, 3], strides = [3, 2], pads = [1, 1, 1, 1], ceil_mode = 1> (x)""",
+    ),
+    _example(
+        "average, ceil, a window beyond, with padding",
+        "(float[1, 2, 5, 8] x) => (float[1, 2, 2, 4] y)",
+        """y = AveragePool <kernel_shape = [3, 3], strides = [3, 3], pads = [1, 1, 1, 1], ceil_mode = 1,
+            count_include_pad = 1> (x)""",
     ),
     _example(
         "lp, p = 3",

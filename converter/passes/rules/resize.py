@@ -2,6 +2,9 @@
 
 Interpolation is done one axis after the other: gathers of the neighbours and a weighted sum, or a product with the
 matrix of weights where there are many. Weights are constants for known sizes, else the graph computes them.
+
+align_corners with scales that give no whole length is left to TensorRT: it divides by the whole length less one, as PyTorch
+and onnxruntime do, and onnx's reference by the length before it was cut, as its tests have it (seen on an H200).
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     numerics = "Resize multiplies by a matrix of weights, for which TensorRT may use TF32" if products else ""
     unknown = [part for part in plan if not part.known and not part.idle]
     crop = s.coordinates == "tf_crop_and_resize"
-    # Of sizes alone, coordinates are quotients of whole numbers and exact where it counts.
+    # Of sizes alone, coordinates are quotients of whole numbers, and rounded as such.
     if s.mode == "nearest" and any(part.scale is not None or crop for part in unknown):
         numerics = _TIES
     return Replacement(w.nodes(), f"Resize ({s.mode}, {s.coordinates}) axis by axis", numerics=numerics)

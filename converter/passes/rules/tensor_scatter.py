@@ -1,4 +1,8 @@
-"""TensorScatter that TensorRT's layer does not take, by ScatterElements: it has 4-D, linear, along the last but one.
+"""TensorScatter by ScatterElements.
+
+TensorRT has a layer for 4-D, linear, along the last but one, which updates the cache in place: TensorRT-RTX 1.6.1 runs it
+only if the cache comes in and goes out at one address ("should alias but memory addresses differ", seen on an H200), as
+no caller expects of an ONNX model, whose inputs stay as they are. So none is left to the layer.
 
 Position s of the update goes to write_indices[batch] + s along the axis, modulo its length if circular.
 """
@@ -10,6 +14,8 @@ import numpy as np
 from converter.passes.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from converter.passes.opset_forms import unsqueeze
 
+_IN_PLACE = "TensorRT's layer runs only with the updated cache at the address of the cache that comes in; this one copies it"
+
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     rank = node.rank(0)
@@ -17,8 +23,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     axis = int(node.attributes.get("axis", -2)) % rank
     circular = node.attributes.get("mode", "linear") == "circular"
-    if rank == 4 and axis == 2 and not circular and node.input(2):
-        return None
+    in_place = rank == 4 and axis == 2 and not circular and bool(node.input(2))
     trailing = list(range(1, rank - axis))
     body = f"""
         shape = Shape (x1)
@@ -34,7 +39,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         y0 = ScatterElements <axis = {axis}> (x0, indices, x1)
     """
     constants = {name: np.array(value, np.int64) for name, value in (("zero", 0), ("one", 1), ("axis", axis))}
-    return Replacement(node.statements(body, **constants), "ScatterElements")
+    return Replacement(
+        node.statements(body, **constants), "ScatterElements", (_IN_PLACE,) if in_place else ()
+    )
 
 
 def _starts(node: NodeView, rank: int) -> str:
@@ -58,11 +65,12 @@ def _example(name: str, cache: str, update: str, attributes: str, indices: list[
 
 TENSOR_SCATTER = NodeRule(
     "tensor-scatter",
-    "TensorScatter in other ranks, along other axes, circular or without indices",
+    "TensorScatter, which TensorRT updates in place or refuses",
     ("TensorScatter",),
     _rewrite,
     (
         _example("3d", "[3, 4, 5]", "[3, 2, 5]", "axis = -2", [1, 2, 0]),
+        _example("4d, linear", "[2, 3, 4, 5]", "[2, 3, 2, 5]", "axis = 2", [1, 2]),
         _example("circular", "[2, 3, 4, 5]", "[2, 3, 2, 5]", 'mode = "circular"', [3, 6]),
         _example("axis", "[2, 4, 3, 5]", "[2, 2, 3, 5]", "axis = 1", [2, 0]),
         _example("prefill", "[2, 3, 4, 5]", "[2, 3, 2, 5]", "axis = 2", None),

@@ -10,12 +10,15 @@ from onnx import TensorProto
 
 from converter.passes.types.emitter import Emitter
 
-_TOP = -(2**63)
-
 
 def flipped(emit: Emitter, value: str) -> str:
-    """The value with its top bit flipped, which brings unsigned order to signed order, and back."""
-    return emit("Add", value, emit.integer(_TOP))
+    """The value with its top bit flipped, which brings unsigned order to signed order, and back.
+
+    No sum overflows, and none has the constant -2**63: where that was added twice, TensorRT-RTX 1.6.1 gave a result with
+    its top bit wrong (seen on an H200, for Max, Min and TopK).
+    """
+    part = emit.where(emit("Less", value, emit.integer(0)), emit.integer(2**62), emit.integer(-(2**62)))
+    return emit("Add", emit("Add", value, part), part)
 
 
 def at_least(emit: Emitter, a: str, b: str) -> str:

@@ -20,24 +20,38 @@ _GIVES_NUMBERS = frozenset({"Max", "Min", "Clip", "ReduceMax", "ReduceMin", "Top
 
 def _in_order(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
     """Operators that go by order: on values with their top bits flipped, which are flipped back."""
-    return _shifted(emit, node, inputs, -(2**63), -(2**63))
+    return _moved(emit, node, inputs, unsigned64.flipped, unsigned64.flipped)
 
 
 def _near_zero(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str]) -> list[str]:
     """The same for uint32 in the range of int32: onnxruntime 1.31, which verifies what is rewritten, takes int64 numbers
     from 2**31 to 2**32 - 1 for negative in Max, Min, Sign and Clip of more than one element.
     """
-    return _shifted(emit, node, inputs, -(2**31), 2**31)
+    return _moved(emit, node, inputs, _down, _up)
 
 
-def _shifted(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], there: int, back: int) -> list[str]:
+def _down(emit: Emitter, value: str) -> str:
+    return emit("Add", value, emit.integer(-(2**31)))
+
+
+def _up(emit: Emitter, value: str) -> str:
+    return emit("Add", value, emit.integer(2**31))
+
+
+def _moved(
+    emit: Emitter,
+    node: onnx.NodeProto,
+    inputs: Sequence[str],
+    there: Callable[[Emitter, str], str],
+    back: Callable[[Emitter, str], str],
+) -> list[str]:
     changed = [
-        emit("Add", name, emit.integer(there)) if name and (node.op_type in _ON_ALL or i == 0) else name
+        there(emit, name) if name and (node.op_type in _ON_ALL or i == 0) else name
         for i, name in enumerate(inputs)
     ]
     outputs = emit.copied(node, changed)
     if node.op_type in _GIVES_NUMBERS:
-        outputs[0] = emit("Add", outputs[0], emit.integer(back))
+        outputs[0] = back(emit, outputs[0])
     return outputs
 
 

@@ -14,6 +14,7 @@ from converter.rewrite import Rewritten, rewrite
 IMAGE = "(float[N, 3, H, W] x) => (float[a, b, c, d] y)"
 KERNEL = "kernel_shape = [3, 2], dilations = [2, 3]"
 CEIL = f"{KERNEL}, strides = [2, 3], pads = [1, 1, 0, 1], ceil_mode = 1"
+BEYOND = "kernel_shape = [1, 3], strides = [5, 3], pads = [0, 1, 0, 1], ceil_mode = 1"
 CROP = 'coordinate_transformation_mode = "tf_crop_and_resize"'
 SYMMETRIC = 'coordinate_transformation_mode = "half_pixel_symmetric"'
 
@@ -21,6 +22,9 @@ CASES = {
     "max, ceil": (IMAGE, f"y = MaxPool <{CEIL}> (x)"),
     "average, ceil": (IMAGE, f"y = AveragePool <{CEIL}> (x)"),
     "average, ceil, with padding": (IMAGE, f"y = AveragePool <{CEIL}, count_include_pad = 1> (x)"),
+    "max, ceil, a window beyond": (IMAGE, f"y = MaxPool <{BEYOND}> (x)"),
+    "average, ceil, a window beyond": (IMAGE, f"y = AveragePool <{BEYOND}, count_include_pad = 1> (x)"),
+    "triangle": ("(float[N, C, H, W] x) => (float[a, b, c, d] y)", "y = Trilu (x, five)"),
     "lp": (IMAGE, f"y = LpPool <{CEIL}, p = 3> (x)"),
     "max and indices": (
         "(float[N, C, H, W] x) => (float[a, b, c, d] y, int64[e, f, g, h] i)",

@@ -2,6 +2,9 @@
 
 https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html; its function body divides zero by zero where all of the
 tensor is zero. onnxruntime gives such a tensor the scale 1, and so does this.
+
+TensorRT-RTX 1.6.1 divides float32 approximately: -2.5 over the scale 5 / 255, just short of 127.5 steps, became 128 of them
+(seen on an H200).
 """
 
 from __future__ import annotations
@@ -13,6 +16,11 @@ from converter.passes.opset_forms import clip, reduce, round_
 from converter.passes.rules.quantised.element_types import NUMBERS
 from converter.passes.rules.quantised.lines import Lines
 from converter.passes.rules.quantised.rounding import saturated
+
+_TIES = (
+    "TensorRT divides float32 approximately: a value within a rounding error of midway between two steps may take the "
+    "other of the two"
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -34,7 +42,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         lines.cast("y2", "point", NUMBERS["uint8"])
     if node.used(0):
         saturated(lines, lines.op("steps", "Div", "x0", scale), "point", "uint8", "y0")
-    return Replacement(lines.nodes(), "quantised by arithmetic in float32")
+    return Replacement(lines.nodes(), "quantised by arithmetic in float32", numerics=_TIES)
 
 
 _TEXT = """<ir_version: 8, opset_import: ["" : 13]>

@@ -5,9 +5,9 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
-from tests.converter.passes.types.carrying import carried, model_of
+from tests.converter.passes.types.carrying import carried, model_of, rewritten
 
 TYPES = ("int8", "uint8", "int16", "uint16", "uint32", "uint64")
 SMALL = ("int4", "uint4", "int2", "uint2")
@@ -127,6 +127,15 @@ def test_top_k(dtype: str, largest: int, tmp_path: Path) -> None:
     body = f"k = Constant <value = int64[1] {{7}}> () y, i = TopK <largest = {largest}> (a, k)"
     model = model_of(f"{dtype}[{a.size}] a", body, f"{dtype}[7] y, int64[7] i")
     carried(model, {"a": a}, tmp_path).check()
+
+
+@pytest.mark.parametrize("op", ["Max (a, b)", "Min (a, b)", "Clip (a, b)"])
+def test_no_sum_with_the_lowest_number(op: str, tmp_path: Path) -> None:
+    """TensorRT-RTX 1.6.1 gets the top bit wrong where -2**63 is added twice."""
+    model = model_of(signature("uint64", "a") + ", uint64 b", f"y = {op}", signature("uint64", "y"))
+    nodes = rewritten(model, tmp_path).model.proto.graph.node
+    constants = [numpy_helper.to_array(n.attribute[0].t) for n in nodes if n.op_type == "Constant"]
+    assert {int(value) for value in constants} == {0, 2**62, -(2**62)}
 
 
 NATIVE = ("int8", "uint8", "int32", "int64", "bool", "float32", "float16")
