@@ -389,11 +389,14 @@ def test_reader_that_goes_away() -> None:
         ["bash", "-c", f"{sys.executable} -m converter.cli ops > /dev/full"],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    refused(Ran(done.returncode, done.stdout, done.stderr), 1, "No space left on device")
+    refused(Ran(done.returncode, done.stdout, done.stderr), 2, "No space left on device", "standard output")
 
 
-def test_ctrl_c_during_a_build_leaves_nothing(folder: Path) -> None:
-    """Interrupted as soon as TensorRT is at work: no engine, no temporary file, no child."""
+@pytest.mark.parametrize(
+    ("number", "code", "last"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")]
+)  # fmt: skip
+def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: int, last: str) -> None:
+    """Ended as soon as TensorRT is at work: no engine, no temporary file, no child."""
     channels = 64
     nodes, weights = [], {}
     for index in range(150):
@@ -413,11 +416,11 @@ def test_ctrl_c_during_a_build_leaves_nothing(folder: Path) -> None:
         for line in child.stderr:
             if "building the engine" in line:
                 break
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         rest = child.stderr.read()  # ends when the build's own process is gone as well
         started = time.monotonic()
-        assert child.wait(timeout=20) == 130 and time.monotonic() - started < 20
-    assert rest.endswith("interrupted\n") and "Traceback" not in rest
+        assert child.wait(timeout=20) == code and time.monotonic() - started < 20
+    assert rest.endswith(last) and "Traceback" not in rest
     after = snapshot(folder)
     after.pop("tmp/.ses", None)  # onnxruntime's own
     assert after == before
