@@ -64,7 +64,8 @@ def open_cache(
         warn(f"{loaded.flavour.title} has no runtime cache (TensorRT-RTX has): {path} is not used")
         return None
     file = _file_in(path, data, loaded.info.gpu, version) if path.is_dir() else path
-    if not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
+    takeable = file.is_file() or not file.exists()  # a device or pipe must not be replaced by a file
+    if not takeable or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
         raise UsageError(
             Problem(
                 "The runtime cache cannot be written.",

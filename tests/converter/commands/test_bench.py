@@ -91,6 +91,7 @@ def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch
         (["m.plan", "--against", "tensorflow"], "nothing 'tensorflow'"),
         (["m.plan", "--plugin-vs-native"], "is built already"),
         (["m.plan", "--json", "m.plan"], "would replace"),
+        (["m.plan", "--json", "m.manifest.json"], "would replace m.manifest.json"),
         (["m.plan", "--json", "no/folder/x.json"], "cannot be written"),
         (["m.plan", "--duration-s", "-1"], "not a positive number"),
         (["m.plan", "--iterations", "0"], "whole number"),

@@ -52,6 +52,9 @@ def test_folder_has_a_file_for_each_engine(open_runner: Open, rtx: FakeTensorRT,
 def test_places_where_nothing_can_be_written(open_runner: Open, rtx: FakeTensorRT, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="runtime cache cannot be written"):
         open_runner(b"double", rtx, runtime_cache=tmp_path / "no" / "kernels.cache")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="runtime cache cannot be written"):
+        open_runner(b"double", rtx, runtime_cache=tmp_path / "pipe")
 
 
 def test_a_disk_that_refuses_later_is_a_warning(
