@@ -26,6 +26,7 @@ from converter.modelfile.save import save_model
 from converter.origin import origin_facts
 from converter.passes.freeze import shape_inputs
 from converter.plan import Plan, plan
+from converter.precision import PrecisionRequest, brought_to, examples, in_precision, precision_facts
 from converter.rewrite import Rewritten
 from converter.runtime.request import RunRequest
 from converter.shape_tensors import value_profile
@@ -36,6 +37,8 @@ from converter.verify.stage import Check, prepare
 from importers.problem import Problem
 
 Progress = Callable[[str], None]
+
+_AS_IT_IS = PrecisionRequest()
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class ConvertOptions:
     expected: Path | None = None
     tolerances: Tolerances | None = None
     verify: str | None = "auto"
+    precision: PrecisionRequest = _AS_IT_IS
     embed_plugins: bool = False
     workspace_mib: int | None = None
     timing_cache: Path | None = None
@@ -71,6 +75,7 @@ class Conversion:
     """What came out: the plan that was followed, the engine, the verdict, the files."""
 
     plan: Plan
+    rewritten: Rewritten
     built: BuildResult
     verdict: Verdict | None
     bundle: Bundle
@@ -84,9 +89,15 @@ def analyse(
     freeze: Sequence[str] = (),
     inputs: Path | None = None,
     flavour: str = "auto",
+    precision: PrecisionRequest = _AS_IT_IS,
 ) -> tuple[Rewritten, Plan]:
     """Load, rewrite and plan: what `check` shows and `convert` does first."""
-    rewritten, _ = rewrite_frozen(load_model(path), freeze, inputs, expected_flavour(flavour))
+    original = load_model(path)
+    rewritten, frozen = rewrite_frozen(original, freeze, inputs, expected_flavour(flavour))
+    planned = plan(rewritten, libraries.foreign_creators(plugins))
+    if not precision.precision or not planned.convertible:
+        return rewritten, planned
+    rewritten = in_precision(rewritten, precision, examples(original, inputs, frozen))
     return rewritten, plan(rewritten, libraries.foreign_creators(plugins))
 
 
@@ -106,6 +117,13 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     profile = profile_for(specs, options.shapes)
     values = _value_profile(options, rewritten, specs)
     check = _check(options, original, specs, profile, values, frozen)
+    if options.precision.precision:
+        feeds = check.feeds if check is not None else examples(original, options.inputs, frozen)
+        given = options.inputs is not None
+        rewritten = in_precision(rewritten, options.precision, feeds, given=given)
+        planned = plan(rewritten, libraries.foreign_creators(options.plugins))
+        if not planned.convertible:
+            raise ConversionError(planned.problems)
     loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
     check_output(options.output, options.model, loaded)
     profiles = _profiles(profile, values)
@@ -138,7 +156,13 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         verdict = None
         if check is not None:
             request = _run_request(options, rewritten, built, loaded)
-            verdict = check.run(rewritten, built, request, engine_precision("fp32"), progress)
+            verdict = check.run(
+                rewritten,
+                built,
+                request,
+                engine_precision(brought_to(options.precision, rewritten.precision)),
+                progress,
+            )
             clock.done("verify")
         warnings = (
             *rewritten.warnings(),
@@ -153,10 +177,11 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             "plugins_embedded": bool(options.embed_plugins and loaded),
             "io_types": io_types,
             "warnings": warnings,
+            **precision_facts(options.precision, rewritten.precision),
         }
         bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
-    return Conversion(planned, built, verdict, bundle, clock.seconds, warnings)
+    return Conversion(planned, rewritten, built, verdict, bundle, clock.seconds, warnings)
 
 
 def _check(

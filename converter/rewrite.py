@@ -21,6 +21,7 @@ from converter.passes.base import Declined, Pass, Record, Rewrite
 from converter.passes.freeze import Frozen, freeze_inputs
 from converter.passes.local_functions import functions_holding, inline, not_native
 from converter.passes.node_rule import NodeRule
+from converter.passes.precision.report import PrecisionReport
 from converter.passes.records import merged
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import RULES
@@ -44,6 +45,7 @@ class Rewritten:
     declined: nodes that a pass would have taken and did not.
     frozen:   inputs that became constants; the engine does not have them.
     io_types: inputs and outputs whose element type changed; whoever runs the engine casts.
+    precision: what became of the types in which nodes compute, if the user asked for a precision.
     """
 
     model: Model
@@ -51,6 +53,7 @@ class Rewritten:
     declined: tuple[Declined, ...]
     frozen: tuple[Frozen, ...] = ()
     io_types: tuple[IoType, ...] = ()
+    precision: PrecisionReport | None = None
 
     def found(self) -> int:
         """Number of nodes that a pass or rule took, or refused."""

@@ -59,6 +59,23 @@ def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.Mode
     dtypes: element type by value name (at least of the plugin nodes' first inputs); float32 where unknown.
     Nodes of other domains stay as they are. LookupError: the model's opset is older than expansions can be written in.
     """
+    expanded, functions = with_functions(model, dtypes)
+    if not functions:
+        return expanded
+    kept = [o for o in expanded.opset_import if o.domain not in (PLUGIN_NAMESPACE, EXPANDED_DOMAIN)]
+    inlined = inliner.inline_selected_functions(expanded, [(EXPANDED_DOMAIN, name) for name in functions])
+    del inlined.opset_import[:]
+    inlined.opset_import.extend(kept)
+    return inlined
+
+
+def with_functions(
+    model: onnx.ModelProto, dtypes: Mapping[str, str]
+) -> tuple[onnx.ModelProto, dict[str, onnx.FunctionProto]]:
+    """A copy in which every plugin node of ours is a call of a function of the model, and those functions by name.
+
+    Arguments and errors as of `expand_model`.
+    """
     expanded = onnx.ModelProto()
     expanded.CopyFrom(model)
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), MIN_OPSET)
@@ -82,15 +99,10 @@ def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.Mode
         node.op_type, node.domain = function.name, EXPANDED_DOMAIN
         del node.attribute[:]
         node.input[:] = [value for _, value in present]
-    if not functions:
-        return expanded
-    expanded.functions.extend(functions.values())
-    expanded.opset_import.append(helper.make_opsetid(EXPANDED_DOMAIN, 1))
-    kept = [o for o in expanded.opset_import if o.domain not in (PLUGIN_NAMESPACE, EXPANDED_DOMAIN)]
-    inlined = inliner.inline_selected_functions(expanded, [(EXPANDED_DOMAIN, name) for name in functions])
-    del inlined.opset_import[:]
-    inlined.opset_import.extend(kept)
-    return inlined
+    if functions:
+        expanded.functions.extend(functions.values())
+        expanded.opset_import.append(helper.make_opsetid(EXPANDED_DOMAIN, 1))
+    return expanded, functions
 
 
 def plugin_nodes(graph: onnx.GraphProto) -> Iterable[onnx.NodeProto]:

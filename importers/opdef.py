@@ -85,6 +85,7 @@ class Field:
 class Port:
     """One input or output. `type` is a type variable of TYPE_VARIABLES. Optional inputs come last.
 
+    positions: whether it says where to read across an image: what computes it should not be rounded to 8 bits.
     meaning: which values the operator is made for, for whoever makes some up.
     size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: an
     int64 scalar, after all other outputs.
@@ -95,6 +96,7 @@ class Port:
     rank: int | None
     doc: str
     optional: bool = False
+    positions: bool = False
     meaning: Meaning = Meaning.ANY
     size: bool = False
 
@@ -240,6 +242,7 @@ class OpDef:
                      none where outputs are exact.
     benchmarks:      sizes at which networks use the operator, to time it with.
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
+    float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
     """
 
     name: str
@@ -260,6 +263,7 @@ class OpDef:
     version: str = "1"
     benchmarks: tuple[Case, ...] = ()
     work: Callable[[Fields, Shapes], Work] | None = None
+    float32_only: str = ""
 
     def port(self, name: str) -> Port:
         return next(port for port in (*self.inputs, *self.outputs) if port.name == name)

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from bench_table import bench_tables  # noqa: E402
+from gpucheck import engine_tables  # noqa: E402
 from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
 from importers.registry import OPS  # noqa: E402
 from onnxcoverage.record import operator_rows, outcomes_of  # noqa: E402
@@ -36,6 +37,8 @@ NATIVE_RECORD = ROOT / "benchmarks" / "h200" / "plugin_vs_native.json"
 COVERAGE = ROOT / "docs" / "ONNX_COVERAGE.md"
 COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
 REAL_MODELS = ROOT / "docs" / "REAL_MODELS.md"
+ENGINES = ROOT / "docs" / "GPU_ENGINES.md"
+ENGINES_RECORD = ROOT / "benchmarks" / "h200" / "engines.json"
 REAL_MODELS_RECORD = ROOT / "benchmarks" / "real_models.json"
 
 
@@ -56,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             (CONTRIBUTING, CONTRIBUTING_PARTS),
             (COVERAGE, COVERAGE_PARTS),
             (REAL_MODELS, REAL_MODELS_PARTS),
+            (ENGINES, ENGINES_PARTS),
         )
         if refresh(path, parts, write=not options.check)
     ]
@@ -259,6 +263,23 @@ def render_real_models(record: Mapping[str, Any]) -> str:
     return f"{said}.\n\n" + markdown_table(head, rows)
 
 
+def engines_of(step: str, header: Sequence[str]) -> Callable[[], str]:
+    """What one step of scripts/gpu_check.py --engines found."""
+
+    def part() -> str:
+        if not ENGINES_RECORD.is_file():
+            return "Not recorded yet."
+        return render_engines(json.loads(ENGINES_RECORD.read_text(encoding="utf-8")), step, header)
+
+    return part
+
+
+def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) -> str:
+    found = record["steps"].get(step, {"summary": "The step was not run.", "rows": []})
+    make = engine_tables.node_test_rows if step == "onnx-tests" else engine_tables.network_rows
+    return f"{engine_tables.heading(record)} {found['summary']}.\n\n{markdown_table(header, make(found['rows']))}"
+
+
 README_PARTS: Mapping[str, Callable[[], str]] = {
     "operators": operators,
     "torch operators": torch_operators,
@@ -289,11 +310,24 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     ),
     "map of models": modules("models"),
     "map of scripts": modules(
-        "scripts", "scripts/envsetup", "scripts/gpucheck", "scripts/onnxcoverage", "scripts/pluginvsnative"
+        "scripts",
+        *(
+            f"scripts/{name}"
+            for name in ("envsetup", "gpubundle", "gpucheck", "onnxcoverage", "pluginvsnative")
+        ),
     ),
 }
 COVERAGE_PARTS: Mapping[str, Callable[[], str]] = {"onnx coverage": onnx_coverage}
 REAL_MODELS_PARTS: Mapping[str, Callable[[], str]] = {"real models": real_models}
+ENGINES_PARTS: Mapping[str, Callable[[], str]] = {
+    "node tests on a GPU": engines_of(
+        "onnx-tests",
+        ("operator", "cases", "match", "of these by TF32's error", "wrong", "no engine, or no run"),
+    ),
+    "networks on a GPU": engines_of(
+        "networks", ("network", "precision", "error of the engine", "of PyTorch", "verdict")
+    ),
+}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import add_flavour, add_freezing
+from converter.arguments import add_flavour, add_freezing, add_precision, precision_of
 from converter.console import Console, check_report, one_line, table, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.pipeline import analyse
@@ -35,6 +35,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_flavour(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
+    add_precision(parser)
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write the same JSON to a file")
     parser.set_defaults(run=run)
@@ -48,7 +49,9 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
     model, plugins, report = options.model, tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    rewritten, planned = analyse(model, plugins, options.freeze, options.inputs, options.flavour)
+    rewritten, planned = analyse(
+        model, plugins, options.freeze, options.inputs, options.flavour, precision_of(options)
+    )
     document = _document(model, rewritten, planned)
     write_report(report, document)
     if as_json:
@@ -77,10 +80,23 @@ def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
         for record in rewritten.declined
         if not record.fatal
     ]
+    left += precision_lines(rewritten, every_node=every_node)
     total = ", ".join(f"{number} {route}" for route, number in planned.routes().items())
     count = len(planned.problems)
     verdict = "convertible" if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
     return "\n".join([table([header, *rows]), *notes, *left, f"{total or 'no nodes'}; {verdict}"])
+
+
+def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
+    """The summary of the precision pass, and with every_node what stays in float32; nothing if none was asked for."""
+    report = rewritten.precision
+    if report is None:
+        return []
+    kept = report.kept if every_node else ()
+    return [
+        *(f"in float32: {one_line(k.node)} ({one_line(k.op_type)}): {one_line(k.reason)}" for k in kept),
+        f"precision: {one_line(report.summary())}",
+    ]
 
 
 def _document(model: Path, rewritten: Rewritten, planned: Plan) -> dict[str, Any]:
@@ -94,6 +110,7 @@ def _document(model: Path, rewritten: Rewritten, planned: Plan) -> dict[str, Any
         "declined": [asdict(record) for record in rewritten.declined],
         "frozen": [asdict(record) for record in rewritten.frozen],
         "io_types": [asdict(record) for record in rewritten.io_types],
+        "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
         "warnings": list(rewritten.warnings()),
         "problems": [problem.to_json() for problem in planned.problems],
     }

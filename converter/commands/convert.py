@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import add_flavour, add_freezing, positive_int, positive_seconds, targets
+from converter.arguments import (
+    add_flavour,
+    add_freezing,
+    add_precision,
+    positive_int,
+    positive_seconds,
+    precision_of,
+    targets,
+)
 from converter.bundle import manifest_path, toolkit_version
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
@@ -64,6 +72,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         parser,
         "to compare with (default: generated), and to which axes and other inputs that TensorRT wants constant are frozen",
     )
+    add_precision(parser)
     build = parser.add_argument_group("the engine")
     build.add_argument(
         "--target",
@@ -143,6 +152,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         expected=options.expected,
         tolerances=parse_tolerances(options.rtol, options.atol),
         verify=None if options.no_verify else options.verify,
+        precision=precision_of(options),
         embed_plugins=options.embed_plugins,
         workspace_mib=options.workspace,
         timing_cache=options.timing_cache,
@@ -175,6 +185,8 @@ def _summary(done: Conversion) -> str:
         f"manifest: {done.bundle.manifest}",
         f"nodes:    {routes or 'none'}",
     ]
+    if done.rewritten.precision is not None:
+        lines.append(f"precision: {done.rewritten.precision.summary()}")
     lines.append(
         render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
     )
@@ -190,6 +202,7 @@ def _report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
         "libraries": [str(path) for path in done.bundle.libraries],
         "manifest": str(done.bundle.manifest),
         "routes": done.plan.routes(),
+        "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
         "warnings": list(done.warnings),
         "seconds": done.seconds,
         "verdict": done.verdict.to_json() if done.verdict is not None else None,

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from converter import rewrite as stage
-from converter.arguments import add_flavour, add_freezing
+from converter.arguments import add_flavour, add_freezing, add_precision, precision_of
 from converter.build.flavour import expected_flavour
+from converter.commands.check import precision_lines
 from converter.console import Console, one_line
 from converter.errors import EXIT_OK, ConversionError
 from converter.freezing import rewrite_frozen
@@ -16,6 +17,7 @@ from converter.modelfile.load import load_model
 from converter.modelfile.save import save_model
 from converter.plan import plan
 from converter.plugin_v2_graph import for_plugin_v2
+from converter.precision import examples, in_precision
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -32,6 +34,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_flavour(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
+    add_precision(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
         "--expand",
@@ -45,11 +48,15 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
+    request = precision_of(options)
     flavour = "tensorrt" if options.plugin_v2 else expected_flavour(options.flavour)
-    rewritten, _ = rewrite_frozen(load_model(options.model), options.freeze, options.inputs, flavour)
+    original = load_model(options.model)
+    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs, flavour)
     fatal = [record.problem() for record in rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)
+    if request.precision:
+        rewritten = in_precision(rewritten, request, examples(original, options.inputs, frozen))
     model = rewritten.model
     if options.expand:
         model = stage.expand(model)
@@ -62,6 +69,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"note: {one_line(record.node)}: {note}")
     for warning in rewritten.warnings():
         console.say(f"warning: {one_line(warning)}")
+    for line in precision_lines(rewritten, every_node=console.verbose):
+        console.say(line)
     for problem in plan(rewritten).problems:
         console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)

@@ -58,6 +58,7 @@ def open_session(
     providers: Sequence[str] = ("CPUExecutionProvider",),
     repack: bool = True,
     optimise: bool = True,
+    in_order: bool = False,
     thrifty: bool | None = None,
 ) -> ort.InferenceSession:
     """A session over the model, ready to run. Raises ConversionError when onnxruntime does not take the
@@ -69,6 +70,9 @@ def open_session(
     optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once.
     thrifty: hold no second copy of weights: neither repacked nor folded, and no pool that keeps what is free again. None:
         for models from 1 GiB on, where memory is worth more than the time.
+    in_order: run nodes in the order in which the graph has them. In its own order onnxruntime runs nodes that only lead
+        to outputs last, and all values that they read stay in memory until then: 2.7 GB instead of 0.4 GB for the
+        maximum of each of 60 values of 40 MB.
     """
     if thrifty is None:
         thrifty = sum(file.size for file in model.files.values()) >= _THRIFTY_FROM
@@ -79,11 +83,11 @@ def open_session(
     options.log_severity_level = _FATAL_ONLY
     if not optimise:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if in_order or thrifty:  # by default, all that depends on weights alone is computed before anything else
+        options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     options.add_session_config_entry("session.disable_prepacking", str(int(thrifty or not repack)))
     if thrifty:
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
-        # In the order of the graph: by default, all that depends on weights alone is computed before anything else.
-        options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     # It fuses a blocked DequantizeLinear and its MatMul, and rounds the other operand to int8 unless told not to.
     options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     if _is_in_place(model):
@@ -135,10 +139,10 @@ def _newest_opsets() -> Iterator[None]:
 
 
 def run(
-    model: Model, feeds: Mapping[str, npt.NDArray[Any]], *, optimise: bool = True
+    model: Model, feeds: Mapping[str, npt.NDArray[Any]], *, optimise: bool = True, in_order: bool = False
 ) -> dict[str, npt.NDArray[Any]]:
     """Opens the model and runs it once on the CPU; the outputs by name. Raises ConversionError."""
-    return run_session(open_session(model, optimise=optimise), model, feeds)
+    return run_session(open_session(model, optimise=optimise, in_order=in_order), model, feeds)
 
 
 def run_session(

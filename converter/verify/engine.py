@@ -13,7 +13,7 @@ from converter.modelfile.ort import open_session, run_session
 from converter.rewrite import expand, lowered, reference
 from converter.runtime.child import run_engine
 from converter.runtime.request import RunRequest
-from converter.verify.allowance import allowance, in_words
+from converter.verify.allowance import QUANTISED, allowance, in_words
 from converter.verify.compare import Arrays, Comparison, compare
 from converter.verify.randomness import random_outputs
 from converter.verify.rounding import rounded
@@ -86,22 +86,23 @@ def onnxruntime_outputs(
 ) -> tuple[Outputs, Outputs | None]:
     """The original's outputs for every set, as it is and with its values rounded to the precision.
 
-    plain: the former, where they are known already. The latter are None for fp32, and where onnxruntime does not run them.
+    plain: the former, where they are known already. The latter are None for fp32, for 8 bits, and where onnxruntime does
+        not run them.
     ConversionError: onnxruntime does not run the model.
     """
     if plain is None:
         progress("running the original model in onnxruntime")
         plain = _run(reference(model), sets)
-    if precision == "fp32":
+    if precision == "fp32" or precision in QUANTISED:
         return plain, None
     progress(f"running it with its values rounded to {precision}")
     try:
-        return plain, _run(expand(rounded(lowered(model), precision)), sets)
+        return plain, _run(expand(rounded(lowered(model), precision)), sets, as_it_is=True)
     except ConversionError:
         return plain, None
 
 
-def _run(model: Model, sets: Sequence[InputSet]) -> Outputs:
-    """The outputs of every set, from one session."""
-    session = open_session(model)
+def _run(model: Model, sets: Sequence[InputSet], *, as_it_is: bool = False) -> Outputs:
+    """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
+    session = open_session(model, optimise=not as_it_is, in_order=as_it_is)
     return [run_session(session, model, one.feeds) for one in sets]

@@ -11,10 +11,11 @@ from converter.infer import infer_shapes, value_dtypes
 from converter.modelfile.model import Model
 from converter.passes.fresh_names import FreshNames
 from converter.passes.local_functions import all_functions, inline
+from converter.passes.precision.opset import BF16_OPSET, at_least
 from converter.passes.scopes import all_graphs
 from importers.registry import normalise_domain
 
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8")
 """Of an engine's arithmetic. TensorRT computes fp32 networks in TF32 on Ampere and later GPUs unless told not to."""
 
 PRODUCTS: Mapping[str, int] = {
@@ -39,9 +40,14 @@ _SPLIT = float(2**13 + 1)
 def engine_precision(asked: str) -> str:
     """The precision of an engine's arithmetic, by the type that it was asked for: "fp16" or "float16", and so on.
 
-    What was asked for in float32, or is made of whole numbers between float32 values, is computed in TF32.
+    What was asked for in float32, or has whole numbers of its own between float32 values, is computed in TF32.
     """
-    return {"fp16": "fp16", "float16": "fp16", "bf16": "bf16", "bfloat16": "bf16"}.get(asked, "tf32")
+    names = {
+        "float16": "fp16",
+        "bfloat16": "bf16",
+        **{name: name for name in ("fp16", "bf16", "int8", "fp8")},
+    }
+    return names.get(asked, "tf32")
 
 
 def rounded(model: Model, precision: str) -> Model:
@@ -50,10 +56,12 @@ def rounded(model: Model, precision: str) -> Model:
     tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32.
     fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE; arithmetic inside
     a node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
-    Values of other types are left alone.
+    Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
+    convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
     """
     if precision == "fp32":
         return model
+    model = at_least(model, BF16_OPSET) if precision == "bf16" else model
     inferred = infer_shapes(inline(model, frozenset(all_functions(model))))
     proto = onnx.ModelProto()
     proto.CopyFrom(inferred.proto)

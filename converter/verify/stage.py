@@ -13,15 +13,18 @@ from converter.build.request import BuildResult
 from converter.errors import ConversionError, UsageError
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
+from converter.passes.precision.formats import FORMATS
 from converter.rewrite import Rewritten, reference
 from converter.runtime.request import RunRequest
 from converter.shape_tensors import values_as_input
 from converter.shapes import InputSpec, ShapeRange
+from converter.verify.allowance import QUANTISED
 from converter.verify.compare import Arrays
 from converter.verify.engine import Progress, verify_engine
 from converter.verify.given import load_expected, load_inputs
 from converter.verify.graphs import verify_graphs
 from converter.verify.inputs import generate_inputs
+from converter.verify.reduced import verify_reduced
 from converter.verify.sets import InputSet
 from converter.verify.tolerances import Tolerances
 from converter.verify.verdict import Verdict
@@ -55,21 +58,13 @@ class Check:
         precision: str,
         progress: Progress,
     ) -> Verdict:
-        """The graphs first, whose tolerance is that of float32; if they agree, the engine that was built."""
+        """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
         try:
             expected = self.expected or run(reference(self.original), self.feeds)
         except ConversionError as error:
             reason = f"the original: {error.problems[0].what}"
             return Verdict("not comparable", reason, False, self.inputs, meanings=self.meanings)
-        graphs = verify_graphs(
-            self.original,
-            rewritten.model,
-            self.feeds,
-            self.inputs,
-            self.tolerances,
-            expected,
-            rewritten.io_types,
-        )
+        graphs = self._graphs(rewritten, expected, precision)
         graphs = replace(graphs, meanings=self.meanings, not_run=_why_not(self.mode, self.gpu, built))
         if not graphs.passed or graphs.not_run:
             return graphs
@@ -91,6 +86,12 @@ class Check:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status="not comparable", reason=reason, not_run=str(error))
         return replace(verdict, reason=f"{verdict.reason}; the graphs agree: {graphs.reason}")
+
+    def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
+        told = (self.tolerances, expected, rewritten.io_types)
+        if precision in FORMATS or precision in QUANTISED:
+            return verify_reduced(self.original, rewritten.model, self.feeds, self.inputs, precision, *told)
+        return verify_graphs(self.original, rewritten.model, self.feeds, self.inputs, *told)
 
 
 def prepare(

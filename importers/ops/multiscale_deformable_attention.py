@@ -133,6 +133,7 @@ MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
             "T",
             6,
             "[N, Lq, M, L, P, 2] (x, y), 0 to 1 across the level",
+            positions=True,
             meaning=Meaning.SHARE,
         ),
         Port(

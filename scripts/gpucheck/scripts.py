@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gpubundle.unpack import LIBRARY_FOLDER, MODEL_FOLDER
+from gpubundle.unpack import BROKEN_LIBRARY, LIBRARY_FOLDER, MODEL_FOLDER
 from gpucheck.processes import run_boxed
 from gpucheck.record import Notes
 
@@ -22,7 +22,7 @@ def command_of(step: str, bundle: Path | None) -> list[str]:
     words = [str(ROOT / "scripts" / SCRIPTS[step])]
     if step == "planted" and bundle is not None:
         words += ["--on", "gpu", "--models", str(bundle / MODEL_FOLDER)]
-        words += ["--broken-library", str(bundle / LIBRARY_FOLDER / "libbroken.so")]
+        words += ["--broken-library", str(bundle / LIBRARY_FOLDER / BROKEN_LIBRARY)]
     return words
 
 

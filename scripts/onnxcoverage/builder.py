@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from converter import libraries
+from converter.build.flavour import load_flavour
+from converter.runtime.hearing import process_hearing
 
 NO_GPU_TARGET = "SM86"
 """A member of trt.ComputeCapability: what engines are built for where no GPU is."""
@@ -61,26 +63,19 @@ def build_engine(
     sizes: by input name; a shape-tensor input gets its values into the profile, a dynamic one its sizes.
     target: a member of trt.ComputeCapability.
     """
-    import tensorrt_rtx as trt
-
-    class Logger(trt.ILogger):  # type: ignore[misc]  # no types
-        def __init__(self) -> None:
-            super().__init__()
-            self.errors: list[str] = []
-
-        def log(self, severity: Any, message: str) -> None:
-            if severity <= trt.ILogger.ERROR:
-                self.errors.append(message)
-
-    logger = Logger()
-    builder = trt.Builder(logger)
+    flavour = load_flavour("tensorrt_rtx")
+    trt: Any = flavour.module
+    # One logger for the process, the runner's too: TensorRT keeps the first that it is given.
+    hearing = process_hearing(flavour)
+    builder = trt.Builder(hearing.logger)
+    hearing.take_errors()  # those of an earlier build
     if plugins:
         trt.get_plugin_registry().load_library(str(libraries.plugin_library()))
     network = builder.create_network(0)
-    parser = trt.OnnxParser(network, logger)
+    parser = trt.OnnxParser(network, hearing.logger)
     if not parser.parse_from_file(str(path)):
         errors = [parser.get_error(i).desc() for i in range(parser.num_errors)]
-        return Built(b"", _shown(errors or logger.errors))
+        return Built(b"", _shown(errors or hearing.take_errors()))
     config = builder.create_builder_config()
     config.num_compute_capabilities = 1
     config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
@@ -96,9 +91,9 @@ def build_engine(
             profile.set_shape(tensor.name, *given.shapes)
     if network.num_inputs:
         config.add_optimization_profile(profile)
-    logger.errors.clear()
+    hearing.take_errors()
     engine = builder.build_serialized_network(network, config)
-    return Built(b"", _shown(logger.errors)) if engine is None else Built(bytes(engine), "")
+    return Built(b"", _shown(hearing.take_errors())) if engine is None else Built(bytes(engine), "")
 
 
 def _shown(errors: list[str]) -> str:

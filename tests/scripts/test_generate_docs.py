@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import generate_docs
+from generate_docs import render_engines
+from gpucheck import engine_tables
 from importers.opdef import Spelling
 from importers.registry import OPS
 from importers.torch_ops import torch_name
@@ -114,3 +116,38 @@ def test_figures_come_from_the_record() -> None:
     assert "9.87 times the model" in text
     assert record["machine"]["cpu"] in text
     assert record["within_limits"] is True
+
+
+def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit() -> None:
+    verdicts = ["exact", "tf32", "wrong", "not built", "shapes"]
+    tests = [{"case": f"c{i}", "op": "Add" if i else "Abs", "verdict": v} for i, v in enumerate(verdicts)]
+    assert engine_tables.node_test_rows(tests) == [
+        ("Abs", "1", "1", "0", "0", "0"),
+        ("Add", "4", "2", "1", "1", "1"),
+    ]
+    far = {
+        "network": "n",
+        "precision": "fp32",
+        "engine": 2e-3,
+        "framework": 5e-3,
+        "allowed": 1e-2,
+        "passed": True,
+    }
+    near = {**far, "engine": 1e-4, "framework": 6e-5, "allowed": 1.2e-4}
+    refused = {"network": "m", "precision": "fp16", "passed": False, "reason": "not built: no importer"}
+    assert engine_tables.network_rows([far, near, refused]) == [
+        ("n", "fp32", "1.0e-04", "6.0e-05", "agrees"),
+        ("m", "fp16", "", "", "not built: no importer"),
+    ]
+    lost = engine_tables.network_rows([far, {**near, "engine": None, "passed": False}])
+    assert lost == [("n", "fp32", "infinite", "6.0e-05", "disagrees")]
+    assert engine_tables.network_rows([far, {**near, "passed": False}])[0][-1] == "disagrees"
+    record = {
+        "gpu": "G",
+        "driver": "1",
+        "packages": {"torch": "2", "tensorrt": None, "onnx": "1"},
+        "steps": {"onnx-tests": {"summary": "3 of 5", "rows": tests}},
+    }
+    page = render_engines(record, "onnx-tests", ("operator", "a", "b", "c", "d", "e"))
+    assert page.startswith("G, driver 1, onnx 1, torch 2. 3 of 5.\n\n| operator |") and "| Add | 4 |" in page
+    assert "not run" in render_engines(record, "networks", ("network", "p", "e", "f", "v"))

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from converter.build.gpu import Gpu
 from converter.errors import TrtsmithError
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
@@ -247,8 +248,13 @@ def test_the_step_fails_for_too_few_matches_and_for_wrong_numbers(
 def test_without_tensorrt_or_gpu_a_step_fails_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "find_gpu", lambda: None)
+    asked: list[int] = []
+    gpu = Gpu("G", (9, 0))
     monkeypatch.setattr(engines, "NEEDED", ())
+    monkeypatch.setattr(engines, "find_gpu", lambda: asked.append(1) or gpu)
+    assert not engines.missing(Notes(tmp_path / "there.jsonl"))
+    assert not asked  # in this process, whose children could not use CUDA after that
+    monkeypatch.setattr(engines, "find_gpu", lambda: None)
     assert engines.missing(Notes(tmp_path / "gpu.jsonl"))
     assert read_notes(tmp_path / "gpu.jsonl", "s", None).failures == [
         "no NVIDIA GPU that the driver knows of"

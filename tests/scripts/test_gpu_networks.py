@@ -138,6 +138,7 @@ def test_errors_are_judged_by_the_frameworks() -> None:
     assert not networks.compare(exact, exact, off, exact * 1.1, "fp32")["passed"]  # another network
     assert not networks.compare(exact, None, off, None, "fp32")["passed"]
     assert not networks.compare(exact, exact * np.nan, off, None, "fp32")["passed"]
+    assert not networks.compare(exact, off, exact * np.inf, None, "fp16")["passed"]
     rounded = networks.compare(exact, exact.astype(np.float16), exact, None, "fp16")
     assert rounded["passed"] and 0 < rounded["engine"] < 1e-3  # the type alone costs that much
 
@@ -176,6 +177,13 @@ def test_a_network_is_run_at_every_end_of_its_shapes(small_network: Any, tmp_pat
     wrong = list(networks.judge_network(small_network, ["fp32"], tmp_path, opener(1.01)))
     assert not any(row["passed"] for row in wrong)
     assert networks.failure_text(wrong[0]).startswith("geometry fp32 min heatmap: error 0.01, allowed")
+
+
+def test_a_network_in_half_precision_is_held_to_pytorchs_half(small_network: Any, tmp_path: Path) -> None:
+    rows = list(networks.judge_network(small_network, ["fp16"], tmp_path, opener(1)))
+    assert len(rows) == 6 and all(row["passed"] for row in rows)
+    assert all(1e-5 < row["engine"] < row["framework"] < 0.1 for row in rows)  # so both are in float16
+    assert all(row["onnxruntime"] < 1e-5 for row in rows if row["onnxruntime"] is not None)
 
 
 def test_a_network_without_an_engine_has_a_row_that_says_why(small_network: Any, tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""The verdict on a graph in reduced precision: what TensorRT computes, rounded as declared, against the original."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from converter.errors import ConversionError
+from converter.infer import value_dtypes
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.passes.precision.emulate import emulated
+from converter.passes.types import IoType, to_engine, to_model
+from converter.rewrite import expand
+from converter.verify.allowance import allowance
+from converter.verify.compare import Arrays, compare
+from converter.verify.engine import onnxruntime_outputs
+from converter.verify.randomness import random_outputs
+from converter.verify.sets import InputSet
+from converter.verify.tolerances import Tolerances
+from converter.verify.verdict import Verdict, judge
+
+
+def verify_reduced(
+    original: Model,
+    rewritten: Model,
+    feeds: Arrays,
+    inputs: str,
+    precision: str,
+    tolerances: Tolerances | None = None,
+    expected: Arrays | None = None,
+    io_types: Sequence[IoType] = (),
+) -> Verdict:
+    """The original in its own precision against the TensorRT graph with its values rounded to their types. No engine runs.
+
+    precision: "fp16", "bf16", or "int8" and "fp8" for a calibrated graph; other arguments as of `verify_graphs`. Allowed,
+    where the user says nothing, is twice what rounding every value of the original to the precision changes
+    (converter/verify/allowance.py): the engine must not be worse than the precision is.
+    """
+    try:
+        sets = (InputSet("", feeds),)
+        plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None)
+    except ConversionError as error:
+        return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+    try:
+        actual = run_reduced(rewritten, feeds, io_types)
+    except ConversionError as error:
+        return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
+    measured = allowance(plain[0], None if narrow is None else narrow[0], precision, original.proto)
+    excluded = dict(random_outputs(original)) | dict(measured.moved)
+    wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
+    comparisons = compare(wanted, actual, tolerances, measured.allowed)
+    verdict = judge(comparisons, inputs, engine_run=False, excluded=tuple(excluded.values()))
+    return replace(verdict, reason=f"{verdict.reason}, in {precision} against the original")
+
+
+def run_reduced(model: Model, feeds: Arrays, io_types: Sequence[IoType] = ()) -> dict[str, np.ndarray]:
+    """Outputs, in the model's types, of a graph in reduced precision, its plugin nodes expanded. ConversionError."""
+    wanted = {value.name for value in model.proto.graph.input}
+    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
+    types = value_dtypes(model.proto)
+    widened = {n: _widened(v) for n, v in given.items()}
+    results = run(emulated(expand(model)), widened, optimise=False, in_order=True)
+    typed = {n: v.astype(types[n]) if v.dtype.kind == "f" and n in types else v for n, v in results.items()}
+    return to_model(typed, io_types)
+
+
+def _widened(value: np.ndarray) -> np.ndarray:
+    """Inputs of a reduced type as the emulated graph takes them."""
+    return value.astype(np.float32) if str(value.dtype) in ("float16", "bfloat16") else value

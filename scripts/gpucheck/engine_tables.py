@@ -1,0 +1,58 @@
+"""What the record of engines says, as Markdown: ONNX's node tests by operator, and networks beside PyTorch's error."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MATCHED = ("exact", "tf32", "shapes")
+"""Verdicts on node tests: within the suite's tolerance; within what TF32 costs; right in type and shape, where ONNX
+prescribes no values."""
+
+
+def node_test_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(operator, cases, matched, of these within TF32's error, wrong, no engine or no run), all of it counted."""
+    groups: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        groups[row["op"]][row["verdict"]] += 1
+    lines: list[tuple[str, ...]] = []
+    for op, counts in sorted(groups.items()):
+        matched = sum(counts[verdict] for verdict in MATCHED)
+        rest = sum(counts.values()) - matched - counts["wrong"]
+        lines.append((op, *map(str, (sum(counts.values()), matched, counts["tf32"], counts["wrong"], rest))))
+    return lines
+
+
+def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(network, precision, engine's error, PyTorch's, verdict): of each network the output nearest to its limit."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["network"], row["precision"]].append(row)
+    lines: list[tuple[str, ...]] = []
+    for (network, precision), group in groups.items():
+        reasons = [row["reason"] for row in group if row.get("reason")]
+        if reasons:
+            lines.append((network, precision, "", "", reasons[0]))
+            continue
+        worst = max(group, key=_share)
+        verdict = "agrees" if all(row["passed"] for row in group) else "disagrees"
+        figures = ("infinite" if worst[k] is None else f"{worst[k]:.1e}" for k in ("engine", "framework"))
+        lines.append((network, precision, *figures, verdict))
+    return lines
+
+
+def _share(row: Mapping[str, Any]) -> float:
+    """Of the error that is allowed. None stands for an error that is not finite."""
+    if row["engine"] is None:
+        return math.inf
+    return float(row["engine"] / row["allowed"]) if row["allowed"] else float(row["engine"] > 0)
+
+
+def heading(record: Mapping[str, Any]) -> str:
+    """The machine and the versions, in one sentence."""
+    packages = {name: version for name, version in record["packages"].items() if version}
+    wanted = [name for name in ("tensorrt-rtx-cu13", "tensorrt", "onnx", "torch") if name in packages]
+    said = ", ".join(f"{name} {packages[name]}" for name in wanted)
+    return f"{record['gpu']}, driver {record['driver']}, {said}."

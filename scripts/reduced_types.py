@@ -1,0 +1,191 @@
+"""Write converter/passes/precision/measured_types.json: which operators TensorRT-RTX builds in float16 and in bfloat16.
+
+    python scripts/reduced_types.py
+
+Takes ONNX's own backend node tests of each operator that TensorRT builds in float32 (at most four of one operator), gives
+every float32 input that is of a type variable the reduced type, and asks TensorRT-RTX for an engine for sm86. An operator
+takes the type if every such case builds. Run it again for a new TensorRT. No GPU is used; it takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+from converter.build.flavour import load_flavour
+from converter.native import native_operators
+from converter.passes.freeze import inputs_to_freeze
+from onnxcoverage.builder import build_reason
+from onnxcoverage.cases import Case, load_cases
+from onnxcoverage.forks import Finding, run_all
+
+TARGET = Path(__file__).parent.parent / "converter" / "passes" / "precision" / "measured_types.json"
+REDUCED = {"float16": T.FLOAT16, "bfloat16": T.BFLOAT16}
+CASES = 4
+WRITTEN = {
+    "Einsum": 'Einsum <equation = "bij,bjk->bik"> (x, x)',
+    "Equal": "Equal (x, x)",
+    "LayerNormalization": "LayerNormalization (x, s)",
+    "QuantizeLinear": "QuantizeLinear <output_dtype = 3> (x, c)",
+    "DequantizeLinear": "DequantizeLinear (q, c)",
+}
+"""Operators without a float32 case that TensorRT builds. x: float32 [2, 4, 4], q: int8, s: [4] and c: [] constant."""
+
+TIMEOUT_S = 60.0
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="*", default=[], metavar="OP", help="operators to ask about and print"
+    )
+    options = parser.parse_args(argv)
+    cases = candidates(load_cases(), options.only)
+    with tempfile.TemporaryDirectory() as name:
+        found = measure(cases, Path(name))
+    if options.only:
+        print(json.dumps(found, indent=1))
+        return
+    flavour = load_flavour()
+    version = f"{flavour.name} {'.'.join(map(str, flavour.version))}"
+    TARGET.write_text(json.dumps({"asked": version, "operators": found}, indent=1) + "\n", encoding="utf-8")
+    counts = Counter(name for entry in found.values() for name, reason in entry.items() if not reason)
+    print(f"{TARGET.name}: {len(found)} operators of {version}; " + json.dumps(counts))
+
+
+def candidates(cases: Sequence[Case], only: Sequence[str] = ()) -> dict[str, list[Case]]:
+    """By operator, its cases of one node with a float32 input of a type variable."""
+    chosen: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        kind = case.operator
+        if case.group != "tensors" or kind not in native_operators() or (only and kind not in only):
+            continue
+        if len(case.model.graph.node) == 1 and any(True for _ in reducible(case.model)):
+            chosen[kind].append(case)
+    for kind in WRITTEN:
+        if not only or kind in only:
+            chosen[kind].append(_written(kind))
+    return dict(sorted(chosen.items()))
+
+
+def _written(kind: str) -> Case:
+    text = f"""<ir_version: 10, opset_import: ["" : 23]> g (float[2,4,4] x, int8[2,4,4] q, float[4] s, float c) => (y)
+        {{ y = {WRITTEN[kind]} }}"""
+    model = onnx.parser.parse_model(text)
+    read = [value for value in model.graph.input if value.name in model.graph.node[0].input]
+    del model.graph.input[:]
+    model.graph.input.extend(read)
+    feeds = {
+        "x": np.linspace(-1, 1, 32, dtype=np.float32).reshape(2, 4, 4),
+        "q": np.arange(32, dtype=np.int8).reshape(2, 4, 4),
+        "s": np.full(4, 0.5, np.float32),
+        "c": np.array(0.25, np.float32),
+    }
+    inferred = onnx.shape_inference.infer_shapes(model)
+    given = {value.name: feeds[value.name] for value in read}
+    return Case(f"written_{kind}", kind, "tensors", inferred, given, {}, 0.0, 0.0, False)
+
+
+def reducible(model: onnx.ModelProto) -> Iterator[str]:
+    """The node's float32 inputs and outputs whose type the operator's schema leaves open."""
+    node, version = model.graph.node[0], model.opset_import[0].version
+    schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+    types = {v.name: v.type.tensor_type.elem_type for v in (*model.graph.input, *model.graph.output)}
+    for names, ports in ((node.input, schema.inputs), (node.output, schema.outputs)):
+        for index, value in enumerate(names):
+            port = ports[min(index, len(ports) - 1)]
+            if types.get(value) == T.FLOAT and not port.type_str.startswith("tensor("):
+                yield value
+
+
+def measure(cases: Mapping[str, Sequence[Case]], folder: Path) -> dict[str, dict[str, str]]:
+    """By operator and reduced type, "" or TensorRT's first error. Operators that float32 does not build are left out."""
+    plain = _ask(
+        {f"{kind}/{i}": (case, T.FLOAT) for kind, of in cases.items() for i, case in enumerate(of)}, folder
+    )
+    built = defaultdict(list)
+    for key, reason in plain.items():
+        kind = key.partition("/")[0]
+        if not reason and len(built[kind]) < CASES:
+            built[kind].append(cases[kind][int(key.partition("/")[2])])
+    asked = {
+        f"{kind}/{name}/{i}": (case, elem)
+        for kind, of in built.items()
+        for name, elem in REDUCED.items()
+        for i, case in enumerate(of)
+    }
+    found: dict[str, dict[str, str]] = {
+        kind: dict.fromkeys(REDUCED, "") for kind in sorted(built) if built[kind]
+    }
+    for key, reason in _ask(asked, folder).items():
+        kind, name, _ = key.split("/")
+        found[kind][name] = found[kind][name] or reason
+    return found
+
+
+def _ask(cases: Mapping[str, tuple[Case, int]], folder: Path) -> dict[str, str]:
+    import tensorrt_rtx  # noqa: F401  before the forks, so that each has it
+
+    pending = deque((key, partial(_build, case, elem, folder)) for key, (case, elem) in cases.items())
+    reasons: dict[str, str] = {}
+    for key, finding in run_all(pending, 2, TIMEOUT_S, folder):
+        reasons[key] = _reason(finding)
+    return {key: reasons[key] for key in cases}
+
+
+def _reason(finding: Finding) -> str:
+    return finding.died or str(finding.found["reason"])
+
+
+def _build(case: Case, elem: int, folder: Path) -> dict[str, Any]:
+    model, feeds = retyped(case, elem)
+    path = folder / f"{case.name}.{elem}.onnx"
+    onnx.save(model, path)
+    reason = build_reason(path, feeds, plugins=False)
+    if (
+        reason and len(model.graph.input) > 1
+    ):  # weights that are inputs in ONNX's tests, constants in networks
+        names = [value.name for value in model.graph.input][1:]
+        onnx.save(_frozen(model, names, feeds), path)
+        reason = build_reason(path, feeds, plugins=False) and reason
+    return {"reason": reason}
+
+
+def retyped(case: Case, elem: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """The case with its reducible values in another type, and inputs that TensorRT wants constant as constants."""
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    names = set(reducible(model))
+    dtype = helper.tensor_dtype_to_np_dtype(elem)
+    feeds = {n: np.asarray(v).astype(dtype) if n in names else np.asarray(v) for n, v in case.inputs.items()}
+    for value in (*model.graph.input, *model.graph.output):
+        if value.name in names:
+            value.type.tensor_type.elem_type = elem
+    return _frozen(model, sorted(inputs_to_freeze(case.model)), feeds), feeds
+
+
+def _frozen(model: onnx.ModelProto, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    left = [value for value in result.graph.input if value.name not in names]
+    result.graph.initializer.extend(numpy_helper.from_array(feeds[n], n) for n in names if n in feeds)
+    del result.graph.input[:]
+    result.graph.input.extend(left)
+    return result
+
+
+if __name__ == "__main__":
+    main()
