@@ -20,6 +20,7 @@ from onnx import TensorProto
 from onnx import helper as oh
 
 from converter import libraries
+from converter.build.gpu import Gpu
 from converter.commands import check, doctor
 from converter.errors import EXIT_DISAGREE
 from importers.registry import ALL_OPS, OPS
@@ -331,8 +332,21 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     )
     found = json.loads(trtsmith(capsys, "doctor", "--json").out)
     assert {entry["what"] for entry in found} >= {"trtsmith", "python", "onnx", "gpu", "trtsmith_host"}
+    monkeypatch.setattr(doctor, "find_gpu", lambda: Gpu("NVIDIA H200", (9, 0)))
+    ran = trtsmith(capsys, "doctor")
+    assert re.search(r"^ok +cuda-core +\d", ran.out, re.M) and re.search(
+        r"^ok +running engines", ran.out, re.M
+    )
+    monkeypatch.setitem(sys.modules, "cuda.core", None)  # not to be imported
+    monkeypatch.setattr(doctor, "find_gpu", lambda: None)
+    ran = trtsmith(capsys, "doctor")
+    assert ran.code == 0  # converting needs none of it
+    assert re.search(
+        r"^absent +running engines .*not here: GPU, cuda-core +fix: pip install .cuda-core", ran.out, re.M
+    )
     monkeypatch.setattr(doctor, "installed_flavours", tuple)
     ran = trtsmith(capsys, "doctor")
+    assert "not here: GPU, TensorRT, cuda-core" in ran.out
     assert ran.code == 2 and re.search(r"^missing +tensorrt .*pip install tensorrt-rtx", ran.out, re.M)
 
 
