@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
@@ -51,19 +51,12 @@ def as_declared(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None:
-    """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written.
-
-    Other types than numpy's own (bfloat16, float8) become bytes without a type, as with numpy.savez: read them with
-    `.view(ml_dtypes.bfloat16)`.
-    """
+    """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written."""
     unfinished = ""
     try:
         descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
-        with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
-            for name, array in arrays.items():  # not numpy.savez: to it the name "file" is its own argument
-                plain = array.view(f"V{array.dtype.itemsize}") if array.dtype.kind == "V" else array
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asanyarray(plain), allow_pickle=False)
+        with os.fdopen(descriptor, "wb") as stream:
+            write_npz(stream, arrays)
         os.chmod(unfinished, 0o644)
         os.replace(unfinished, path)
         unfinished = ""
@@ -75,6 +68,19 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None
     finally:
         if unfinished:
             Path(unfinished).unlink(missing_ok=True)
+
+
+def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
+    """Arrays by name as an .npz file, of any names: to numpy.savez "file" is an argument of its own. Raises OSError.
+
+    Other types than numpy's own (bfloat16, float8) become bytes without a type, as with numpy.savez: read them with
+    `.view(ml_dtypes.bfloat16)`.
+    """
+    with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            plain = array.view(f"V{array.dtype.itemsize}") if array.dtype.kind == "V" else array
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(plain), allow_pickle=False)
 
 
 def _check_members(archive: Any, path: Path, flag: str) -> None:
