@@ -187,8 +187,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.result(render(document, asked.layers))
     if document["plugin_vs_native"]:
         console.result("\n" + native.render(document["plugin_vs_native"]))
-    agree = all(rival.get("agrees", True) for rival in document["against"])
-    return EXIT_OK if agree else EXIT_DISAGREE
+    both = document["plugin_vs_native"] or {}
+    judged = (*document["against"], *(both[name] for name in ("plugin", "native") if name in both))
+    wrong = any(one.get("agrees") is False for one in judged)
+    return EXIT_DISAGREE if wrong else EXIT_OK
 
 
 def command_of(options: argparse.Namespace) -> str:
