@@ -5,26 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from converter.errors import UsageError
 from importers.problem import Problem
-
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    KeyError,
-    TypeError,
-    RuntimeError,
-    NotImplementedError,
-    MemoryError,
-)
 
 
 def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
@@ -34,10 +23,14 @@ def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise _unreadable(path, flag, "it is a single array")
         with archive:
+            _check_members(archive, path, flag)
             arrays = {name: archive[name] for name in archive.files}
-    except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
-        reason = "it holds Python objects, not numbers" if "allow_pickle" in str(error) else str(error)
-        raise _unreadable(path, flag, reason) from error
+    except UsageError:
+        raise
+    except (
+        Exception
+    ) as error:  # of a damaged file: numpy's, zipfile's, a decompressor's, or of Python's tokenizer
+        raise _unreadable(path, flag, _reason(error)) from error
     for name, value in arrays.items():
         if not isinstance(value, np.ndarray):  # numpy gives other members of a zip file as bytes
             raise _unreadable(path, flag, f"its member {name!r} is not an array")
@@ -58,19 +51,12 @@ def as_declared(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None:
-    """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written.
-
-    Other types than numpy's own (bfloat16, float8) become bytes without a type, as with numpy.savez: read them with
-    `.view(ml_dtypes.bfloat16)`.
-    """
+    """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written."""
     unfinished = ""
     try:
         descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
-        with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
-            for name, array in arrays.items():  # not numpy.savez: to it the name "file" is its own argument
-                plain = array.view(f"V{array.dtype.itemsize}") if array.dtype.kind == "V" else array
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asanyarray(plain), allow_pickle=False)
+        with os.fdopen(descriptor, "wb") as stream:
+            write_npz(stream, arrays)
         os.chmod(unfinished, 0o644)
         os.replace(unfinished, path)
         unfinished = ""
@@ -84,6 +70,51 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None
             Path(unfinished).unlink(missing_ok=True)
 
 
+def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
+    """Arrays by name as an .npz file, of any names: to numpy.savez "file" is an argument of its own. Raises OSError.
+
+    Other types than numpy's own (bfloat16, float8) become bytes without a type, as with numpy.savez: read them with
+    `.view(ml_dtypes.bfloat16)`.
+    """
+    with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            plain = array.view(f"V{array.dtype.itemsize}") if array.dtype.kind == "V" else array
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(plain), allow_pickle=False)
+
+
+def _check_members(archive: Any, path: Path, flag: str) -> None:
+    """UsageError for arrays of one name, and for more than memory holds: a small file may unpack to any size."""
+    names = archive.files
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise _unreadable(path, flag, f"two of its arrays have the name {twice!r}")
+    size = sum(member.file_size for member in archive.zip.infolist())
+    memory = _memory()
+    if size > memory:
+        said = (
+            f"its arrays take {size / 2**30:.1f} GiB, and this machine's memory is {memory / 2**30:.1f} GiB"
+        )
+        raise _unreadable(path, flag, said)
+
+
+def _memory() -> int:
+    """Bytes of this machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _reason(error: Exception) -> str:
+    """Why numpy does not read a file. It takes for a pickle, which is never loaded, whatever it does not know."""
+    if "Object arrays" in str(error):
+        return "it holds Python objects, not numbers"
+    if "pickle" in str(error):
+        return "it is not such a file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    said = str(error) or type(error).__name__
+    return said if len(said) <= 300 else said[:297] + "..."
+
+
 def _unreadable(path: Path, flag: str, reason: str) -> UsageError:
     what = f"the file cannot be read: {reason}"
     return UsageError(Problem(what, f"{flag} {path}", "an .npz file of arrays", "write it with numpy.savez"))
@@ -93,8 +124,8 @@ def load_array(path: Path, flag: str) -> np.ndarray:
     """The array of an .npy file. UsageError if it cannot be read."""
     try:
         array = np.load(path, allow_pickle=False)
-    except (*_UNREADABLE, zipfile.BadZipFile) as error:
-        what = f"the file cannot be read: {error}"
+    except Exception as error:  # as for load_arrays
+        what = f"the file cannot be read: {_reason(error)}"
         raise UsageError(
             Problem(what, f"{flag} @{path}", "an .npy file", "write it with numpy.save")
         ) from error

@@ -86,8 +86,8 @@ def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], wh
 
 
 def manifest_path(engine: Path) -> Path:
-    """model.plan has its manifest in model.manifest.json."""
-    return engine.with_suffix(".manifest.json")
+    """model.plan has its manifest in model.manifest.json. A path without a name, such as ".", can be no engine's."""
+    return engine.with_suffix(".manifest.json") if engine.name else engine / ".manifest.json"
 
 
 def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: Mapping[str, Any]) -> Bundle:

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from converter.bundle import toolkit_version
 from converter.console import Console
+from converter.endings import file_problem, hold_standard_streams, signals_unwind
 from converter.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
 from importers.problem import Problem
 
@@ -72,6 +73,12 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. TrtsmithErrors become messages on stderr and the exit code that they carry."""
+    hold_standard_streams()
+    with signals_unwind():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     options = build_parser(words).parse_args(words)
     console = Console(quiet=options.quiet, verbose=options.verbose)
@@ -88,11 +95,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_stdout()
         return 141
     except Exception as error:  # the last line of defence: people get a message, not a traceback
+        known = None
         if isinstance(error, OSError):
             _drop_stdout()  # it may be stdout that failed; a second failure at exit would be a traceback
-        console.problems([_internal(error)])
+            known = file_problem(error)
+        console.problems([known or _internal(error)])
         console.detail(traceback.format_exc())
-        return EXIT_FAILED
+        return EXIT_USAGE if known else EXIT_FAILED
     return code
 
 

@@ -97,6 +97,9 @@ def check_report(
     try:
         if path.is_dir():
             raise UsageError(Problem(f"{what} is a folder", where, "a file name", f"{flag} {path / 'FILE'}"))
+        if path.exists() and not path.is_file():  # a rename would put a file in the place of the device
+            said = f"{what} would replace a device or pipe"
+            raise UsageError(Problem(said, where, "a file, or nothing, of that name", "name another file"))
         for other in others:
             if other is not None and same_file(path, other):
                 said = f"{what} would replace {other}"

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
-from converter.bundle import manifest_path
-from converter.errors import UsageError
+from converter.manifest import dtype, items, mapping, read_manifest, sizes, text
 from converter.modelfile.fingerprint import fingerprint
 from converter.modelfile.model import INLINE_LIMIT, Model
-from importers.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -71,25 +67,15 @@ def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, An
 
 def origin_of(engine: Path) -> Origin:
     """What the manifest beside the engine says; nothing without one. UsageError for one that cannot be read."""
-    path = manifest_path(engine)
-    try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
-        return Origin(
-            _precision(data.get("precision")),
-            str(data.get("model", {}).get("fingerprint", "")),
-            _frozen(data.get("frozen", ())),
-        )
-    except FileNotFoundError:
-        return Origin()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            Problem(
-                f"the engine's manifest cannot be read: {type(error).__name__}: {error}",
-                str(path),
-                "the manifest that `trtsmith convert` wrote with the engine",
-                "convert the model again, or move the file away",
-            )
-        ) from error
+    return read_manifest(engine, _origin) or Origin()
+
+
+def _origin(document: Mapping[str, Any]) -> Origin:
+    return Origin(
+        _precision(document.get("precision")),
+        text(mapping(document.get("model", {})).get("fingerprint", "")),
+        _frozen(items(document.get("frozen", []))),
+    )
 
 
 def _precision(entry: Any) -> str:
@@ -97,13 +83,13 @@ def _precision(entry: Any) -> str:
     return str(entry["precision"] if isinstance(entry, dict) else entry or "float32")
 
 
-def _frozen(entries: Sequence[Mapping[str, Any]]) -> tuple[FrozenInput, ...]:
+def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:
     """The entries, each held to its own hash where it has a value."""
     found = []
-    for entry in entries:
-        shape = tuple(int(size) for size in entry["shape"])
-        value = None if entry["value"] is None else tuple(entry["value"])
-        one = FrozenInput(str(entry["name"]), str(entry["dtype"]), shape, str(entry["sha256"]), value)
+    for entry in map(mapping, entries):
+        value = None if entry["value"] is None else items(entry["value"])
+        name, digest = text(entry["name"]), text(entry["sha256"])
+        one = FrozenInput(name, dtype(entry["dtype"]), sizes(entry["shape"]), digest, value)
         array = one.array()
         if array is not None and not one.matches(array):
             raise ValueError(f"the value of the frozen input {one.name!r} is not what its hash says")

@@ -6,7 +6,7 @@ plugin   the engine with plugins, or its `unavailable`:
   engine_bytes, device_memory bytes
   error                       the largest relative error (ratio of norms) of an output against onnxruntime; null if
                               onnxruntime does not run the model, or an output cannot be compared
-  agrees                      whether every output is within its tolerance
+  agrees                      whether every output is within its tolerance; null if none can be compared
 native   the same of the engine without plugins
 ratio    native's median compute_ms over the plugin engine's, or null
 nodes    where the engine with plugins could not be timed: for each plugin node its kernel, run by the plugin host on
@@ -58,7 +58,7 @@ def side(subject: Subject, timed: Timed, judge: Judge) -> dict[str, Any]:
         "engine_bytes": subject.run.engine_path.stat().st_size,
         "device_memory": subject.info.device_memory,
         "error": digits6(worst) if math.isfinite(worst) else None,
-        "agrees": verdict.passed,
+        "agrees": None if verdict.status == "not comparable" else verdict.passed,
         "reason": verdict.reason,
     }
 

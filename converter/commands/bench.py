@@ -15,6 +15,7 @@ from converter.benchmark.record import TERMS, render
 from converter.benchmark.request import TimingOptions
 from converter.benchmark.rivals import RIVALS
 from converter.benchmark.subject import BenchOptions
+from converter.bundle import manifest_path
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, UsageError
 from converter.shapes import parse_shapes
@@ -177,7 +178,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         timeout_s=options.timeout,
         verbose=options.verbose,
     )
-    check_report(options.json, (asked.target, asked.inputs, *asked.plugins), "--json")
+    given = (asked.target, manifest_path(asked.target), asked.inputs, *asked.plugins)
+    check_report(options.json, given, "--json")
     document = {"command": command_of(options)} | bench(asked, console.progress)
     write_report(options.json, document, "--json")
     for warning in document["warnings"]:
@@ -185,8 +187,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.result(render(document, asked.layers))
     if document["plugin_vs_native"]:
         console.result("\n" + native.render(document["plugin_vs_native"]))
-    agree = all(rival.get("agrees", True) for rival in document["against"])
-    return EXIT_OK if agree else EXIT_DISAGREE
+    both = document["plugin_vs_native"] or {}
+    judged = (*document["against"], *(both[name] for name in ("plugin", "native") if name in both))
+    wrong = any(one.get("agrees") is False for one in judged)
+    return EXIT_DISAGREE if wrong else EXIT_OK
 
 
 def command_of(options: argparse.Namespace) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from converter.arguments import positive_int
-from converter.console import Console
+from converter.console import Console, one_line
 from converter.errors import EXIT_OK
-from converter.triton import TritonOptions, write_model
+from converter.triton import write_model
+from converter.triton_config import TritonOptions
 
 _EPILOG = """examples:
   trtsmith convert model.onnx -o model.plan --flavour tensorrt --embed-plugins --shapes x=1x3x64x64:8x3x64x64:16x3x64x64
@@ -75,6 +76,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
         ),
     )
     for note in written.notes:
-        console.say(f"note: {note}")
+        console.say(f"note: {one_line(note)}")
     console.result(f"model:  {written.folder}\nengine: {written.engine}\nstart:  {written.command}")
     return EXIT_OK

@@ -153,8 +153,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         timeout_s=options.timeout,
         verbose=options.verbose,
     )
-    given = (asked.model, asked.output, asked.inputs, asked.expected, asked.timing_cache, *asked.plugins)
-    check_report(options.report, (*given, manifest_path(asked.output)))
+    given = (asked.model, asked.output, manifest_path(asked.output), asked.inputs, asked.expected)
+    check_report(options.report, (*given, asked.timing_cache, *asked.plugins))
+    check_report(asked.timing_cache, (*given, *asked.plugins), "--timing-cache", "the timing cache")
     try:
         done = convert(asked, console.progress)
     except TrtsmithError as error:

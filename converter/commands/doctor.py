@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import platform
+from collections.abc import Sequence
 from ctypes import CDLL
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
 from converter import libraries
-from converter.build.flavour import PIP, installed_flavours
-from converter.build.gpu import find_gpu
+from converter.build.flavour import PIP, InstalledFlavour, installed_flavours
+from converter.build.gpu import Gpu, find_gpu
 from converter.bundle import toolkit_version
 from converter.console import Console, table
 from converter.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
+from converter.runtime.device import PACKAGES, missing_packages
 
 _PACKAGES = (
     "numpy",
@@ -25,7 +27,17 @@ _PACKAGES = (
     "torch",
     "onnxscript",
     "polygraphy",
+    "cuda-core",
+    "cuda-bindings",
 )
+_OPTIONAL = {
+    "torch": "pip install torch==2.13.0",
+    "onnxscript": "pip install onnxscript==0.7.2",
+    "polygraphy": "pip install polygraphy",
+    "cuda-core": PACKAGES,
+    "cuda-bindings": PACKAGES,
+}
+"""How to get what a part of the commands does without."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +80,12 @@ def examine() -> list[Finding]:
         Finding("python", "ok", f"{platform.python_version()} on {platform.machine()}"),
     ]
     for package in _PACKAGES:
-        optional = package in ("torch", "onnxscript", "polygraphy")
         try:
             found.append(Finding(package, "ok", metadata.version(package)))
         except metadata.PackageNotFoundError:
-            extra = {"torch": "torch==2.13.0", "onnxscript": "onnxscript==0.7.2"}.get(package, package)
-            state = "absent" if optional else "missing"
-            found.append(Finding(package, state, "not installed", f"pip install {extra}"))
+            state = "absent" if package in _OPTIONAL else "missing"
+            fix = _OPTIONAL.get(package, f"pip install {package}")
+            found.append(Finding(package, state, "not installed", fix))
     flavours = installed_flavours()
     found += [
         Finding(flavour.name, "ok", f"{flavour.version} ({flavour.distribution})") for flavour in flavours
@@ -86,9 +97,24 @@ def examine() -> list[Finding]:
         found.append(Finding("gpu", "absent", "none: engines are built for sm86, and not run"))
     else:
         found.append(Finding("gpu", "ok", f"{gpu.name}, {gpu.target}"))
+    found.append(_running(gpu, flavours))
     for name in ("trtsmith_plugins", "trtsmith_plugins_v2", "trtsmith_host"):
         found.append(_library(name, optional=name == "trtsmith_plugins_v2"))
     return found
+
+
+def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> Finding:
+    """Whether an engine can be run here, by what is installed; none is tried."""
+    packages = missing_packages()
+    lacking = [
+        what
+        for what, there in (("GPU", gpu), ("TensorRT", flavours), ("cuda-core", packages is None))
+        if not there
+    ]
+    if not lacking:
+        return Finding("running engines", "ok", "trtsmith run, verify and bench work here")
+    detail = f"trtsmith run, verify and bench need what is not here: {', '.join(lacking)}"
+    return Finding("running engines", "absent", detail, packages.fix if packages else "")
 
 
 def _library(name: str, *, optional: bool) -> Finding:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from converter.arguments import add_freezing, positive_int, positive_seconds
+from converter.bundle import manifest_path
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK
 from converter.locate.found import AGREE
@@ -95,7 +96,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     folder = options.output or saved_folder(options.model)
-    check_report(options.json, (options.model, options.engine, options.inputs), "--json")
+    manifest = manifest_path(options.engine) if options.engine is not None else None
+    given = (options.model, options.engine, manifest, options.inputs, *options.plugins)
+    check_report(options.json, given, "--json")
     asked = Asked(
         model=options.model,
         engine=options.engine,

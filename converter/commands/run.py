@@ -82,8 +82,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    given = (options.engine, manifest_path(options.engine), options.inputs, options.runtime_cache)
-    check_report(options.output, (*given, *options.plugins), "-o", "the file of the outputs")
+    given = (options.engine, manifest_path(options.engine), options.inputs, *options.plugins)
+    cache = options.runtime_cache
+    check_report(options.output, (*given, cache), "-o", "the file of the outputs")
+    if cache is not None and not cache.is_dir():
+        check_report(cache, given, "--runtime-cache", "the runtime cache")
     feeds = load_arrays(options.inputs, "--inputs") if options.inputs and not options.list else {}
     request = request_for(
         options.engine,

@@ -11,7 +11,7 @@ import numpy as np
 
 from converter.arguments import positive_seconds
 from converter.arrays import as_declared, load_arrays
-from converter.bundle import toolkit_version
+from converter.bundle import manifest_path, toolkit_version
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError, UsageError
 from converter.locate.found import Located
@@ -114,8 +114,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    given = (options.model, options.engine, options.inputs, options.expected, *options.plugins)
-    check_report(options.report, given)
+    given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
+    check_report(options.report, (*given, *options.plugins))
     folder = options.located or saved_folder(options.model)
     if options.per_node:
         check_folder(folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from converter.arrays import write_npz
 from converter.errors import UsageError
 from converter.locate.edges import plain_edges
 from converter.modelfile.model import Model
@@ -77,7 +78,8 @@ def save_reproducer(found: Reproducer, folder: Path) -> None:
             if found.rewritten is not None:
                 save_model(plain_edges(found.rewritten).model, work / REWRITTEN)
             for name, arrays in ((INPUTS, found.inputs), (EXPECTED, found.expected), (ACTUAL, found.actual)):
-                np.savez(work / name, **edges.put_in(arrays))  # type: ignore[arg-type]  # names are no keywords
+                with open(work / name, "wb") as stream:
+                    write_npz(stream, edges.put_in(arrays))
             (work / README).write_text(_readme(found, folder), encoding="utf-8")
             _take_place(work, folder)
         finally:
@@ -98,7 +100,7 @@ def _take_place(work: Path, folder: Path) -> None:
     os.replace(folder, old / "old")
     try:
         os.rename(work, folder)
-    except OSError:
+    except BaseException:  # a signal too
         os.replace(old / "old", folder)
         raise
     finally:

@@ -33,7 +33,11 @@ class RuntimeCache:
     def save(self) -> None:
         """Write the file, whole or not at all, if kernels were added. A disk that refuses is a warning."""
         runtime_cache = self.runtime_cache
-        data = bytes(memoryview(runtime_cache.serialize()))
+        serialized = runtime_cache.serialize()
+        if serialized is None:  # as after a kernel that failed: nothing in this process works any more
+            self._warn(f"the runtime cache {self.file} is as it was: TensorRT gave nothing to write")
+            return
+        data = bytes(memoryview(serialized))
         if data == self._before:
             return
         name = ""
@@ -64,7 +68,8 @@ def open_cache(
         warn(f"{loaded.flavour.title} has no runtime cache (TensorRT-RTX has): {path} is not used")
         return None
     file = _file_in(path, data, loaded.info.gpu, version) if path.is_dir() else path
-    if not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
+    takeable = file.is_file() or not file.exists()  # a device or pipe must not be replaced by a file
+    if not takeable or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
         raise UsageError(
             Problem(
                 "The runtime cache cannot be written.",

@@ -125,6 +125,9 @@ def _checked(request: RunRequest) -> RunRequest:
 def _write(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
     try:
         write_arrays(folder, arrays)
+    except ValueError as error:
+        fix = "convert it with array.astype; `trtsmith run ENGINE --list` shows the types"
+        raise UsageError(Problem(str(error), "the inputs", "arrays of an engine's types", fix)) from error
     except OSError as error:
         raise UsageError(
             Problem(

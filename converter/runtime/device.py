@@ -256,6 +256,15 @@ def no_gpu() -> Problem:
     )
 
 
+def missing_packages() -> Problem | None:
+    """What keeps this module from working, of the packages that it imports; None if they are all there."""
+    try:
+        _import()
+    except UsageError as error:
+        return error.problems[0]
+    return None
+
+
 def _import() -> tuple[Any, Any, Any]:
     """(cuda.bindings.driver, cuda.core, StridedMemoryView). UsageError if they are missing or too old."""
     try:

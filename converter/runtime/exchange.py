@@ -19,15 +19,15 @@ _ALIGNMENT = 64  # a cache line: aligned for every dtype, and for vector loads
 def write_arrays(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays by name into `folder`, which is made if it is not there.
 
-    Raises OSError where the disk refuses, ValueError for an array of Python objects.
+    Raises OSError where the disk refuses, ValueError for an array of anything but numbers and bytes.
     """
     folder.mkdir(exist_ok=True)
     index = []
     with open(folder / _DATA, "wb") as file:
         for name, value in arrays.items():
             array = np.asarray(value)
-            if array.dtype.hasobject:
-                raise ValueError(f"array {name!r} holds Python objects")
+            if array.dtype.hasobject or array.dtype.names is not None:
+                raise ValueError(f"The array {name!r} holds records or Python objects, not numbers.")
             array = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
             offset = file.tell() + -file.tell() % _ALIGNMENT
             file.seek(offset)

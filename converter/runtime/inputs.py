@@ -48,7 +48,7 @@ class Input:
 
     def bind_tensor(self, tensor: DeviceTensor) -> int:
         """Take a tensor of ours; the handle of the stream that writes it."""
-        if tensor is not self._source:
+        if tensor is not self._source or self.spec.is_shape_tensor:  # whose values may be others now
             self._check(str(tensor.dtype), tensor.shape, self.spec.dtype)
             if self.spec.is_shape_tensor:
                 self._take_values(tensor.numpy())
@@ -61,7 +61,9 @@ class Input:
         """Take an array of PyTorch's or CuPy's; whether it is on the device, and may have work of its library pending."""
         fingerprint = library.fingerprint(value)
         if fingerprint != self._fingerprint:
-            if not self._import(import_or_refuse(self.name, self._device, value, None), value):
+            # the caller waits before the run, which is too late for values that are read here and now
+            waits = self._stream if self.spec.is_shape_tensor else None
+            if not self._import(import_or_refuse(self.name, self._device, value, waits), value):
                 return False
             self._fingerprint = fingerprint
         self._source = value

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
-import numpy as np
-
 from converter.bundle import file_digest, manifest_path
 from converter.errors import UsageError
+from converter.manifest import file_digests, flag, io_types, items, mapping, read_manifest, text
 from converter.passes.types import IoType
 from converter.runtime.request import RunRequest
 from importers.problem import Problem
@@ -22,7 +19,6 @@ from importers.problem import Problem
 class Manifest:
     """The parts of a manifest that running an engine needs. files: "sha256:..." by file name, the engine's too."""
 
-    path: Path
     flavour: str
     version: str
     targets: tuple[str, ...]
@@ -54,13 +50,13 @@ def request_for(
     """
     if not engine.is_file():
         raise UsageError(Problem("There is no such file.", str(engine), "an engine", "correct the path"))
-    manifest = _read(manifest_path(engine))
+    manifest = read_manifest(engine, _manifest)
     libraries: tuple[Path, ...] = tuple(plugins)
     if manifest is not None:
         digest = file_digest(engine)
         _check_engine(manifest, engine, digest, flavour)
         flavour = manifest.flavour
-        libraries = _libraries(manifest, engine.parent, digest, libraries)
+        libraries = _libraries(manifest, engine, digest, libraries)
     return RunRequest(
         engine_path=engine,
         plugin_libraries=libraries,
@@ -77,51 +73,16 @@ def request_for(
     )
 
 
-def _read(path: Path) -> Manifest | None:
-    """None where there is no manifest. UsageError for one that cannot be read."""
-    try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
-        return Manifest(
-            path=path,
-            flavour=_text(data["tensorrt"]["flavour"]),
-            version=_text(data["tensorrt"]["version"]),
-            targets=tuple(_text(target) for target in data["targets"]),
-            files={_file_name(name): _text(digest) for name, digest in data["files"].items()},
-            io_types=tuple(
-                IoType(_text(io["name"]), _dtype(io["before"]), _dtype(io["after"]))
-                for io in data.get("io_types", ())
-            ),
-            embedded=data.get("plugins_embedded") is True,
-        )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            Problem(
-                f"The engine's manifest cannot be read: {type(error).__name__}: {error}",
-                str(path),
-                "the manifest that `trtsmith convert` wrote with the engine",
-                "convert the model again, or move the file away and name plugin libraries with --plugins",
-            )
-        ) from error
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
-
-
-def _dtype(value: Any) -> str:
-    np.dtype(_text(value))  # a TypeError if there is none of that name
-    return str(value)
-
-
-def _file_name(value: Any) -> str:
-    """A name without a folder: a manifest names files that lie beside it, and no others."""
-    if not isinstance(value, str) or Path(value).name != value:
-        raise ValueError(f"{value!r} is not a file name")
-    return value
+def _manifest(document: Mapping[str, Any]) -> Manifest:
+    built_by = mapping(document["tensorrt"])
+    return Manifest(
+        flavour=text(built_by["flavour"]),
+        version=text(built_by["version"]),
+        targets=tuple(map(text, items(document["targets"]))),
+        files=file_digests(document["files"]),
+        io_types=io_types(document.get("io_types", [])),
+        embedded=flag(document.get("plugins_embedded", False)),
+    )
 
 
 def _check_engine(manifest: Manifest, engine: Path, digest: str, flavour: str) -> None:
@@ -129,7 +90,7 @@ def _check_engine(manifest: Manifest, engine: Path, digest: str, flavour: str) -
         raise UsageError(
             Problem(
                 "The manifest beside the engine is about another engine.",
-                f"{engine}, {manifest.path}",
+                f"{engine}, {manifest_path(engine)}",
                 f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {digest}",
                 "convert the model again, or move the manifest away if the engine is not trtsmith's",
             )
@@ -146,10 +107,11 @@ def _check_engine(manifest: Manifest, engine: Path, digest: str, flavour: str) -
 
 
 def _libraries(
-    manifest: Manifest, folder: Path, engine_digest: str, given: tuple[Path, ...]
+    manifest: Manifest, engine: Path, engine_digest: str, given: tuple[Path, ...]
 ) -> tuple[Path, ...]:
     """The libraries of the manifest and the user's; UsageError with all that are missing or not what they should be."""
     by_name = {path.name: path for path in given}
+    folder, source = engine.parent, manifest_path(engine).name
     found: list[Path] = []
     problems = []
     for name, digest in manifest.files.items():
@@ -161,7 +123,7 @@ def _libraries(
                 Problem(
                     f"The engine's plugin library {name} is missing.",
                     str(path),
-                    f"the library of the hash {digest}, as {manifest.path.name} says",
+                    f"the library of the hash {digest}, as {source} says",
                     "copy it beside the engine, or name it with --plugins",
                 )
             )
@@ -170,7 +132,7 @@ def _libraries(
                 Problem(
                     f"The plugin library {name} is not the one that the engine was built with.",
                     str(path),
-                    f"the hash {digest}, as {manifest.path.name} says; this one has {actual}",
+                    f"the hash {digest}, as {source} says; this one has {actual}",
                     "copy the library of the engine's own bundle, or convert the model again with this one",
                 )
             )

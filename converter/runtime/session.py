@@ -21,6 +21,7 @@ from converter.runtime.inputs import Binder, Input
 from converter.runtime.loading import LoadedEngine
 from converter.runtime.outputs import Output, make_allocator
 from converter.runtime.profiling import profiled
+from importers.problem import Problem
 
 
 class Session:
@@ -81,7 +82,9 @@ class Session:
         numpy (also in the model's types, see `io_types`) or what numpy takes; copied. Inputs whose values decide
         shapes end in host memory wherever they come from.
         synchronise: wait for the GPU. Without it the outputs are ready when `stream` is; DLPack and
-        `__cuda_array_interface__` tell that to whoever takes them.
+        `__cuda_array_interface__` tell that to whoever takes them. Until then the inputs must stay as they are, and
+        PyTorch's allocator must not get their memory back. What still reads the outputs of the last run, on another
+        stream than the one that the inputs come from, has to be waited for before the next one.
 
         Raises UsageError for arrays that do not fit, for want of memory, and when a kernel fails.
         """
@@ -89,9 +92,11 @@ class Session:
         try:
             if feeds.keys() != self._names:
                 raise UsageError(name_problems(self._loaded.info.inputs, feeds))
+            prepared, self._prepared = self._prepared, False  # until every input is there
             changed = self._binder.bind(feeds)
-            if changed or not self._prepared:
+            if changed or not prepared:
                 self._prepare()
+            self._prepared = True
             self._launch()
             if synchronise:
                 self._device.synchronise(self._stream)
@@ -139,7 +144,6 @@ class Session:
 
     def _prepare(self) -> None:
         """Tell TensorRT what changed, and make room for the outputs."""
-        self._prepared = False  # whatever fails from here on, the next run starts anew
         context = self._context
         self._loaded.hearing.take_errors()
         reshaped = not self._results
@@ -152,12 +156,12 @@ class Session:
                 raise self._failure()
         if reshaped:
             self._size_outputs(context)
+        self._check_aliases()
         for item in self._inputs:
             item.moved = item.reshaped = False
         pointers = [item.pointer for item in self._inputs]
         pointers += [result.pointer for result in self._results.values()]
         self._addresses = tuple(pointers)
-        self._prepared = True
 
     def _size_outputs(self, context: Any) -> None:
         try:
@@ -187,6 +191,21 @@ class Session:
                 names = ", ".join(repr(output.spec.name) for output in growing)
                 self._replay.give_up(f"only the data decide the size of the output {names}")
 
+    def _check_aliases(self) -> None:
+        """UsageError if an input is the memory that the run writes an output to."""
+        written = {output.memory.pointer: output.spec.name for output in self._outputs if output.memory}
+        for item in self._inputs:
+            if item.pointer in written:
+                raise UsageError(
+                    Problem(
+                        f"The input {item.name!r} is the output {written[item.pointer]!r} of this session, "
+                        "which the run would write while it reads it.",
+                        f"input {item.name!r}",
+                        "memory of its own",
+                        "copy it first (`.clone()` of PyTorch, `.copy()` of CuPy), or let two sessions take turns",
+                    )
+                )
+
     def _launch(self) -> None:
         graph = self._replay.find(self._addresses, self._execute) if self._replay is not None else None
         if graph is not None:
@@ -208,6 +227,7 @@ class Session:
         said = self._loaded.hearing.take_errors() or ([why] if why else [])
         for output in self._growing:
             if output.allocator.error is not None:
-                purpose = f"for the output {output.spec.name!r}"
-                return UsageError(memory_problem(purpose, str(output.allocator.error), self._loaded.origin))
+                purpose, error = f"for the output {output.spec.name!r}", output.allocator.error
+                output.allocator.error = None  # told; the next failure may be another one
+                return UsageError(memory_problem(purpose, str(error), self._loaded.origin))
         return UsageError(run_problem(said, self._loaded.origin))

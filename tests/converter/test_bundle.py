@@ -109,3 +109,4 @@ def test_outputs_that_can_be(tmp_path: Path) -> None:
     link.symlink_to(library)
     check_output(tmp_path / "m.plan", tmp_path / "none.onnx", [library, library])
     assert manifest_path(Path("a/m.v2.plan")) == Path("a/m.v2.manifest.json")
+    assert manifest_path(Path("")) == Path(".manifest.json")  # no name, and no traceback either

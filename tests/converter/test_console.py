@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,7 @@ def test_report_paths_are_checked_first(tmp_path: Path) -> None:
     model, link = tmp_path / "m.onnx", tmp_path / "link.json"
     model.write_bytes(b"model")
     link.symlink_to(model)
+    os.mkfifo(tmp_path / "pipe")
     check_report(None)
     check_report(tmp_path / "r.json", [model, None])
     for path, words in (
@@ -83,6 +85,7 @@ def test_report_paths_are_checked_first(tmp_path: Path) -> None:
         (tmp_path / "none" / "r.json", "cannot be written"),
         (model, "would replace"),
         (link, "would replace"),
+        (tmp_path / "pipe", "would replace a device or pipe"),
         (tmp_path / ("a" * 300), "cannot be written"),
     ):
         with pytest.raises(UsageError, match=words):

@@ -66,7 +66,7 @@ def test_without_a_manifest_nothing_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_manifests_that_others_have_touched(changes: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the engine's manifest cannot be read"):
+    with pytest.raises(UsageError, match="The engine's manifest cannot be read"):
         origin_of(written(tmp_path, **changes))
     (tmp_path / "e.manifest.json").write_text("[1]")
     with pytest.raises(UsageError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from google.protobuf import text_format
 from converter import triton
 from converter.bundle import file_digest, manifest_path
 from converter.errors import UsageError
-from converter.triton import TritonOptions, write_model
+from converter.triton import write_model
+from converter.triton_config import TritonOptions
 
 
 def _schema() -> Any:
@@ -173,7 +175,7 @@ def test_engines_that_a_server_would_not_run(tmp_path: Path, facts: dict[str, An
         document = json.loads(manifest_path(path).read_text())
         del document["profiles"]
         manifest_path(path).write_text(json.dumps(document))
-        word = "of another version"
+        word = "KeyError: 'profiles'"
     with pytest.raises(UsageError, match=word):
         write_model(path, options(tmp_path))
     assert not (tmp_path / "models").exists()
@@ -182,10 +184,10 @@ def test_engines_that_a_server_would_not_run(tmp_path: Path, facts: dict[str, An
 def test_missing_and_broken_manifests(tmp_path: Path) -> None:
     path = engine(tmp_path, FIXED)
     manifest_path(path).write_text("[1]")
-    with pytest.raises(UsageError, match="of another version"):
+    with pytest.raises(UsageError, match="manifest cannot be read"):
         write_model(path, options(tmp_path))
     manifest_path(path).unlink()
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="no manifest beside the engine"):
         write_model(path, options(tmp_path))
 
 
@@ -201,10 +203,18 @@ def test_versions_share_a_configuration_and_are_never_replaced(tmp_path: Path) -
     assert sorted(os.listdir(tmp_path / "models" / "detector")) == ["1", "2", "config.pbtxt"]
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b"])
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "a\nb", "\x1b[2J", "\udcff"])
 def test_names_stay_in_the_repository(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="no name of a folder"):
         write_model(engine(tmp_path, FIXED), options(tmp_path, name=name))
+
+
+def test_a_renamed_bundle_and_a_folder_with_blanks(tmp_path: Path) -> None:
+    path = engine(tmp_path, FIXED)
+    manifest_path(path).rename(tmp_path / "other.manifest.json")
+    other = path.rename(tmp_path / "other.plan")
+    asked = TritonOptions(tmp_path / "my models", "detector")
+    assert shlex.split(write_model(other, asked).command)[1] == f"--model-repository={tmp_path / 'my models'}"
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

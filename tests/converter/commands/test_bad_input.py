@@ -156,6 +156,8 @@ FLAGS: dict[str, tuple[list[str], int, str]] = {
     "report is the engine": (["relu.onnx", "-o", "o.plan", "--report", "o.plan"], 2, "would replace o.plan"),
     "report is the inputs": (
         ["relu.onnx", "-o", "o.plan", "--inputs", "x.npz", "--report", "x.npz"], 2, "would replace x.npz"),
+    "timing cache is the model": (
+        ["relu.onnx", "-o", "o.plan", "--timing-cache", "relu.onnx"], 2, "timing cache would replace relu.onnx"),
     "timing cache": (["relu.onnx", "-o", "o.plan", "--timing-cache", "folder"], 2, "cache is a folder"),
     "workspace": (["relu.onnx", "-o", "o.plan", "--workspace", "9" * 20], 2, "not a whole number from 1"),
     "workspace text": (["relu.onnx", "-o", "o.plan", "--workspace", "a"], 2, "'a' is not a whole number"),

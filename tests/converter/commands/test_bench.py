@@ -56,6 +56,23 @@ def test_outputs_that_disagree_are_exit_code_3(
     assert trtsmith(capsys, "bench", "m.plan").code == EXIT_DISAGREE
 
 
+@pytest.mark.parametrize(("plugin", "code"), [(True, EXIT_OK), (None, EXIT_OK), (False, EXIT_DISAGREE)])
+def test_so_is_an_engine_with_plugins_that_disagrees(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, plugin: bool | None, code: int
+) -> None:
+    times = {"median": 1.0}
+    side = {"compute_ms": times, "response_ms": times, "engine_bytes": 1, "device_memory": 1, "error": 0.5}
+    sides = {
+        "plugin": {**side, "agrees": plugin, "reason": "relative error"},
+        "native": {"unavailable": "no reason"},
+    }
+    stage = Stage(agreeing())
+    stage.found["plugin_vs_native"] = {**sides, "ratio": None, "nodes": None, "nodes_unavailable": None}
+    monkeypatch.setattr(command, "bench", stage)
+    ran = trtsmith(capsys, "bench", "m.plan")
+    assert ran.code == code and "not available: no reason" in ran.out
+
+
 def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(agreeing())
     monkeypatch.setattr(command, "bench", stage)
@@ -91,6 +108,7 @@ def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch
         (["m.plan", "--against", "tensorflow"], "nothing 'tensorflow'"),
         (["m.plan", "--plugin-vs-native"], "is built already"),
         (["m.plan", "--json", "m.plan"], "would replace"),
+        (["m.plan", "--json", "m.manifest.json"], "would replace m.manifest.json"),
         (["m.plan", "--json", "no/folder/x.json"], "cannot be written"),
         (["m.plan", "--duration-s", "-1"], "not a positive number"),
         (["m.plan", "--iterations", "0"], "whole number"),

@@ -31,6 +31,11 @@ def test_a_converted_engine_in_a_repository(tmp_path: Path, capsys: pytest.Captu
     as_tensorrt(engine)
     ran = trtsmith(capsys, "bundle", engine, "--triton", models)
     assert ran.code == 0 and f"--model-repository={models}" in ran.out and "up to 5" in ran.err
+    manifest = json.loads(manifest_path(engine).read_text())
+    manifest["tensorrt"]["version"] = "10.16\nerror: not ours\x1b[2J"
+    manifest_path(engine).write_text(json.dumps(manifest))
+    ran = trtsmith(capsys, "bundle", engine, "--triton", models, "--model-version", 2)
+    assert ran.code == 0 and "10.16\\nerror: not ours\\x1b[2J" in ran.err
     text = (models / "relu" / "config.pbtxt").read_text()
     assert "max_batch_size: 5" in text and "preferred_batch_size: 2" in text
 

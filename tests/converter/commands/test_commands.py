@@ -20,6 +20,7 @@ from onnx import TensorProto
 from onnx import helper as oh
 
 from converter import libraries
+from converter.build.gpu import Gpu
 from converter.commands import check, doctor
 from converter.errors import EXIT_DISAGREE
 from importers.registry import ALL_OPS, OPS
@@ -339,8 +340,21 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     )
     found = json.loads(trtsmith(capsys, "doctor", "--json").out)
     assert {entry["what"] for entry in found} >= {"trtsmith", "python", "onnx", "gpu", "trtsmith_host"}
+    monkeypatch.setattr(doctor, "find_gpu", lambda: Gpu("NVIDIA H200", (9, 0)))
+    ran = trtsmith(capsys, "doctor")
+    assert re.search(r"^ok +cuda-core +\d", ran.out, re.M) and re.search(
+        r"^ok +running engines", ran.out, re.M
+    )
+    monkeypatch.setitem(sys.modules, "cuda.core", None)  # not to be imported
+    monkeypatch.setattr(doctor, "find_gpu", lambda: None)
+    ran = trtsmith(capsys, "doctor")
+    assert ran.code == 0  # converting needs none of it
+    assert re.search(
+        r"^absent +running engines .*not here: GPU, cuda-core +fix: pip install .cuda-core", ran.out, re.M
+    )
     monkeypatch.setattr(doctor, "installed_flavours", tuple)
     ran = trtsmith(capsys, "doctor")
+    assert "not here: GPU, TensorRT, cuda-core" in ran.out
     assert ran.code == 2 and re.search(r"^missing +tensorrt .*pip install tensorrt-rtx", ran.out, re.M)
 
 
@@ -397,11 +411,14 @@ def test_reader_that_goes_away() -> None:
         ["bash", "-c", f"{sys.executable} -m converter.cli ops > /dev/full"],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    refused(Ran(done.returncode, done.stdout, done.stderr), 1, "No space left on device")
+    refused(Ran(done.returncode, done.stdout, done.stderr), 2, "No space left on device", "standard output")
 
 
-def test_ctrl_c_during_a_build_leaves_nothing(folder: Path) -> None:
-    """Interrupted as soon as TensorRT is at work: no engine, no temporary file, no child."""
+@pytest.mark.parametrize(
+    ("number", "code", "last"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")]
+)  # fmt: skip
+def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: int, last: str) -> None:
+    """Ended as soon as TensorRT is at work: no engine, no temporary file, no child."""
     channels = 64
     nodes, weights = [], {}
     for index in range(150):
@@ -421,11 +438,11 @@ def test_ctrl_c_during_a_build_leaves_nothing(folder: Path) -> None:
         for line in child.stderr:
             if "building the engine" in line:
                 break
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         rest = child.stderr.read()  # ends when the build's own process is gone as well
         started = time.monotonic()
-        assert child.wait(timeout=20) == 130 and time.monotonic() - started < 20
-    assert rest.endswith("interrupted\n") and "Traceback" not in rest
+        assert child.wait(timeout=20) == code and time.monotonic() - started < 20
+    assert rest.endswith(last) and "Traceback" not in rest
     after = snapshot(folder)
     after.pop("tmp/.ses", None)  # onnxruntime's own
     assert after == before

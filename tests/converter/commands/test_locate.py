@@ -152,6 +152,7 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         ((model, "--on", "kernels"), 2, "no plugin nodes"),
         ((tmp_path / "i.onnx", "--on", "kernels", "--native"), 2, "no plugin nodes"),
         ((model, "--json", model), 2, "would replace"),
+        ((model, tmp_path / "e.plan", "--json", tmp_path / "e.manifest.json"), 2, "would replace"),
         ((model, "--memory", "0"), 2, "whole number"),
         ((model, "--inputs", tmp_path / "i.onnx"), 2, "--inputs"),
     ):

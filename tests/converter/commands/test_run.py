@@ -135,6 +135,10 @@ def test_libraries(asked: list[RunRequest], folder: Path, capsys: pytest.Capture
         (("m.plan", "--inputs", "in.npz", "-o", "no/out.npz"), "the file of the outputs cannot be written"),
         (("m.plan", "--inputs", "in.npz", "-o", "in.npz"), "the file of the outputs would replace in.npz"),
         (("m.plan", "--inputs", "in.npz", "-o", "m.plan"), "would replace m.plan"),
+        (
+            ("m.plan", "--inputs", "in.npz", "--runtime-cache", "m.plan"),
+            "the runtime cache would replace m.plan",
+        ),
         (("m.plan", "--plugins", "p.so"), "p.so"),
     ],
 )

@@ -128,6 +128,7 @@ def test_another_model_than_the_engines(dynamic: FakeEngine, capsys: pytest.Capt
         (["--inputs", "none.npz"], "the file cannot be read"),
         (["--shapes", "x=1x4"], "rank 2, but the input has rank 3"),
         (["--report", "e.plan"], "the report would replace"),
+        (["--report", "e.manifest.json"], "the report would replace e.manifest.json"),
         (["--plugins", "none.so"], "none.so"),
     ],
 )

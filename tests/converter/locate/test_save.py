@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
+from converter.arrays import load_arrays
 from converter.errors import UsageError
 from converter.locate import save
 from converter.locate.save import FILES, Reproducer, check_folder, save_reproducer
@@ -44,6 +45,35 @@ def test_bfloat16_is_saved_exactly(found: Reproducer, tmp_path: Path) -> None:
     assert "what is wrong" in (folder / "README.txt").read_text()
 
 
+def test_tensors_of_any_name_are_saved(tmp_path: Path) -> None:
+    """numpy.savez has arguments of its own by some of these names, and takes "/" for a folder."""
+    names = ["file", "allow_pickle", "a/b:0"]
+    nodes = [oh.make_node("Concat", names, ["kwds"], name="all", axis=0)]
+    model = load(tmp_path / "m.onnx", nodes, [value(n, [2]) for n in names], [value("kwds", [6])])
+    arrays = {name: np.array([index, -1.5], np.float32) for index, name in enumerate(names)}
+    result = {"kwds": np.concatenate([*arrays.values()])}
+    save_reproducer(Reproducer(model, arrays, result, result, "text"), tmp_path / "out")
+    saved = load_arrays(tmp_path / "out" / "inputs.npz", "replay")
+    assert {name: array.tolist() for name, array in saved.items()} == {
+        name: array.tolist() for name, array in arrays.items()
+    }
+
+
+def test_an_interruption_brings_back_what_was_there(
+    found: Reproducer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_reproducer(replace(found, text="first"), tmp_path / "out")
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(save.os, "rename", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_reproducer(replace(found, text="second"), tmp_path / "out")
+    assert "first" in (tmp_path / "out" / "README.txt").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out"]
+
+
 def test_an_earlier_search_is_replaced(found: Reproducer, tmp_path: Path) -> None:
     for text in ("first", "second"):
         save_reproducer(replace(found, text=text), tmp_path / "out")
@@ -61,7 +91,7 @@ def test_a_failure_leaves_what_was_there(
     def full(*arguments: object, **arrays: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(save.np, "savez", full)
+    monkeypatch.setattr(save, "write_npz", full)
     with pytest.raises(UsageError, match="No space left"):
         save_reproducer(replace(found, text="second"), tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == (["m.onnx", "out"] if before else ["m.onnx"])

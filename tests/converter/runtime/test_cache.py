@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-from fakes import FakeTensorRT
+from fakes import FakeCache, FakeTensorRT
 
 from converter.errors import UsageError
 from converter.run import Runner
@@ -52,6 +53,9 @@ def test_folder_has_a_file_for_each_engine(open_runner: Open, rtx: FakeTensorRT,
 def test_places_where_nothing_can_be_written(open_runner: Open, rtx: FakeTensorRT, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="runtime cache cannot be written"):
         open_runner(b"double", rtx, runtime_cache=tmp_path / "no" / "kernels.cache")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="runtime cache cannot be written"):
+        open_runner(b"double", rtx, runtime_cache=tmp_path / "pipe")
 
 
 def test_a_disk_that_refuses_later_is_a_warning(
@@ -68,6 +72,19 @@ def test_a_disk_that_refuses_later_is_a_warning(
     runner.close()
     assert "No space left" in runner.warnings[0]
     assert file.read_bytes() == b"kernels" and os.listdir(tmp_path) == ["kernels.cache"]
+
+
+def test_nothing_to_write_hides_no_error(
+    open_runner: Open, rtx: FakeTensorRT, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a kernel that failed TensorRT gives None; the failure is what the user has to see."""
+    monkeypatch.setattr(FakeCache, "serialize", lambda self: None)
+    with (
+        pytest.raises(UsageError, match="A kernel of the engine failed"),
+        open_runner(b"fault", rtx, runtime_cache=tmp_path / "kernels.cache") as runner,
+    ):
+        runner({"x": np.ones(3, np.float32)})
+    assert "gave nothing to write" in runner.warnings[0] and os.listdir(tmp_path) == []
 
 
 def test_tensorrt_has_none(open_runner: Open, tmp_path: Path) -> None:

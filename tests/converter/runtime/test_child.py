@@ -51,6 +51,15 @@ def test_what_the_child_finds_comes_back(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path / "tmp") == []
 
 
+def test_arrays_that_no_engine_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "find_gpu", lambda: Gpu("pretended", (9, 0)))
+    monkeypatch.setattr(child, "run_child", None)  # said before there is a child
+    (tmp_path / "m.plan").write_bytes(b"x" * 100)
+    records = np.zeros(3, [("a", "f4")])
+    with pytest.raises(UsageError, match="'x' holds records"):
+        run_engine(RunRequest(tmp_path / "m.plan", flavour="tensorrt_rtx"), [{"x": records}])
+
+
 def test_deaths(tmp_path: Path) -> None:
     library = tmp_path / "p.so"
     request = RunRequest(tmp_path / "m.plan", (library,))

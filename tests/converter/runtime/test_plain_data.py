@@ -102,5 +102,7 @@ def test_booleans_byte_order_and_nothing(tmp_path: Path) -> None:
 
 
 def test_objects_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'o' holds Python objects"):
+    with pytest.raises(ValueError, match="'r' holds records"):
+        write_arrays(tmp_path / "r", {"r": np.zeros(2, [("a", "f4"), ("b", "i4")])})
+    with pytest.raises(ValueError, match="'o' holds records or Python objects"):
         write_arrays(tmp_path / "a", {"o": np.array([{}])})

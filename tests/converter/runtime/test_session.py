@@ -154,6 +154,49 @@ def test_a_shape_tensor_is_not_read_from_the_callers_array(open_runner: Open) ->
     assert session._results["y"].numpy().shape == (2, 3)
 
 
+def test_values_that_changed_where_they_were_are_read_again(open_runner: Open) -> None:
+    session = open_runner(b"reshape").session()
+    x = np.arange(6, dtype=np.int32)
+    s = session.upload({"s": np.array([2, 3], np.int64)})["s"]
+    assert session.infer({"x": x, "s": s})["y"].shape == (2, 3)
+    at(s.pointer, (2,), np.int64)[...] = 3, 2  # as a run of another session writes its output again
+    assert session.infer({"x": x, "s": s})["y"].shape == (3, 2)
+
+
+def test_values_on_the_gpu_are_read_after_who_writes_them(
+    open_runner: Open, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch's kernel that makes the values may still be queued on PyTorch's stream, here 7."""
+    library = Library(
+        lambda value: (value.memory.pointer,), lambda index: 7, lambda value: str(value.array.dtype)
+    )
+    monkeypatch.setattr(
+        inputs, "library_of", lambda value: library if isinstance(value, ForeignTensor) else None
+    )
+    order: list[str] = []
+    download = FakeDevice.download
+    monkeypatch.setattr(
+        FakeDevice, "download", lambda *a: (order.append(f"read after {device.waits}"), download(*a))[1]
+    )
+    session = open_runner(b"reshape").session()
+    feeds = {"x": np.arange(6, dtype=np.int32), "s": ForeignTensor(device, np.array([2, 3]))}
+    session.infer(feeds)
+    assert order == [f"read after {[(session.stream, 7)]}"]
+
+
+def test_an_output_is_no_input_of_the_run_that_writes_it(open_runner: Open) -> None:
+    runner = open_runner(b"double")
+    session = runner.session()
+    y = session.infer({"x": numbers(2, 3)})["y"]
+    text = problem_of(lambda: session.infer({"x": y}))
+    assert "'x' is the output 'y' of this session" in text and "two sessions" in text
+    with pytest.raises(RuntimeError, match=r"infer\(\) first"):
+        session.enqueue()  # the addresses of a run that was refused are of no use
+    other = runner.session()
+    assert other.infer({"x": y})["y"].numpy().tolist() == (numbers(2, 3) * 4).tolist()
+    assert session.infer({"x": numbers(2, 3)})["y"].numpy().tolist() == (numbers(2, 3) * 2).tolist()
+
+
 def test_empty_tensors_have_an_address(open_runner: Open) -> None:
     runner = open_runner(b"empty")
     assert runner({"x": np.array([], np.uint8)})["y"].shape == (0,)
@@ -366,6 +409,11 @@ def test_memory_runs_out_for_an_output_that_grows(open_runner: Open, device: Fak
     device.capacity = device.used + 1
     text = problem_of(lambda: session.infer(x))
     assert "not enough GPU memory for the output 'where'" in text
+    device.capacity *= 2
+    assert session.infer(x)["where"].numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
+    session._context.addresses.clear()  # another failure, that has nothing to do with memory
+    text = problem_of(lambda: session.infer(x))
+    assert "Address is not set for x" in text and "memory" not in text
 
 
 def test_a_kernel_fails(open_runner: Open, device: FakeDevice, tmp_path: Any) -> None:

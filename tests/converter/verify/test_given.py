@@ -47,7 +47,7 @@ def written(path: Path, kind: str) -> Path:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("text", "Python objects"), ("empty", "No data left"), ("truncated", "zip"), ("flipped", "CRC"),
+        ("text", "it is not such a file"), ("empty", "No data left"), ("truncated", "zip"), ("flipped", "CRC"),
         ("pickle", "it holds Python objects, not numbers"), ("one array", "it is a single array"),
         ("not arrays", "its member 'x' is not an array"), ("bad member", ""), ("folder", "directory"),
     ],
