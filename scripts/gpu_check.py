@@ -58,11 +58,11 @@ STEPS = (
 )
 # One at a time: they have the cores and the GPU for themselves.
 ENGINE_STEPS = (
-    Step("onnx-tests", 300, "ONNX's backend node tests against ONNX's outputs"),
-    Step("planted", 200, "planted errors, each of which has to be found"),
     Step("runner", 60, "the runner's overhead"),
-    Step("engine-pytest", 150, "tests/gpu/engines"),
-    Step("networks", 300, "networks without plugins against PyTorch's error, at all ends of their shapes"),
+    Step("planted", 120, "planted errors, each of which has to be found"),
+    Step("networks", 240, "networks without plugins against PyTorch's error, at all ends of their shapes"),
+    Step("engine-pytest", 120, "tests/gpu/engines"),
+    Step("onnx-tests", 240, "ONNX's backend node tests against ONNX's outputs"),
 )
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 

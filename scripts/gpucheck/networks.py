@@ -36,8 +36,8 @@ REFERENCE_SIZES = ("min", "opt")
 
 DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
-AT_ONCE = 4
-"""Networks at a time. The largest takes about 30 GB of GPU memory in float64."""
+AT_ONCE = 7
+"""Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
 
 
 def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> None:
