@@ -12,6 +12,7 @@ Everything raises PluginError; closing a library closes its plugins first.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,11 +181,16 @@ class PluginLibrary:
         self.path = path
         self._plugins: list[Plugin] = []
         self._handle: ctypes.c_void_p | None = None
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError as error:  # such as a folder that may not be entered
+            said = f"the file cannot be read: {error.strerror}"
+            raise PluginError(abi.Status.LOAD, said, str(path)) from error
+        if not there:
             raise PluginError(abi.Status.LOAD, "there is no such file", str(path))
         handle = ctypes.c_void_p()
         # With a slash in it, so that the loader takes the path and does not search.
-        native.call("library_open", str(path.resolve()).encode(), ctypes.byref(handle), where=str(path))
+        native.call("library_open", os.fsencode(path.resolve()), ctypes.byref(handle), where=str(path))
         self._handle = handle
         how = ctypes.c_char_p()
         self.call("library_how", handle, ctypes.byref(how), where=str(path))

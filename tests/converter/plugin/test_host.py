@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -176,12 +178,21 @@ def test_what_is_no_plugin_library(host: Host, tmp_path: Path) -> None:
         (text, "invalid ELF header"),
         (tmp_path / "absent.so", "no such file"),
         (tmp_path, "no such file"),
+        (tmp_path / ("a" * 300), "cannot be read: File name too long"),
     ):
         with pytest.raises(PluginError, match=words) as caught:
             host.open(path)
         assert caught.value.status is Status.LOAD
         assert caught.value.exit_code == EXIT_USAGE
         assert str(path) in caught.value.problems[0].where
+
+
+def test_a_library_of_any_name(host: Host, tmp_path: Path) -> None:
+    """Linux names are bytes, and not always UTF-8."""
+    path = tmp_path / os.fsdecode(b"\xff.so")
+    shutil.copyfile(plugin_fixtures.library("good_v2"), path)
+    with host.open(path) as library:
+        assert library.creators
 
 
 def test_unknown_creator_names_the_others(host: Host) -> None:
