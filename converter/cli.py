@@ -75,7 +75,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. TrtsmithErrors become messages on stderr and the exit code that they carry."""
     hold_standard_streams()
     with signals_unwind():
-        return _main(argv)
+        try:
+            return _main(argv)
+        except KeyboardInterrupt:  # also while the command's modules are imported
+            Console().say("interrupted")
+            return 130
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -88,9 +92,6 @@ def _main(argv: Sequence[str] | None) -> int:
     except TrtsmithError as error:
         console.problems(error.problems)
         return error.exit_code
-    except KeyboardInterrupt:
-        console.say("interrupted")
-        return 130
     except BrokenPipeError:  # the reader of stdout went away, as `head` does
         _drop_stdout()
         return 141

@@ -19,7 +19,7 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from converter import libraries
+from converter import cli, libraries
 from converter.build.gpu import Gpu
 from converter.commands import check, doctor
 from converter.errors import EXIT_DISAGREE
@@ -365,6 +365,16 @@ def test_no_tensorrt(
     before = snapshot(folder)
     refused(trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan"), 2, "pip install tensorrt-rtx")
     assert snapshot(folder) == before
+
+
+def test_ctrl_c_while_modules_are_imported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "build_parser", interrupted)
+    assert trtsmith(capsys, "ops") == Ran(130, "", "interrupted\n")
 
 
 def test_mistakes_of_ours_are_messages_too(
