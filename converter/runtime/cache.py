@@ -33,11 +33,11 @@ class RuntimeCache:
     def save(self) -> None:
         """Write the file, whole or not at all, if kernels were added. A disk that refuses is a warning."""
         runtime_cache = self.runtime_cache
-        serialized = runtime_cache.serialize()
-        if serialized is None:  # as after a kernel that failed: nothing in this process works any more
+        try:
+            data = bytes(memoryview(runtime_cache.serialize()))
+        except TypeError:  # None, as after a kernel that failed: nothing in this process works any more
             self._warn(f"the runtime cache {self.file} is as it was: TensorRT gave nothing to write")
             return
-        data = bytes(memoryview(serialized))
         if data == self._before:
             return
         name = ""

@@ -82,6 +82,8 @@ def test_paths_that_the_system_refuses() -> None:
     for command in ("run", "bench", "verify m.onnx", "locate m.onnx"):
         refused(shell(f"{COMMAND} {command} {'x' * 300}.plan"), 2, "File name too long")
         refused(shell(f"{COMMAND} {command} ''"), 2)
+    for command in ("verify '' m.plan", "locate ''", "check ''", "bundle '' --triton models"):
+        refused(shell(f"{COMMAND} {command}"), 2)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,11 @@ def test_an_interruption_brings_back_what_was_there(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out"]
 
 
+def test_where_a_node_is_saved_by_default() -> None:
+    assert save.saved_folder(Path("some/m.v2.onnx")) == Path("m.v2.located")
+    assert save.saved_folder(Path("")) == Path("model.located")
+
+
 def test_an_earlier_search_is_replaced(found: Reproducer, tmp_path: Path) -> None:
     for text in ("first", "second"):
         save_reproducer(replace(found, text=text), tmp_path / "out")
