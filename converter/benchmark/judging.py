@@ -49,4 +49,4 @@ def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> Ju
     except ConversionError:
         return Judge(excluded=random)
     measured = allowance(plain[0], narrow[0] if narrow is not None else None, PRECISION, model.proto)
-    return Judge(plain[0], measured.allowed, {**measured.moved, **random})
+    return Judge(plain[0], measured.allowed, {**measured.excluded(None), **random})

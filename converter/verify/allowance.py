@@ -10,7 +10,7 @@ import onnx
 
 from converter.passes.scopes import all_graphs
 from converter.verify.compare import Arrays
-from converter.verify.tolerances import TOLERANCE
+from converter.verify.tolerances import TOLERANCE, Tolerances
 from importers.opdef import OpDef
 from importers.registry import find_spellings, normalise_domain
 
@@ -25,6 +25,9 @@ _AT_LEAST: Mapping[str, str] = {
 }
 """By precision, the type whose TOLERANCE is the least that is allowed: a network of one node has two roundings too, and
 chance makes the error of an output of few elements small. TF32 has float16's significand of 11 bits."""
+
+MOST = 0.5
+"""The most that can be allowed: where rounding alone changes half of an output, zeros would agree with it as well."""
 
 QUANTISED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
 """Allowed in 8 bits, where no rounding of values stands for what calibrated scales cost. Three layers lost 0.005 to 0.02 in
@@ -43,10 +46,18 @@ class Allowance:
     """What outputs may differ by: ratio of norms, or share of whole numbers, by name.
 
     moved: outputs whose very shape rounding changes; they cannot be compared element by element. By name, why.
+    drowned: outputs of which rounding changes so much that others would do as well; they can be compared with tolerances
+        of the user's only. By name, why.
     """
 
     allowed: Mapping[str, float]
     moved: Mapping[str, str]
+    drowned: Mapping[str, str]
+
+    def excluded(self, tolerances: Tolerances | None) -> dict[str, str]:
+        """What is not compared, and why."""
+        left = {n: why for n, why in self.drowned.items() if tolerances is None or tolerances.of(n) is None}
+        return {**self.moved, **left}
 
 
 def allowance(plain: Arrays, rounded: Arrays | None, precision: str, proto: onnx.ModelProto) -> Allowance:
@@ -55,7 +66,7 @@ def allowance(plain: Arrays, rounded: Arrays | None, precision: str, proto: onnx
     The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
     rounded: None where nothing could be run; the least then is all.
     """
-    allowed, moved = {}, {}
+    allowed, moved, drowned = {}, {}, {}
     for name, value in plain.items():
         dtype = str(value.dtype)
         other = None if rounded is None else rounded[name]
@@ -70,7 +81,13 @@ def allowance(plain: Arrays, rounded: Arrays | None, precision: str, proto: onnx
         elif dtype in TOLERANCE:
             error = 0.0 if other is None else _relative(value, other)
             allowed[name] = max(_least(dtype, precision, proto), FACTOR * error)
-    return Allowance(allowed, moved)
+        if allowed.get(name, 0.0) > MOST:
+            changed = allowed.pop(name) / FACTOR
+            drowned[name] = (
+                f"output {name!r} is not comparable: rounding values to {precision} alone changes {changed:.0%} of it; "
+                f"compare with --rtol and --atol, or with a build in a wider precision"
+            )
+    return Allowance(allowed, moved, drowned)
 
 
 def in_words(precision: str, measured: bool) -> str:

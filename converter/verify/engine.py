@@ -68,7 +68,7 @@ def verify_engine(
             precision,
             model.proto,
         )
-        excluded |= {name: why for name, why in measured.moved.items() if name not in excluded}
+        excluded = measured.excluded(tolerances) | excluded
         compared = {n: v for n, v in wanted.items() if n not in excluded}
         comparisons += compare(compared, actual, tolerances, measured.allowed, one.at)
     comparisons = [c for c in comparisons if c.output not in excluded]

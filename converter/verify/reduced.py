@@ -49,7 +49,7 @@ def verify_reduced(
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
     measured = allowance(plain[0], None if narrow is None else narrow[0], precision, original.proto)
-    excluded = dict(random_outputs(original)) | dict(measured.moved)
+    excluded = measured.excluded(tolerances) | dict(random_outputs(original))
     wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
     comparisons = compare(wanted, actual, tolerances, measured.allowed)
     verdict = judge(comparisons, inputs, engine_run=False, excluded=tuple(excluded.values()))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from onnx import helper as oh
 
 from converter.locate.graph import GraphView
@@ -59,6 +60,31 @@ def test_tf32_excuses_no_more_than_it_explains(fault, tmp_path: Path) -> None:
 def test_tf32_excuses_products_only(tmp_path: Path) -> None:
     (found,) = errors(tmp_path, "Exp", np.exp(A) * np.float32(1.0003), tf32=True)
     assert not found.agrees
+
+
+def of_a_difference(tmp_path: Path, factor: float, *, inside: bool):
+    """The error of a - b, which are almost equal, times a factor: as a node, or inside of an If."""
+    b = A * np.float32(1.00001)
+    y = ((A.astype(np.float64) - b) * factor).astype(np.float32)
+    difference = oh.make_node("Sub", ["a", "b"], ["y"], name="node")
+    inner = oh.make_node("Sub", ["a", "b"], ["inner"])
+    branch = oh.make_graph([inner], "branch", [], [value("inner", A.shape)])
+    choice = oh.make_node("If", ["go"], ["y"], name="node", then_branch=branch, else_branch=branch)
+    inputs = [value("go", (), TensorProto.BOOL), value("a", A.shape), value("b", A.shape)]
+    nodes = [choice if inside else difference]
+    view = GraphView(load(tmp_path / "m.onnx", nodes, inputs, [value("y", y.shape)]))
+    given = {"go": np.array(True), "a": A, "b": b, "y": y}
+    values = {"y": Value("y", "float32", y.shape)}
+    return local_errors(view, region_of(view, 0, given), given, values, Sabotaged())
+
+
+def test_a_node_that_is_a_graph_may_amplify_rounding(tmp_path: Path) -> None:
+    (inside,) = of_a_difference(tmp_path, 1.01, inside=True)
+    assert inside.agrees and "rounding in its graph explains" in inside.reason
+    (alone,) = of_a_difference(tmp_path, 1.01, inside=False)
+    assert not alone.agrees
+    (far,) = of_a_difference(tmp_path, 3.0, inside=True)
+    assert not far.agrees
 
 
 def test_random_operators_have_no_error(tmp_path: Path) -> None:
