@@ -38,7 +38,9 @@ COVERAGE = ROOT / "docs" / "ONNX_COVERAGE.md"
 COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
 REAL_MODELS = ROOT / "docs" / "REAL_MODELS.md"
 ENGINES = ROOT / "docs" / "GPU_ENGINES.md"
-ENGINES_RECORD = ROOT / "benchmarks" / "h200" / "engines.json"
+ENGINES_RECORDS = [
+    ROOT / "benchmarks" / "h200" / name for name in ("engines.json", "engines_node_tests.json")
+]
 REAL_MODELS_RECORD = ROOT / "benchmarks" / "real_models.json"
 
 
@@ -270,12 +272,12 @@ def render_real_models(record: Mapping[str, Any]) -> str:
 
 
 def engines_of(step: str, header: Sequence[str]) -> Callable[[], str]:
-    """What one step of scripts/gpu_check.py --engines found."""
+    """What one step of scripts/gpu_check.py --engines found, by the newest record in which there was time for it."""
 
     def part() -> str:
-        if not ENGINES_RECORD.is_file():
-            return "Not recorded yet."
-        return render_engines(json.loads(ENGINES_RECORD.read_text(encoding="utf-8")), step, header)
+        records = [json.loads(path.read_text(encoding="utf-8")) for path in ENGINES_RECORDS]
+        done = [record for record in records if engine_tables.was_done(record, step)]
+        return render_engines((done or records)[0], step, header)
 
     return part
 

@@ -12,6 +12,12 @@ MATCHED = ("exact", "tf32", "shapes")
 prescribes no values."""
 
 
+def was_done(record: Mapping[str, Any], step: str) -> bool:
+    """Whether a step found anything: one for which no time was left did not."""
+    rows = record["steps"].get(step, {}).get("rows", [])
+    return any(row.get("verdict") != "not done" for row in rows)
+
+
 def node_test_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(operator, cases, matched, of these within TF32's error, wrong, no engine or no run), all of it counted."""
     groups: dict[str, Counter[str]] = defaultdict(Counter)

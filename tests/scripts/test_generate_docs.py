@@ -150,6 +150,9 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
         "packages": {"torch": "2", "tensorrt": None, "onnx": "1"},
         "steps": {"onnx-tests": {"summary": "3 of 5", "rows": tests}},
     }
+    assert engine_tables.was_done(record, "onnx-tests") and not engine_tables.was_done(record, "networks")
+    late = {"steps": {"onnx-tests": {"rows": [{"verdict": "not done"}] * 2}}}
+    assert not engine_tables.was_done(late, "onnx-tests")
     page = render_engines(record, "onnx-tests", ("operator", "a", "b", "c", "d", "e"))
     assert page.startswith("G, driver 1, onnx 1, torch 2. 3 of 5.\n\n| operator |") and "| Add | 4 |" in page
     assert "not run" in render_engines(record, "networks", ("network", "p", "e", "f", "v"))
