@@ -7,6 +7,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
+FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
+
 
 def positive_int(text: str) -> int:
     """1 to 2^31 - 1: MiB or seconds that every interface behind takes."""
@@ -56,6 +58,31 @@ def add_flavour(parser: Any) -> None:
     parser.add_argument(
         "--flavour",
         default="auto",
-        choices=("auto", "tensorrt", "tensorrt_rtx"),
+        choices=FLAVOURS,
         help="which TensorRT; auto: with a GPU tensorrt if it is there, else tensorrt_rtx",
     )
+
+
+def add_running(parser: Any, plugins: str, timeout: str) -> None:
+    """--plugins, --flavour and --timeout of commands that run engines. plugins, timeout: what the two are for."""
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help=f"a plugin library {plugins}; may be repeated",
+    )
+    parser.add_argument(
+        "--flavour",
+        default="auto",
+        choices=FLAVOURS,
+        help="which TensorRT; auto: the manifest's, else tensorrt if it is there, else tensorrt_rtx",
+    )
+    parser.add_argument("--timeout", type=positive_seconds, metavar="SECONDS", help=timeout)
+
+
+def add_tolerances(parser: Any) -> None:
+    """--rtol and --atol (converter.verify.tolerances)."""
+    parser.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
+    parser.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")

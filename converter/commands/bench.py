@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import positive_int, positive_seconds
+from converter.arguments import add_running, positive_int, positive_seconds
 from converter.benchmark import native
 from converter.benchmark.bench import bench
 from converter.benchmark.points import POINTS
@@ -130,26 +130,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="build the model with plugins and with their expansions into standard operators, and time both",
     )
     engine = parser.add_argument_group("the engine")
-    engine.add_argument(
-        "--plugins",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="LIB",
-        help="a plugin library of your own",
-    )
-    engine.add_argument(
-        "--flavour",
-        default="auto",
-        choices=("auto", "tensorrt", "tensorrt_rtx"),
-        help="which TensorRT (auto)",
-    )
-    engine.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        metavar="SECONDS",
-        help="for the build, and for each engine's timing",
-    )
+    add_running(engine, "of your own", "for the build, and for each engine's timing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
     parser.set_defaults(run=run)
 

@@ -6,7 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import add_flavour, add_freezing, positive_int, positive_seconds, targets
+from converter.arguments import (
+    add_flavour,
+    add_freezing,
+    add_tolerances,
+    positive_int,
+    positive_seconds,
+    targets,
+)
 from converter.bundle import manifest_path, toolkit_version
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
@@ -111,8 +118,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NPZ",
         help="outputs to compare with; default: the original in onnxruntime",
     )
-    verify.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
-    verify.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
+    add_tolerances(verify)
     which = verify.add_mutually_exclusive_group()
     which.add_argument(
         "--verify",

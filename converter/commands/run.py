@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from converter.arguments import positive_seconds
+from converter.arguments import add_running
 from converter.arrays import load_arrays, save_arrays
 from converter.bundle import manifest_path
 from converter.console import Console, check_report, table
@@ -46,24 +46,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--inputs", type=Path, metavar="NPZ", help="an array for each input, by its name")
     parser.add_argument("-o", "--output", type=Path, metavar="NPZ", help="the file to write the outputs to")
     parser.add_argument("--list", action="store_true", help="show inputs, outputs and profiles; run nothing")
-    parser.add_argument(
-        "--plugins",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="LIB",
-        help="a plugin library that the engine needs, besides those of its manifest; may be repeated",
+    add_running(
+        parser, "that the engine needs, besides those of its manifest", "give the run up after this time"
     )
     parser.add_argument(
         "--embedded-plugins",
         action="store_true",
         help="load the plugin libraries inside the engine although no manifest speaks of them; they run code of their own",
-    )
-    parser.add_argument(
-        "--flavour",
-        default="auto",
-        choices=("auto", "tensorrt", "tensorrt_rtx"),
-        help="which TensorRT; auto: the manifest's, else tensorrt if it is there, else tensorrt_rtx",
     )
     parser.add_argument(
         "--profile", type=int, default=0, metavar="N", help="the optimization profile to run with (0)"
@@ -75,9 +64,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="TensorRT-RTX: keep the kernels that it compiles at first; of a folder, a file for each engine and GPU",
     )
     parser.add_argument("--cuda-graph", action="store_true", help="run the engine as a CUDA graph")
-    parser.add_argument(
-        "--timeout", type=positive_seconds, metavar="SECONDS", help="give the run up after this time"
-    )
     parser.set_defaults(run=run)
 
 

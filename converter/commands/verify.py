@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from converter.arguments import positive_seconds
+from converter.arguments import add_running, add_tolerances
 from converter.arrays import as_declared, load_arrays
 from converter.bundle import manifest_path, toolkit_version
 from converter.console import Console, check_report, write_report
@@ -74,8 +74,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
     )
     judged = parser.add_argument_group("what is allowed")
-    judged.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
-    judged.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
+    add_tolerances(judged)
     judged.add_argument(
         "--precision",
         choices=PRECISIONS,
@@ -83,23 +82,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "default: what its manifest says, and tf32 for fp32",
     )
     running = parser.add_argument_group("the engine")
-    running.add_argument(
-        "--plugins",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="LIB",
-        help="a plugin library that no manifest names; may be repeated",
-    )
-    running.add_argument(
-        "--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"), help="which TensorRT"
-    )
-    running.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        metavar="SECONDS",
-        help="give the run of the engine up after this time",
-    )
+    add_running(running, "that no manifest names", "give the run of the engine up after this time")
     parser.add_argument(
         "--per-node",
         action=argparse.BooleanOptionalAction,
