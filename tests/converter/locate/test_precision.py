@@ -197,3 +197,14 @@ def test_both_spellings_are_known(tmp_path: Path, told: str | None, elem: int) -
     with prepared(asked, Engines().run) as ready:
         assert made_in(ready.reduced.model)["second"] == elem
     assert asked.engine is not None and origin_of(asked.engine).reduction is None
+
+
+def test_what_is_decided_is_not_judged_again(tmp_path: Path) -> None:
+    """Softmax would stay in float32 by its nature; an earlier run of the pass did not say so."""
+    rewritten = rewrite(network(tmp_path / "m.onnx"))
+    by_nature, again = (
+        in_precision(rewritten, PrecisionRequest("fp16", decided=decided)).precision
+        for decided in (None, {"add": "for a reason"})
+    )
+    assert by_nature is not None and "softmax" in {kept.node for kept in by_nature.kept}
+    assert again is not None and [(k.node, k.reason) for k in again.kept] == [("add", "for a reason")]
