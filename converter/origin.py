@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from converter.manifest import dtype, items, mapping, read_manifest, sizes, text
+from converter.manifest import dtype, flag, items, mapping, read_manifest, sizes, text
 from converter.modelfile.fingerprint import fingerprint
 from converter.modelfile.model import INLINE_LIMIT, Model
+from converter.passes.precision.keep import Kept
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,28 @@ class FrozenInput:
 
 
 @dataclass(frozen=True)
+class Reduction:
+    """What the precision pass says that it did. kept: nodes that stay in float32; reduced: how many are in the type.
+
+    own: the model had the precision itself, and nothing was changed.
+    """
+
+    kept: tuple[Kept, ...]
+    reduced: int
+    own: bool
+
+
+@dataclass(frozen=True)
 class Origin:
     """precision: the type that the engine's arithmetic was asked for in.
 
-    fingerprint: of the model's files; "" if nobody says.
+    fingerprint: of the model's files; "" if nobody says. reduction: None where the precision pass did not run.
     """
 
     precision: str = "float32"
     fingerprint: str = ""
     frozen: tuple[FrozenInput, ...] = ()
+    reduction: Reduction | None = None
 
 
 def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -75,12 +89,25 @@ def _origin(document: Mapping[str, Any]) -> Origin:
         _precision(document.get("precision")),
         text(mapping(document.get("model", {})).get("fingerprint", "")),
         _frozen(items(document.get("frozen", []))),
+        _reduction(document.get("precision_report")),
     )
 
 
 def _precision(entry: Any) -> str:
     """What the precision pass reports, or the type alone; float32 where nobody asked for another one."""
     return str(entry["precision"] if isinstance(entry, dict) else entry or "float32")
+
+
+def _reduction(entry: Any) -> Reduction | None:
+    if entry is None:
+        return None
+    report = mapping(entry)
+    kept = tuple(
+        Kept(text(one["node"]), text(one["op_type"]), text(one["reason"]))
+        for one in map(mapping, items(report["kept"]))
+    )
+    (reduced,) = sizes([report["reduced"]])
+    return Reduction(kept, reduced, flag(report.get("own", False)))
 
 
 def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:

@@ -34,12 +34,14 @@ class PrecisionRequest:
     keep:       --keep-fp32: names of nodes, patterns, operators.
     io:         whether inputs and outputs of the model get the type too.
     calibration: files of inputs for int8 and fp8.
+    decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
 
     precision: str = ""
     keep: tuple[str, ...] = ()
     io: bool = False
     calibration: tuple[Path, ...] = ()
+    decided: Mapping[str, str] | None = None
 
     @property
     def format(self) -> Format | None:
@@ -93,7 +95,9 @@ def in_precision(
     fmt = request.format
     if fmt is None:
         return _with(rewritten, widen_precision(rewritten.model, wide_io=request.io))
-    seen = _magnitudes(rewritten, feeds) if fmt is FP16 and feeds is not None else {}
+    seen = (
+        _magnitudes(rewritten, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
+    )
     reduced = reduce_precision(
         rewritten.model,
         fmt,
@@ -101,6 +105,7 @@ def in_precision(
         rewrites=rewritten.rewrites,
         seen=seen,
         reduced_io=request.io,
+        decided=request.decided,
     )
     return _with(rewritten, reduced)
 

@@ -15,6 +15,7 @@ from converter.locate.locate import MEMORY
 from converter.locate.prepare import KERNELS, TENSORRT, Asked, locate_asked
 from converter.locate.report import render
 from converter.locate.save import saved_folder
+from converter.precision_arguments import add_precision, precision_of
 from converter.shape_tensors import parse_values
 from converter.shapes import parse_shapes
 from converter.verify import parse_tolerances
@@ -72,6 +73,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--values", action="append", default=[], metavar="NAME=MIN:OPT:MAX", help="as for convert"
     )
     add_freezing(parser, "to compare with (default: generated)")
+    add_precision(parser)
     parser.add_argument(
         "--rtol", action="append", default=[], metavar="[OUT:]X", help="of the model's outputs"
     )
@@ -111,6 +113,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         on=options.on,
         native=options.native,
         timeout_s=options.timeout,
+        precision=precision_of(options),
     )
     tolerances = parse_tolerances(options.rtol, options.atol)
     memory = options.memory << 20

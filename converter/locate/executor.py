@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from converter.locate.edges import plain_edges
+from converter.locate.emulation import emulation
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.rewrite import expand
@@ -43,7 +44,10 @@ class Executor(Protocol):
 
 
 class Onnxruntime:
-    """onnxruntime on the CPU, plugin nodes expanded: the reference, and node by node as the model says."""
+    """onnxruntime on the CPU, plugin nodes expanded: the reference, and node by node as the model says.
+
+    Nodes of reduced types compute in float32 and round their results once (converter.locate.emulation).
+    """
 
     name = "onnxruntime"
     types = COMPARABLE
@@ -51,5 +55,12 @@ class Onnxruntime:
     fuses = False
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-        edges = plain_edges(expand(model))
-        return edges.take_out(run(edges.model, edges.put_in(feeds), optimise=False))
+        return run_in_types(expand(model), feeds)
+
+
+def run_in_types(model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+    """All outputs of a model in standard operators, in its own types, of whatever type its edges and values are."""
+    wide = emulation(model)
+    edges = plain_edges(wide.model)
+    found = run(edges.model, edges.put_in(wide.put_in(feeds)), optimise=False)
+    return wide.take_out(edges.take_out(found))

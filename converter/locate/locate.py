@@ -62,17 +62,19 @@ def locate(
     inputs: str,
     progress: Progress,
     replay: ReplayKernel | None = None,
+    reduced: Rewritten | None = None,
 ) -> Located:
     """Compare every value that can be compared, and name the node that is wrong.
 
     feeds:  of all inputs of the original, those frozen since among them. inputs: what they are, for the report.
     replay: None: there is nothing to run a plugin's kernel alone with.
+    reduced: the rewritten graph in the precision of the engine, which the executor runs; None: it is `rewritten` itself.
     ConversionError if onnxruntime or the executor cannot run the model at all; UsageError for the environment.
     """
     if options.folder is not None:
         check_folder(options.folder)
     work = _Work(original, rewritten, feeds, executor, options, inputs, progress, replay)
-    return work.rewrite() or work.engine()
+    return work.rewrite() or replace(work, rewritten=reduced or rewritten).engine()
 
 
 @dataclass(frozen=True, eq=False)

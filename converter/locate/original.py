@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.locate.edges import plain_edges
-from converter.locate.executor import COMPARABLE, Arrays
+from converter.locate.executor import COMPARABLE, Arrays, run_in_types
 from converter.locate.graph import with_outputs
 from converter.locate.probe import Value
 from converter.modelfile.model import Model
-from converter.modelfile.ort import run
 from converter.passes.types import IoType, to_engine
 
 
@@ -37,6 +35,5 @@ class Original:
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         """The values that are outputs of `model`; `feeds` are not read."""
         infos = (self.values[value.name].info() for value in model.proto.graph.output)
-        edges = plain_edges(with_outputs(self.model, infos, only=True))
-        found = run(edges.model, edges.put_in(self.feeds), optimise=False)
-        return to_engine(edges.take_out(found), self.io_types)
+        found = run_in_types(with_outputs(self.model, infos, only=True), self.feeds)
+        return to_engine(found, self.io_types)

@@ -11,7 +11,7 @@ import numpy as np
 
 from converter import libraries
 from converter.build.build import build
-from converter.build.flavour import choose_flavour
+from converter.build.flavour import choose_flavour, expected_flavour
 from converter.build.gpu import find_gpu
 from converter.errors import ConversionError, UsageError
 from converter.freezing import rewrite_frozen
@@ -19,18 +19,21 @@ from converter.locate.executor import Arrays, Executor
 from converter.locate.found import Located
 from converter.locate.kernels import OnKernels
 from converter.locate.locate import MEMORY, Options, ReplayKernel, locate
+from converter.locate.precision import precision_asked, searched
 from converter.locate.save import check_folder
 from converter.locate.search import Progress
 from converter.locate.tensorrt import OnTensorRT, RunEngine
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
-from converter.origin import origin_of
+from converter.origin import Origin, origin_of
 from converter.passes.freeze import shape_inputs
+from converter.passes.rules import rules_for
 from converter.passes.types import to_engine
 from converter.plan import Plan, plan
 from converter.plugin.calls import Kernels
 from converter.plugin.replay import Replay, case_of, replay
 from converter.plugin.worker import Worker
+from converter.precision import PrecisionRequest
 from converter.rewrite import Rewritten, expand, rewrite
 from converter.runtime.child import run_engine
 from converter.runtime.manifest import request_for
@@ -39,6 +42,7 @@ from converter.shapes import ShapeRange, graph_inputs, profile_for
 from converter.verify import Tolerances, generate_inputs, load_inputs
 from converter.verify.allowance import allowance
 from converter.verify.engine import onnxruntime_outputs
+from converter.verify.rounding import engine_precision
 from converter.verify.sets import InputSet
 from importers.problem import Problem
 
@@ -50,7 +54,7 @@ KERNEL_TIMEOUT_S = 120.0
 class Asked:
     """What `trtsmith locate` is told. native: plugin nodes as standard operators, in an engine without plugins.
 
-    on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run. precision: of the engine's arithmetic.
+    on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run. precision: of a graph without an engine.
     feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
     """
 
@@ -65,7 +69,7 @@ class Asked:
     on: str = "auto"
     native: bool = False
     timeout_s: float | None = None
-    precision: str = "tf32"
+    precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     feeds: Arrays | None = None
     frozen: Arrays | None = None
 
@@ -74,12 +78,14 @@ class Asked:
 class Prepared:
     """What `locate` takes.
 
+    reduced: the rewritten graph in the precision that is asked for, which the executor runs.
     outputs: the engine's for these inputs, in its own types; None without an engine.
     allowed: what the model's outputs may differ by in the executor's precision.
     """
 
     original: Model
     rewritten: Rewritten
+    reduced: Rewritten
     feeds: dict[str, np.ndarray]
     inputs: str
     executor: Executor
@@ -95,24 +101,33 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     run: runs an engine: converter.runtime.child.run_engine.
     """
     original = load_model(asked.model)
+    request, origin = None, Origin()
+    if asked.engine is not None:
+        request = replace(request_for(asked.engine, asked.plugins, asked.flavour), timeout_s=asked.timeout_s)
+        origin = origin_of(asked.engine)
+    flavour = asked.flavour if request is None else request.flavour
+    precision = precision_asked(
+        asked.precision, origin, () if request is None else request.io_types, asked.engine
+    )
+    written_for = expected_flavour(flavour)
     if asked.frozen is None:
-        rewritten, frozen = rewrite_frozen(original, asked.freeze, asked.inputs)
+        rewritten, frozen = rewrite_frozen(original, asked.freeze, asked.inputs, written_for)
     else:
-        rewritten, frozen = rewrite(original, freeze=asked.frozen), dict(asked.frozen)
+        rewritten = rewrite(original, rules=rules_for(written_for), freeze=asked.frozen)
+        frozen = dict(asked.frozen)
     planned = plan(rewritten, libraries.foreign_creators(asked.plugins))
     if not planned.convertible:
         raise ConversionError(planned.problems)
-    if asked.native:
-        rewritten = replace(rewritten, model=expand(rewritten.model))
     feeds = _feeds(asked, original, rewritten, frozen)
-    outputs, flavour, extra = None, asked.flavour, asked.plugins
-    if asked.engine is not None:
-        _check_precision(asked.engine)
-        request = replace(request_for(asked.engine, asked.plugins, asked.flavour), timeout_s=asked.timeout_s)
-        left = {v.name: feeds[v.name] for v in rewritten.model.proto.graph.input if v.name in feeds}
-        given = to_engine(left, rewritten.io_types)
+    reduced = searched(rewritten, precision, feeds, origin, asked.engine)
+    if asked.native:
+        rewritten, reduced = (replace(r, model=expand(r.model)) for r in (rewritten, reduced))
+    outputs, extra = None, asked.plugins
+    if request is not None:
+        left = {v.name: feeds[v.name] for v in reduced.model.proto.graph.input if v.name in feeds}
+        given = to_engine(left, reduced.io_types)
         outputs = run(replace(request, io_types=()), [given]).outputs[0]
-        flavour, extra = request.flavour, request.plugin_libraries
+        extra = request.plugin_libraries
     library = _library(extra) if planned.plugins else None
     with Worker(library or Path(), None, KERNEL_TIMEOUT_S) as worker:
         executor: Executor
@@ -123,10 +138,10 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))
-        allowed = _allowed(original, feeds, asked.precision) if executor.fuses else {}
-        yield Prepared(
-            original, rewritten, feeds, _told(asked), executor, replay_with(library), outputs, allowed
-        )
+        arithmetic = engine_precision(precision.precision)
+        allowed = _allowed(original, feeds, arithmetic) if executor.fuses else {}
+        replays = replay_with(library)
+        yield Prepared(original, rewritten, reduced, feeds, _told(asked), executor, replays, outputs, allowed)
 
 
 def locate_asked(
@@ -153,19 +168,8 @@ def locate_asked(
             ready.inputs,
             progress,
             ready.replay,
+            ready.reduced,
         )
-
-
-def _check_precision(engine: Path) -> None:
-    """UsageError for an engine that computes in another precision than the graph that is searched."""
-    precision = origin_of(engine).precision
-    if precision in ("fp16", "bf16"):
-        what = f"the engine was converted with --precision {precision}; nodes are looked for in the model's own precision"
-        expected, fix = (
-            "an engine without --precision",
-            "convert the model without it, and look for the node there",
-        )
-        raise UsageError(Problem(what, str(engine), expected, fix))
 
 
 def _library(loaded: tuple[Path, ...]) -> Path:

@@ -11,6 +11,7 @@ import onnx
 from onnx import helper
 
 from converter.locate.edges import plain_edges
+from converter.locate.emulation import emulation
 from converter.locate.graph import with_outputs
 from converter.modelfile.model import Model
 from converter.modelfile.ort import open_session, run
@@ -50,6 +51,8 @@ def probe(model: Model, names: Iterable[str], feeds: Mapping[str, np.ndarray]) -
     Only shapes are asked for, so that memory stays what one run needs.
     """
     wanted = list(dict.fromkeys(names))
+    wide = emulation(model)
+    model = wide.model
     session = open_session(
         with_outputs(model, (onnx.ValueInfoProto(name=n) for n in wanted), only=True),
         repack=False,
@@ -69,5 +72,6 @@ def probe(model: Model, names: Iterable[str], feeds: Mapping[str, np.ndarray]) -
         proto.graph.node.append(helper.make_node("Shape", [name], [shapes[name]]))
         proto.graph.output.append(helper.make_tensor_value_info(shapes[name], onnx.TensorProto.INT64, None))
     edges = plain_edges(model.with_proto(proto))
-    found = run(edges.model, edges.put_in(feeds), optimise=False)
+    found = run(edges.model, edges.put_in(wide.put_in(feeds)), optimise=False)
+    types |= {name: wide.dtypes[name] for name in types if name in wide.dtypes}
     return {name: Value(name, types[name], tuple(map(int, found[shapes[name]]))) for name in types}

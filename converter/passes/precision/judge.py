@@ -42,12 +42,14 @@ class Judge:
     asked:  by node name, the user's flag that keeps it in float32.
     seen:   by value name (of the outermost graph), the largest magnitude in the float32 run.
     limit:  what magnitudes of `seen` must not exceed.
+    final:  whether `asked` is all that stays in float32: nothing else is looked at.
     """
 
     fmt: Format
     asked: Mapping[str, str]
     seen: Mapping[str, float]
     limit: float
+    final: bool = False
     _unfit: dict[tuple[Scope, str], str] = field(default_factory=dict)
 
     def judge(self, order: Sequence[Node], nodes: Mapping[Node, Ports]) -> dict[Node, Judgement]:
@@ -62,11 +64,15 @@ class Judge:
         if node.op_type in FIXED and not node.domain:
             return Judgement(Wish.FULL)
         reason = (
-            self._nature(node)
-            or chain
-            or refused(node, self.fmt)
-            or self._range(node, ports)
-            or self._constants(node, ports)
+            ""
+            if self.final
+            else (
+                self._nature(node)
+                or chain
+                or refused(node, self.fmt)
+                or self._range(node, ports)
+                or self._constants(node, ports)
+            )
         )
         if reason:
             return Judgement(Wish.FULL, reason)

@@ -49,6 +49,7 @@ def reduce_precision(
     rewrites: Sequence[Rewrite] = (),
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
+    decided: Mapping[str, str] | None = None,
 ) -> Reduced:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
 
@@ -57,6 +58,8 @@ def reduce_precision(
     rewrites:   what nodes of the original became, whose names `keep` may use.
     seen:       largest magnitude of values in a float32 run, by name (converter/passes/precision/observe.py).
     reduced_io: whether float32 inputs and outputs of the model get the type too.
+    decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
+        node stays for reasons of its own, and `keep` and `seen` are not asked.
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
     """
@@ -70,7 +73,9 @@ def reduce_precision(
         _name_all(order)
         ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
         asked = kept_by_user(keep, ((n.proto.name, _kind(n)) for n in order if not is_cast(n)), rewrites)
-        judged = Judge(fmt, asked, seen, fmt.largest / MARGIN).judge(order, ports)
+        if decided is not None:
+            asked = dict(decided)
+        judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None).judge(order, ports)
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
         weights = Converted(whole, fmt.elem)

@@ -114,15 +114,17 @@ def test_an_engine_is_run_as_its_manifest_says_and_judged(
     assert requests[0].engine_path == tmp_path / "m.plan"
 
 
-def test_an_engine_of_another_precision_is_not_searched(
+def test_the_precision_is_the_user_s(
     engines: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     network(tmp_path / "m.onnx")
-    (tmp_path / "m.plan").write_bytes(b"an engine")
-    (tmp_path / "m.manifest.json").write_text(json.dumps({"precision": "bf16"}))
-    engines(FakeTensorRT())
-    ran = trtsmith(capsys, "locate", tmp_path / "m.onnx", tmp_path / "m.plan", "--shapes", "x=4x8")
-    refused(ran, 2, "--precision bf16")
+    fake = engines(FakeTensorRT())
+    arguments = ("locate", tmp_path / "m.onnx", "--shapes", "x=4x8", "--json", tmp_path / "r.json")
+    assert trtsmith(capsys, *arguments, "--precision", "bf16", "--keep-fp32", "second").code == 0
+    dtypes = {v["name"]: v["dtype"] for v in json.loads((tmp_path / "r.json").read_text())["values"]}
+    assert fake.requests and (dtypes["h"], dtypes["p"]) == ("bfloat16", "float32")
+    refused(trtsmith(capsys, *arguments, "--precision", "int8"), 2, "--precision int8")
+    refused(trtsmith(capsys, *arguments, "--keep-fp32", "second"), 2, "--keep-fp32 has no meaning")
 
 
 def test_tolerances_are_of_the_outputs(
