@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import add_freezing, positive_int, positive_seconds
+from converter.arguments import add_freezing, add_running, add_tolerances, positive_int
 from converter.bundle import manifest_path
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK
@@ -74,24 +74,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_freezing(parser, "to compare with (default: generated)")
     add_precision(parser)
-    parser.add_argument(
-        "--rtol", action="append", default=[], metavar="[OUT:]X", help="of the model's outputs"
-    )
-    parser.add_argument(
-        "--atol", action="append", default=[], metavar="[OUT:]X", help="of the model's outputs"
-    )
-    parser.add_argument(
-        "--plugins",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="LIB",
-        help="a plugin library of your own",
-    )
-    parser.add_argument("--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"))
-    parser.add_argument(
-        "--timeout", type=positive_seconds, metavar="SECONDS", help="for each build and each run"
-    )
+    add_tolerances(parser)
+    add_running(parser, "of your own", "for each build and each run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
     parser.set_defaults(run=run)
 
