@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -35,6 +36,15 @@ def gpu_count() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
+
+
+@pytest.fixture
+def default_signals() -> Generator[None, None, None]:
+    """SIGHUP and SIGTERM as a terminal leaves them: nohup has SIGHUP ignored, and children inherit that."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

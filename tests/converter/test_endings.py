@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_a_signal_unwinds_once_and_lets_clean_up_end() -> None:
     steps = []
 

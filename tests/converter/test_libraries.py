@@ -31,6 +31,10 @@ def test_creators_of_a_library() -> None:
         "ModulatedDeformableConvolution",
         "DeformableConvolution",
         "MatrixInverse",
+        "NonZeroPositions",
+        "SelectedSlices",
+        "UniqueSlices",
+        "BoxSelection",
     }
     assert libraries.foreign_creators([libraries.plugin_library()]) == ours
     assert libraries.foreign_creators([]) == frozenset()

@@ -427,6 +427,7 @@ def test_reader_that_goes_away() -> None:
 @pytest.mark.parametrize(
     ("number", "code", "last"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")]
 )  # fmt: skip
+@pytest.mark.usefixtures("default_signals")
 def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: int, last: str) -> None:
     """Ended as soon as TensorRT is at work: no engine, no temporary file, no child."""
     channels = 64
