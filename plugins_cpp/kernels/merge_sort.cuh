@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
             __syncthreads();
             for (int i = thread; i < count; i += kThreads) {
                 const Item item = buffers[from][i];
-                const int start = i & -(2 * width);
+                const int start = i / (2 * width) * (2 * width);
                 const int middle = start + width < count ? start + width : count;
                 const int end = start + 2 * width < count ? start + 2 * width : count;
                 const bool first = i < middle;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
             break;
         }
         const int64_t stop = begin + kTile < n ? begin + kTile : n;
-        const int64_t start = begin & -(2 * width);  // widths are powers of two
+        const int64_t start = begin / (2 * width) * (2 * width);
         const int64_t middle = start + width < n ? start + width : n;
         const int64_t end = start + 2 * width < n ? start + 2 * width : n;
         const bool first = begin < middle;
