@@ -15,6 +15,8 @@ from onnx import helper, numpy_helper
 from converter.modelfile.load import load_model
 from converter.modelfile.ort import run
 from gpucheck.engines import NOT_BUILT, Engine, EngineError
+from gpucheck.record import Notes, read_notes
+from onnxcoverage.forks import Finding
 
 torch = pytest.importorskip("torch")
 
@@ -206,3 +208,33 @@ def test_pictures_of_text_differ_and_have_edges() -> None:
     assert -1 <= images.min() < -0.8 and 0.5 < images.max() <= 1
     assert not np.array_equal(images[0], images[1])
     np.testing.assert_array_equal(images, network_list.text_images((2, 3, 48, 96)))
+
+
+def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was forked from one in which PyTorch ran threads waits for them for ever."""
+
+    def make(name: str, bundle: Path) -> Any:
+        raise AssertionError(f"{name} was made before the fork")
+
+    def crew(pending: Any, work: Any, *_: Any) -> Any:
+        good, bad, lost = pending[0], pending[1], list(pending)[2:]
+        yield (
+            good,
+            Finding({"rows": [{"network": good, "engine": float("inf"), "passed": True}], "failures": []}),
+        )
+        yield bad, Finding({"rows": [{"network": bad, "passed": False}], "failures": [f"{bad}: far off"]})
+        yield from ((name, Finding({}, "hangs")) for name in lost)
+
+    monkeypatch.setattr(network_list, "network", make)
+    monkeypatch.setattr(networks, "run_crew", crew)
+    networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"))
+    found = read_notes(tmp_path / "notes", "networks", "")
+    good, bad, *lost = network_list.NAMES
+    assert found.rows == [
+        {"network": good, "engine": None, "passed": True},
+        {"network": bad, "passed": False},
+    ]
+    assert found.failures == [f"{bad}: far off", *(f"{name}: hangs" for name in lost)]
+    assert (
+        found.summary.startswith(f"1 of {len(network_list.NAMES)} networks") and "fp16, bf16" in found.summary
+    )
