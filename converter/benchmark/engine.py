@@ -12,11 +12,9 @@ import numpy as np
 
 from converter.benchmark.points import Point
 from converter.benchmark.request import BenchRequest, TimingOptions
-from converter.build.flavour import choose_flavour
-from converter.build.gpu import find_gpu
 from converter.child.process import ChildDied, Progress, run_child
 from converter.errors import UsageError
-from converter.runtime.child import death_problem
+from converter.runtime.child import checked, death_problem
 from converter.runtime.exchange import read_arrays, write_arrays
 from converter.runtime.request import RunRequest
 
@@ -54,6 +52,7 @@ def time_engine(
     Raises UsageError for all that can be wrong with engine, GPU, plugin libraries and inputs (converter.run), and where
     the process dies.
     """
+    run = checked(run)
     with tempfile.TemporaryDirectory(prefix="trtsmith-bench-") as name:
         folder = Path(name)
         inputs = tuple(folder / f"inputs-{number}" for number in range(len(points)))
@@ -61,12 +60,11 @@ def time_engine(
             write_arrays(place, point.feeds)
         batches = tuple(point.batch() for point in points)
         request = BenchRequest(run, timing, inputs, batches, folder / "outputs", layers)
-        flavour = choose_flavour(run.flavour, find_gpu())
         try:
             found = run_child(
                 "converter.benchmark.worker",
                 request.to_json(),
-                flavour,
+                run.flavour,
                 timeout_s=run.timeout_s,
                 on_progress=progress,
             )

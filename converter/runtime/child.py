@@ -40,7 +40,7 @@ def run_engine(
     than its profile allows; too little GPU memory; a kernel that fails; a process that dies or takes too long.
     """
     started = time.monotonic()
-    request = _checked(request)
+    request = checked(request)
     with tempfile.TemporaryDirectory(prefix="trtsmith-run-") as folder:
         inputs = tuple(Path(folder) / f"in{number}" for number in range(len(feeds)))
         outputs = tuple(Path(folder) / f"out{number}" for number in range(len(feeds)))
@@ -92,8 +92,11 @@ def death_problem(death: ChildDied, request: RunRequest) -> Problem:
     )
 
 
-def _checked(request: RunRequest) -> RunRequest:
-    """The request with absolute paths and a flavour that is installed. UsageError for what is wrong without a child."""
+def checked(request: RunRequest) -> RunRequest:
+    """The request as a child can take it, which works in another folder: absolute paths, a flavour that is installed.
+
+    UsageError for what is wrong without a child.
+    """
     problems = []
     if not request.engine_path.is_file():
         problems.append(

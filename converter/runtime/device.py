@@ -143,9 +143,13 @@ class Device:
 
     def wait(self, stream: Stream, producer: int) -> None:
         """Let `stream` wait for what is queued on another stream so far."""
-        if producer != stream.handle:
-            self._check(self._driver.cuEventRecord(stream.event, producer))
-            self._check(self._driver.cuStreamWaitEvent(stream.raw, stream.event, 0))
+        if producer == stream.handle:
+            return
+        driver, event = self._driver, stream.event
+        # one check of both answers: this is within every inference on arrays of another stream
+        error = driver.cuEventRecord(event, producer)[0] or driver.cuStreamWaitEvent(stream.raw, event, 0)[0]
+        if error:
+            self._check((error,))
 
     def let_wait(self, consumer: int, stream: Stream) -> None:
         """Let another stream wait for what is queued on `stream` so far."""

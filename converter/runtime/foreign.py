@@ -64,7 +64,7 @@ def _torch(torch: Any) -> Library:
 
 def _cupy(cupy: Any) -> Library:
     return Library(
-        lambda array: (array.data.ptr, array.shape, array.dtype, array.flags.c_contiguous),
+        lambda array: (array.data.ptr, array.shape, array.strides, array.dtype),
         lambda index: int(cupy.cuda.get_current_stream().ptr),
         lambda array: str(array.dtype),
     )

@@ -26,6 +26,8 @@ class Input:
 
     pointer, shape:   as TensorRT has them; for a shape tensor `values` too, in host memory.
     moved, reshaped:  whether TensorRT does not know the address, or the shape or values, yet.
+    source:           the array itself, kept until the next one comes: the GPU may still read it.
+    fingerprint:      of the array, if it may be taken again unseen: used where it is, its values not read here.
     """
 
     def __init__(
@@ -43,30 +45,27 @@ class Input:
         self._stream = stream
         self._memory: Memory | None = None
         self._block: np.ndarray | None = None  # the values of a shape tensor, where TensorRT reads them
-        self._source: object = None  # kept until the next one comes: the GPU may still read it
-        self._fingerprint: tuple[Any, ...] | None = None
+        self.source: object = None
+        self.fingerprint: tuple[Any, ...] | None = None
 
     def bind_tensor(self, tensor: DeviceTensor) -> int:
         """Take a tensor of ours; the handle of the stream that writes it."""
-        if tensor is not self._source or self.spec.is_shape_tensor:  # whose values may be others now
+        if tensor is not self.source or self.spec.is_shape_tensor:  # whose values may be others now
             self._check(str(tensor.dtype), tensor.shape, self.spec.dtype)
             if self.spec.is_shape_tensor:
                 self._take_values(tensor.numpy())
             else:
                 self._place(tensor.pointer, tensor.shape)
-            self._source, self._fingerprint = tensor, None
+            self.source, self.fingerprint = tensor, None
         return tensor.stream.handle
 
     def bind_known(self, value: Any, library: Library) -> bool:
         """Take an array of PyTorch's or CuPy's; whether it is on the device, and may have work of its library pending."""
-        fingerprint = library.fingerprint(value)
-        if fingerprint != self._fingerprint:
-            # the caller waits before the run, which is too late for values that are read here and now
-            waits = self._stream if self.spec.is_shape_tensor else None
-            if not self._import(import_or_refuse(self.name, self._device, value, waits), value):
-                return False
-            self._fingerprint = fingerprint
-        self._source = value
+        # the caller waits before the run, which is too late for values that are read here and now
+        waits = self._stream if self.spec.is_shape_tensor else None
+        if not self._import(import_or_refuse(self.name, self._device, value, waits), value):
+            return False
+        self.fingerprint = library.fingerprint(value)
         return True
 
     def bind_other(self, value: object) -> None:
@@ -91,7 +90,7 @@ class Input:
         else:
             self._place(self._reserve(array.nbytes), array.shape)
             self._device.upload(self.pointer, array, self._stream)
-        self._source, self._fingerprint = array, None
+        self.source, self.fingerprint = array, None
 
     def _import(self, array: ForeignArray, value: object) -> bool:
         """Take an array of another library; whether it is on the device."""
@@ -118,7 +117,7 @@ class Input:
                 )
             )
         size = int(np.prod(array.shape, dtype=np.int64)) * np.dtype(self.spec.dtype).itemsize
-        self._source, self._fingerprint = value, None
+        self.source, self.fingerprint = value, None
         if self.spec.is_shape_tensor:
             host = np.empty(array.shape, self.spec.dtype)
             if array.on_device:
@@ -193,41 +192,49 @@ class Binder:
         self._inputs = inputs
         self._device = device
         self._stream = stream
-        self._libraries: dict[type, Library | None] = {}
+        self._libraries: dict[type, Library] = {}
 
     def bind(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether anything changed that TensorRT has to be told. feeds: an array for each input."""
+        """Whether anything changed that TensorRT has to be told. feeds: an array for each input.
+
+        The loop's first branch is what an inference costs on arrays that are where they were: no call but the library's.
+        """
         changed = False
         waited = own = self._stream.handle
-        streams: dict[
-            type, int
-        ] = {}  # on which each library works now, asked once: a question takes a microsecond
+        asked: Library | None = None  # whose stream was asked for last: a question takes a microsecond
+        libraries = self._libraries
         for item in self._inputs:
             value = feeds[item.name]
-            kind = type(value)
-            producer: int | None
-            if kind is DeviceTensor:
-                producer = item.bind_tensor(value)
-            elif kind is np.ndarray:
-                item.bind_host(value)
-                producer = own
+            library = libraries.get(type(value))
+            if library is not None and library.fingerprint(value) == item.fingerprint:
+                item.source = value
+                if library is asked:
+                    continue
+                producer: int | None = None
             else:
-                producer = self._bind_foreign(item, value, kind, streams)
+                library, producer = self._bind_new(item, value, library)
+                changed = changed or item.moved or item.reshaped
+            if library is not None:
+                asked, producer = library, library.stream(self._device.index)
             if producer is not None and producer != waited and producer != own:
                 self._device.wait(self._stream, producer)
                 waited = producer  # one wait is enough for all that a stream has made so far
-            changed = changed or item.moved or item.reshaped
         return changed
 
-    def _bind_foreign(self, item: Input, value: Any, kind: type, streams: dict[type, int]) -> int | None:
-        if kind not in self._libraries:
-            self._libraries[kind] = library_of(value)
-        library = self._libraries[kind]
+    def _bind_new(
+        self, item: Input, value: Any, library: Library | None
+    ) -> tuple[Library | None, int | None]:
+        """Give an input what it did not have before. The library whose stream has to be waited for, or the stream."""
+        kind = type(value)
+        if kind is DeviceTensor:
+            return None, item.bind_tensor(value)
+        if kind is np.ndarray:
+            item.bind_host(value)
+            return None, None
         if library is None:
-            item.bind_other(value)
-            return None
-        if not item.bind_known(value, library):
-            return None
-        if kind not in streams:
-            streams[kind] = library.stream(self._device.index)
-        return streams[kind]
+            library = library_of(value)
+            if library is None:
+                item.bind_other(value)
+                return None, None
+            self._libraries[kind] = library
+        return library if item.bind_known(value, library) else None, None

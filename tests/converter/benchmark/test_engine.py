@@ -13,8 +13,10 @@ from converter.benchmark import engine
 from converter.benchmark.engine import Timed, time_engine
 from converter.benchmark.points import Point
 from converter.benchmark.request import BenchRequest, TimingOptions
+from converter.build.gpu import Gpu
 from converter.child.process import ChildDied
 from converter.errors import UsageError
+from converter.runtime import child as runtime_child
 from converter.runtime.exchange import read_arrays, write_arrays
 from converter.runtime.request import RunRequest
 
@@ -25,11 +27,23 @@ POINTS = (
 RUN = RunRequest(Path("m.plan"), flavour="tensorrt_rtx")
 
 
-def test_points_go_to_the_child_and_its_runs_are_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the engine in it, on a machine that has a GPU."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.plan").write_bytes(b"an engine")
+    monkeypatch.setattr(runtime_child, "find_gpu", lambda: Gpu("pretended", (9, 0)))
+    return tmp_path
+
+
+def test_points_go_to_the_child_and_its_runs_are_of_them(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
     def child(module: str, request_json: str, flavour: str, **more: Any) -> dict[str, Any]:
         assert (module, flavour) == ("converter.benchmark.worker", "tensorrt_rtx")
         request = BenchRequest.from_json(request_json)
         assert request.batches == (1, 5) and request.layers == 4
+        assert request.run.engine_path == folder / "m.plan"  # the child works in another folder
         assert [read_arrays(folder)["x"].shape for folder in request.inputs] == [(1, 2), (5, 2)]
         write_arrays(request.outputs, {"y": np.array([7.0])})
         runs = [
