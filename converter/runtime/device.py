@@ -51,6 +51,7 @@ class Stream:
     def __init__(self, device: Device, handle: int, owner: object = None) -> None:
         self.handle = handle
         self.raw, self.event = device.stream_objects(handle)
+        self.waited_for = (handle, self.raw)  # another stream: its handle, and it as cuda-bindings has it
         self._device = device
         self._owner = owner  # a foreign stream lives as long as the object that it came from
 
@@ -146,8 +147,14 @@ class Device:
         if producer == stream.handle:
             return
         driver, event = self._driver, stream.event
-        # one check of both answers: this is within every inference on arrays of another stream
-        error = driver.cuEventRecord(event, producer)[0] or driver.cuStreamWaitEvent(stream.raw, event, 0)[0]
+        # This is within every inference on arrays of another stream: one check of both answers, and no new object of
+        # cuda-bindings for a stream that was waited for the last time.
+        if stream.waited_for[0] != producer:
+            stream.waited_for = (producer, driver.CUstream(producer))
+        error = (
+            driver.cuEventRecord(event, stream.waited_for[1])[0]
+            or driver.cuStreamWaitEvent(stream.raw, event, 0)[0]
+        )
         if error:
             self._check((error,))
 

@@ -90,11 +90,10 @@ class Session:
         """
         self._device.make_current()
         try:
-            if feeds.keys() != self._names:
+            if len(feeds) != len(self._inputs):
                 raise UsageError(name_problems(self._loaded.info.inputs, feeds))
             prepared, self._prepared = self._prepared, False  # until every input is there
-            changed = self._binder.bind(feeds)
-            if changed or not prepared:
+            if self._binder.bind(feeds) or not prepared:
                 self._prepare()
             self._prepared = True
             self._launch()
@@ -102,7 +101,11 @@ class Session:
                 self._device.synchronise(self._stream)
         except DeviceError as error:
             raise UsageError(kernel_problem(error, self._loaded.origin)) from error
-        return dict(self._results)
+        except KeyError:  # cheaper than to compare all names before each run
+            if feeds.keys() == self._names:
+                raise
+            raise UsageError(name_problems(self._loaded.info.inputs, feeds)) from None
+        return self._results.copy()
 
     def enqueue(self) -> None:
         """Queue the engine's work again, with the shapes and addresses of the last `infer`. For timing."""
