@@ -21,8 +21,8 @@ ALLOWZERO_OPSET = 14
 EXPANDED_DOMAIN = f"{PLUGIN_NAMESPACE}.expanded"
 
 
-def expansion_function(op: OpDef, expansion: Expansion, opset: int) -> onnx.FunctionProto:
-    """The operator as an ONNX function, specialised for fields, connected inputs and dtype.
+def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
+    """The operator as an ONNX function, specialised for fields, connected inputs, dtype and opset.
 
     Bodies reshape to full sizes only, never with 0 for "the same". Absent optional inputs are not inputs of the
     function. Inputs of T reach the body as float32 under their port's name and outputs of T leave it as float32; the
@@ -40,13 +40,13 @@ def expansion_function(op: OpDef, expansion: Expansion, opset: int) -> onnx.Func
     body = "\n".join((*edge_in, op.expand(expansion), *edge_out))
     parameters = ", ".join(into.get(p.name, p.name) for p in inputs)
     results = ", ".join(out_of.get(p.name, p.name) for p in op.outputs)
-    key = repr((sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, opset))
+    key = repr((sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, expansion.opset))
     name = f"{op.name}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
     function = onnx.parser.parse_function(
-        f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {opset}]> '
+        f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {expansion.opset}]> '
         f"{name} ({parameters}) => ({results}) {{\n{body}\n}}"
     )
-    if opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0, so that empty tensors work
+    if expansion.opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0, so that empty tensors work
         for node in function.node:
             if node.op_type == "Reshape":
                 node.attribute.append(helper.make_attribute("allowzero", 1))
@@ -93,8 +93,9 @@ def with_functions(
             fields_of_node(op, {k: v for k, v in attributes.items() if k not in PLUGIN_ATTRIBUTES}),
             frozenset(port.name for port, _ in present),
             dtype,
+            opset,
         )
-        function = expansion_function(op, expansion, opset)
+        function = expansion_function(op, expansion)
         functions[function.name] = function
         node.op_type, node.domain = function.name, EXPANDED_DOMAIN
         del node.attribute[:]

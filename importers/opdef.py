@@ -210,11 +210,12 @@ class Work:
 
 @dataclass(frozen=True)
 class Expansion:
-    """What an expansion is specialised for: fields, connected inputs, and the dtype of the operator's key."""
+    """What an expansion is specialised for: fields, connected inputs, the dtype of the operator's key, ONNX's opset."""
 
     fields: Fields
     present: frozenset[str]
     dtype: str
+    opset: int
 
 
 def _no_sizes(_fields: Fields, _shapes: Shapes) -> dict[str, Dim]:

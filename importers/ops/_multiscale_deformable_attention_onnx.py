@@ -5,14 +5,23 @@ from __future__ import annotations
 from importers.opdef import Expansion
 
 
-def expand(_expansion: Expansion) -> str:
+AXES_INPUT_OPSET = 13
+"""First opset in which ReduceSum's axes are an input."""
+
+
+def expand(expansion: Expansion) -> str:
     """Flat gathers with computed row indices: one graph for any number of levels, in any order of storage.
 
     Values become rows [N*M*S + 1, D], the last of which is zero. Each of the four corners of every sample is gathered
     by row; a corner outside its level, or of a location that is NaN, has weight zero and takes the last row.
+    Samples are weighted and summed by Mul and ReduceSum, not by MatMul: products of one row each are slow in TensorRT,
+    and TensorRT-RTX 1.6.1 fails to run them at 22,223 queries of a dynamic batch.
     """
     corners = (("left", "top"), ("right", "top"), ("left", "bottom"), ("right", "bottom"))
     body = [_EXPAND_COMMON]
+    over_points = "<axes = [2], keepdims = 0> ({})"
+    if expansion.opset >= AXES_INPUT_OPSET:
+        over_points = "<keepdims = 0> ({}, two)"
     for k, (column, row) in enumerate(corners):
         body.append(
             f"""
@@ -42,7 +51,8 @@ share_{k} = Where (inside_{k}, weighted_{k}, nought)
 share_row_{k} = Reshape (share_{k}, share_shape)
 index_row_{k} = Reshape (index_{k}, index_shape)
 corner_{k} = Gather <axis = 0> (rows, index_row_{k})
-sum_{k} = MatMul (share_row_{k}, corner_{k})"""
+samples_{k} = Mul (corner_{k}, share_row_{k})
+sum_{k} = ReduceSum {over_points.format(f"samples_{k}")}"""
         )
     body.append(
         """
@@ -83,7 +93,7 @@ nm = Mul (n, m)
 nms = Mul (nm, s)
 sample_shape = Concat <axis = 0> (nm, q, l, p)
 samples_xy_shape = Concat <axis = 0> (nm, q, l, p, two)
-share_shape = Concat <axis = 0> (nm, q, one, lp)
+share_shape = Concat <axis = 0> (nm, q, lp, one)
 index_shape = Concat <axis = 0> (nm, q, lp)
 heads_first_shape = Concat <axis = 0> (n, m, q, d)
 output_shape = Concat <axis = 0> (n, q, md)
