@@ -40,7 +40,9 @@ def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
     body = "\n".join((*edge_in, op.expand(expansion), *edge_out))
     parameters = ", ".join(into.get(p.name, p.name) for p in inputs)
     results = ", ".join(out_of.get(p.name, p.name) for p in op.outputs)
-    key = repr((sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, expansion.opset))
+    key = repr(
+        (sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, expansion.opset)
+    )
     name = f"{op.name}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
     function = onnx.parser.parse_function(
         f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {expansion.opset}]> '

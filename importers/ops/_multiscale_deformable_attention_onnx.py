@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importers.opdef import Expansion
 
-
 AXES_INPUT_OPSET = 13
 """First opset in which ReduceSum's axes are an input."""
 

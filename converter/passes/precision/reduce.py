@@ -20,6 +20,7 @@ from converter.passes.precision.policy import INTERFACES
 from converter.passes.precision.ports import reducible_ports
 from converter.passes.precision.regions import assign, flow_of, is_cast
 from converter.passes.precision.report import PrecisionReport
+from converter.passes.precision.sums import products, sum_in_float32
 from converter.passes.precision.writer import Writer
 from converter.passes.scopes import Draft, Node, Scope, all_graphs
 from converter.passes.types import IoType
@@ -50,6 +51,7 @@ def reduce_precision(
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
     decided: Mapping[str, str] | None = None,
+    fp32_sums: bool = False,
 ) -> Reduced:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
 
@@ -60,6 +62,7 @@ def reduce_precision(
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
+    fp32_sums:  whether products of float16 are summed in float32 (converter/passes/precision/sums.py).
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
     """
@@ -78,11 +81,14 @@ def reduce_precision(
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None).judge(order, ports)
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
+        summed = products(reduced, fmt) if fp32_sums else set()
         weights = Converted(whole, fmt.elem)
         try:
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
-            result = infer_shapes(weights.files().with_proto(draft.model().proto))
+            written = draft.model().proto
+            casts = writer.casts + sum_in_float32(written, summed, fmt, draft.names)
+            result = infer_shapes(weights.files().with_proto(written))
         finally:
             weights.close()
     kept = tuple(_kept(order, judged))
@@ -91,9 +97,11 @@ def reduce_precision(
         reduced=sum(reduced.values()),
         kept=kept,
         beside=sum(1 for n, wish in judged.items() if wish.wish is Wish.EITHER and not reduced[n]),
-        casts=writer.casts,
+        casts=casts,
         weights=weights.count,
         seen=bool(seen),
+        summed=len(summed),
+        fp32_sums=fp32_sums,
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())
 
