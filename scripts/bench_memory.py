@@ -1,27 +1,30 @@
 """Measure the memory of rewrite, convert and verify on a model of 2 GB with external data, beside the model's size.
 
     python scripts/bench_memory.py          # writes benchmarks/memory.json; needs 10 GB of disk and some 12 GB of memory
+    python scripts/bench_memory.py --engine # with a GPU and TensorRT-RTX: writes benchmarks/<gpu>/memory.json
 
 The model is a chain of matrix products with random float32 weights, and a custom operator at its end. Every command is a
 process of its own; it and its children are sampled every 10 ms. Resident memory is told apart as the kernel does: anonymous
 memory, which nothing but swap gives back, and pages of mapped files, which the system drops when it needs room. The
 builder's own use is that of a process that does nothing but hand the rewritten graph to TensorRT-RTX and write the engine.
-The limit holds for anonymous and mapped memory together, of all processes at once, less the builder's own. The exit code is
-1 if one is exceeded.
+The limit holds for anonymous and mapped memory together, of all processes at once, less the builder's own; while no process
+of TensorRT is there, nothing is taken off. The exit code is 1 if one is exceeded.
+
+--engine measures all of `trtsmith verify MODEL ENGINE` and `convert --verify engine`, with the process that runs the engine
+on the GPU. The model then has no custom operator: TensorRT-RTX before 1.7 imports none. What TensorRT-RTX and CUDA need to
+run an engine is taken off like the builder's own use: that of a process that does nothing but load the engine and run it
+once. The two are never there at the same time, so that the larger is taken off where a command has both. Memory that the
+GPU's driver pins is in nobody's resident set. How far outputs may differ is no matter here, and wide.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,31 +32,30 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from bench_rewrite import machine  # noqa: E402
+from benchmemory.chain import WIDTH, write_model  # noqa: E402
+from benchmemory.watch import Peak, peak_of  # noqa: E402
+from converter.build.gpu import find_gpu  # noqa: E402
+from converter.bundle import manifest_path  # noqa: E402
 from converter.child.environment import child_environment  # noqa: E402
 from converter.libraries import plugin_library  # noqa: E402
+from converter.plugin.machine import slug  # noqa: E402
+from converter.runtime.device import missing_packages, no_gpu  # noqa: E402
 
-OUTPUT = ROOT / "benchmarks" / "memory.json"
+RECORD = "memory.json"
+OUTPUT = ROOT / "benchmarks" / RECORD
 LIMIT = 1.3
 """Peak memory over the builder's own use, as a multiple of the model's size."""
 
-WIDTH, LAYERS = 4096, 32
-"""Of the chain: 32 weights of 64 MiB."""
+LAYERS = 32
+"""Of the chain: as many weights of 64 MiB."""
 
-_INTERVAL_S = 0.01
-_FIELDS = ("RssAnon", "RssFile", "RssShmem")
-
-
-@dataclass
-class Peak:
-    """Bytes resident at once in a process and its children: the largest sum, and the largest of each kind."""
-
-    total: int = 0
-    anonymous: int = 0
-    mapped: int = 0
-
-    def add(self, anonymous: int, mapped: int) -> None:
-        self.total = max(self.total, anonymous + mapped)
-        self.anonymous, self.mapped = max(self.anonymous, anonymous), max(self.mapped, mapped)
+_CLI = [sys.executable, "-m", "converter.cli"]
+_STEP = [sys.executable, str(Path(__file__).resolve()), "--step"]
+_BUILD, _RUN = (
+    [sys.executable, str(ROOT / "scripts/benchmemory" / f"bare_{name}.py")] for name in ("build", "run")
+)
+_WIDE = ["--rtol", "0.1", "--atol", "0.1"]
+"""Outputs are of the size of 1; TF32 changes them by some thousandths."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,60 +63,140 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--layers", type=int, default=LAYERS, help="weights of 64 MiB (default %(default)s)")
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="the record")
+    parser.add_argument(
+        "--engine", action="store_true", help="the process that runs the engine too, on a GPU"
+    )
+    parser.add_argument("--output", type=Path, help="the record")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.step:
         step, *arguments = options.step
         _STEPS[step](*map(Path, arguments))
         return 0
+    gpu = find_gpu() if options.engine else None
+    if options.engine:
+        problem = missing_packages() if gpu else no_gpu()
+        if problem:
+            print(problem, file=sys.stderr)
+            return 2
     with tempfile.TemporaryDirectory(prefix="trtsmith-memory-") as folder:
-        record = measured(Path(folder), options.layers)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        measure = measured_with_engine if options.engine else measured
+        record = {"machine": machine() | ({"gpu": gpu.name} if gpu else {})}
+        record |= measure(Path(folder), options.layers)
+    output = options.output or (ROOT / "benchmarks" / slug(gpu.name) / RECORD if gpu else OUTPUT)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=1))
     return 0 if record["within_limits"] else 1
 
 
 def measured(folder: Path, layers: int) -> dict[str, Any]:
-    """The record, from processes that run one after the other."""
-    model, rewritten = folder / "model.onnx", folder / "rewritten.onnx"
-    write_model(model, layers)
-    size = sum(path.stat().st_size for path in folder.iterdir())
-    cli = [sys.executable, "-m", "converter.cli"]
-    step = [sys.executable, str(Path(__file__).resolve()), "--step"]
-    idle = peak_of([*step, "import"], folder)
-    rewrite = peak_of([*cli, "rewrite", str(model), "-o", str(rewritten), "-q"], folder)
-    work = folder / "work"
-    work.mkdir()
-    bare = [sys.executable, "-c", _BARE, str(rewritten), str(folder / "bare.plan"), str(plugin_library())]
-    builder = peak_of(bare, folder, child_environment("tensorrt_rtx", work))
-    (folder / "bare.plan").unlink()
-    convert = [*cli, "convert", str(model), "-o", str(folder / "model.plan"), "-q", "--target", "sm86"]
+    """The record of a machine without a GPU, from processes that run one after the other."""
+    model, rewritten, plan = (str(folder / name) for name in ("model.onnx", "rewritten.onnx", "model.plan"))
+    write_model(Path(model), layers, custom=True)
+    size = _size(folder)
+    imports = peak_of([*_STEP, "import"], folder)
+    rewrite = peak_of([*_CLI, "rewrite", model, "-o", rewritten, "-q"], folder)
+    library = str(plugin_library())
+    builder = _built_bare([rewritten, str(folder / "bare.plan"), "SM86", library], folder)
+    convert = [*_CLI, "convert", model, "-o", plan, "-q", "--target", "sm86"]
     runs = {
         "rewrite": (rewrite, 0),
         "convert --no-verify": (peak_of([*convert, "--no-verify"], folder), builder.total),
         "convert --verify graph": (peak_of([*convert, "--verify", "graph"], folder), builder.total),
-        "verify, all but the engine": (peak_of([*step, "verify", str(model)], folder), 0),
+        "verify, all but the engine": (peak_of([*_STEP, "verify", model], folder), 0),
     }
+    return _record(size, layers, imports, {"builder": builder}, runs)
+
+
+def measured_with_engine(folder: Path, layers: int) -> dict[str, Any]:
+    """The record of a machine with a GPU, whose engine is run."""
+    model, plan = (str(folder / name) for name in ("model.onnx", "model.plan"))
+    write_model(Path(model), layers, custom=False)
+    size = _size(folder)
+    imports = peak_of([*_STEP, "import"], folder)
+    builder = _built_bare([model, str(folder / "bare.plan"), "CURRENT"], folder)
+    convert = peak_of(
+        [
+            *_CLI,
+            "convert",
+            model,
+            "-o",
+            plan,
+            "-q",
+            "--flavour",
+            "tensorrt_rtx",
+            "--verify",
+            "engine",
+            *_WIDE,
+        ],
+        folder,
+    )
+    runner = peak_of([*_RUN, plan], folder, _tensorrt_environment(folder / "run"))
+    verify = peak_of([*_CLI, "verify", model, plan, "-q", "--no-per-node", *_WIDE], folder)
+    runs = {
+        "convert --verify engine": (convert, max(builder.total, runner.total)),
+        "verify": (verify, runner.total),
+    }
+    built_by = json.loads(manifest_path(Path(plan)).read_text(encoding="utf-8"))["tensorrt"]
+    engine = {
+        "tensorrt": f"{built_by['flavour']} {built_by['version']}",
+        "mib": _mib(Path(plan).stat().st_size),
+    }
+    bare = {"builder": builder, "runner": runner}
+    return {"engine": engine} | _record(size, layers, imports, bare, runs)
+
+
+def _built_bare(arguments: Sequence[str], folder: Path) -> Peak:
+    """Of a builder alone. Its engine is removed."""
+    peak = peak_of([*_BUILD, *arguments], folder, _tensorrt_environment(folder / "build"))
+    Path(arguments[1]).unlink()
+    return peak
+
+
+def _tensorrt_environment(work: Path) -> dict[str, str]:
+    work.mkdir()
+    return child_environment("tensorrt_rtx", work)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def _record(
+    size: int,
+    layers: int,
+    imports: Peak,
+    bare: Mapping[str, Peak],
+    runs: Mapping[str, tuple[Peak, int]],
+) -> dict[str, Any]:
+    """size: of the model, in bytes. runs: by command, its peak, and what TensorRT alone needs of that."""
     commands = {name: _entry(peak, own, size) for name, (peak, own) in runs.items()}
+    limits = dict.fromkeys(("over_builder_over_model", "without_tensorrt_over_model"), LIMIT)
     return {
-        "machine": machine(),
-        "limits": {"over_builder_over_model": LIMIT},
+        "limits": limits,
         "model": {"mib": _mib(size), "layers": layers, "width": WIDTH},
-        "imports_mib": _mib(idle.total),
-        "builder": _entry(builder, 0, size),
+        "imports_mib": _mib(imports.total),
+        **{name: _parts(peak) for name, peak in bare.items()},
         "commands": commands,
-        "within_limits": all(c["over_builder_over_model"] <= LIMIT for c in commands.values()),
+        "within_limits": all(entry[name] <= limits[name] for entry in commands.values() for name in limits),
     }
 
 
 def _entry(peak: Peak, own: int, size: int) -> dict[str, float]:
+    return _parts(peak) | {
+        "without_tensorrt_mib": _mib(peak.without_tensorrt),
+        "beside_tensorrt_mib": _mib(peak.beside_tensorrt),
+        "over_builder_over_model": round((peak.total - own) / size, 3),
+        "without_tensorrt_over_model": round(peak.without_tensorrt / size, 3),
+    }
+
+
+def _parts(peak: Peak) -> dict[str, float]:
     return {
         "peak_mib": _mib(peak.total),
         "anonymous_mib": _mib(peak.anonymous),
         "mapped_mib": _mib(peak.mapped),
-        "over_builder_over_model": round((peak.total - own) / size, 3),
     }
 
 
@@ -122,108 +204,11 @@ def _mib(size: int) -> float:
     return round(size / 2**20, 1)
 
 
-def peak_of(command: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ) -> Peak:
-    """Run the command to its end, and watch it and its children. CalledProcessError if it fails."""
-    path = os.pathsep.join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))
-    environment = {**environment, "PYTHONPATH": path, "TMPDIR": str(folder)}
-    process = subprocess.Popen(command, stdout=sys.stderr, cwd=folder, env=environment)
-    peak = Peak()
-    while process.poll() is None:
-        sampled = [_resident(pid) for pid in _tree(process.pid)]
-        peak.add(sum(s[0] for s in sampled), sum(s[1] for s in sampled))
-        time.sleep(_INTERVAL_S)
-    if process.returncode != 0:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    return peak
-
-
-def _tree(pid: int) -> Iterator[int]:
-    """The process and its descendants; those that end meanwhile are left out."""
-    yield pid
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return
-    for child in children:
-        yield from _tree(int(child))
-
-
-def _resident(pid: int) -> tuple[int, int]:
-    """Bytes of anonymous and of shared or mapped memory; zeros for a process that has ended."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0, 0
-    found = {name: int(size) * 1024 for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE)}
-    anonymous, mapped, shared = (found.get(name, 0) for name in _FIELDS)
-    return anonymous, mapped + shared
-
-
-def write_model(path: Path, layers: int) -> None:
-    """x -> MatMul, MatMul, ... -> y, and the inverse of a corner of y made dominant; weights in one external file."""
-    import numpy as np
-    import onnx
-    from onnx import TensorProto, helper
-
-    rng = np.random.default_rng(0)
-    nodes, tensors = [], []
-    with (path.parent / "model.data").open("wb") as data:
-        for i in range(layers):
-            weight = rng.standard_normal((WIDTH, WIDTH), np.float32) / np.float32(WIDTH**0.5)
-            tensor = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=weight.shape)
-            tensor.data_location = TensorProto.EXTERNAL
-            place = {"location": "model.data", "offset": str(data.tell()), "length": str(weight.nbytes)}
-            for key, value in place.items():
-                tensor.external_data.add(key=key, value=value)
-            weight.tofile(data)
-            tensors.append(tensor)
-            nodes.append(helper.make_node("MatMul", [f"x{i}" if i else "x", f"w{i}"], [f"x{i + 1}"], f"n{i}"))
-    constants = {
-        "from": np.array([0]),
-        "to": np.array([4]),
-        "axis": np.array([2]),
-        "eye": np.eye(4, dtype=np.float32) * 9,
-    }
-    tensors += [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()]
-    nodes += [
-        helper.make_node("Identity", [f"x{layers}"], ["y"]),
-        helper.make_node("Slice", [f"x{layers}", "from", "to", "axis"], ["corner"]),
-        helper.make_node("Add", ["corner", "eye"], ["dominant"]),
-        helper.make_node("InversePlugin", ["dominant"], ["z"], "inverse", domain="custom_op"),
-    ]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, WIDTH])]
-    outputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4, width])
-        for name, width in (("y", WIDTH), ("z", 4))
-    ]
-    graph = helper.make_graph(nodes, "chain", inputs, outputs, tensors)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("custom_op", 1)]
-    path.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
-
-
 def _import() -> None:
-    """What every command has before it begins."""
+    """What every command has before it begins, for long enough to be seen."""
     import converter.pipeline  # noqa: F401
 
-    time.sleep(3 * _INTERVAL_S)
-
-
-_BARE = """
-import sys
-from pathlib import Path
-import tensorrt_rtx as trt
-logger = trt.Logger(trt.Logger.ERROR)
-trt.get_plugin_registry().load_library(sys.argv[3])
-builder = trt.Builder(logger)
-network = builder.create_network(0)
-parser = trt.OnnxParser(network, logger)
-assert parser.parse_from_file(sys.argv[1]), [parser.get_error(i).desc() for i in range(parser.num_errors)]
-config = builder.create_builder_config()
-config.num_compute_capabilities = 1
-config.set_compute_capability(trt.ComputeCapability.SM86, 0)
-plan = builder.build_serialized_network(network, config)
-Path(sys.argv[2]).write_bytes(plan)
-"""
+    time.sleep(0.05)
 
 
 def _verify(path: Path) -> None:

@@ -325,7 +325,15 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
         "scripts",
         *(
             f"scripts/{name}"
-            for name in ("envsetup", "gpubundle", "gpucheck", "onnxcoverage", "planted", "pluginvsnative")
+            for name in (
+                "benchmemory",
+                "envsetup",
+                "gpubundle",
+                "gpucheck",
+                "onnxcoverage",
+                "planted",
+                "pluginvsnative",
+            )
         ),
     ),
 }

@@ -17,11 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import ml_dtypes  # noqa: F401
 import numpy as np
+import pytest
 
 from converter.build.flavour import Flavour, dtype_name, parse_version
 from converter.runtime.device import DeviceError
@@ -439,3 +441,21 @@ def flavour_of(module: FakeTensorRT) -> Flavour:
 
 def hearing_of(module: FakeTensorRT) -> Hearing:
     return Hearing(None, module.messages, lambda step: None)
+
+
+def mapped_when(path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """Whether a file is mapped into this process when an engine is read, and when a context is made: told as it happens."""
+    found: dict[str, bool] = {}
+
+    def telling(kind: type, method: str, moment: str) -> None:
+        made = getattr(kind, method)
+
+        def told(self: Any, *arguments: Any) -> Any:
+            found[moment] = str(path) in Path("/proc/self/maps").read_text()
+            return made(self, *arguments)
+
+        monkeypatch.setattr(kind, method, told)
+
+    telling(FakeRuntime, "deserialize_cuda_engine", "read")
+    telling(FakeEngine, "create_execution_context", "context")
+    return found

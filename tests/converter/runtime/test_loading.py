@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeDevice, FakeTensorRT
+from fakes import FakeDevice, FakeTensorRT, flavour_of, hearing_of, mapped_when
 
 from converter.build.gpu import Gpu
 from converter.errors import UsageError
@@ -88,8 +88,6 @@ def test_engine_of_another_version_is_not_even_tried(open_runner: Open, rtx: Fak
     ],
 )
 def test_what_tensorrt_says_of_engines(said: str, words: str, tensorrt: FakeTensorRT) -> None:
-    from fakes import flavour_of
-
     gpu = Gpu("L40", (8, 9))
     problem = loading_problem([said], "", Origin("m.plan"), flavour_of(tensorrt), gpu)
     assert words in str(problem) and said[:20] in problem.what and problem.where == "m.plan"
@@ -105,6 +103,21 @@ def test_files_that_are_too_short(tmp_path: Path) -> None:
     assert bytes(read_engine(path)) == b"x" * 64
     assert "cannot be read" in problem_of(lambda: read_engine(tmp_path / "none"))
     assert "cannot be read" in problem_of(lambda: read_engine(tmp_path))
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_file_is_mapped_while_it_is_read_and_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: FakeDevice, rtx: FakeTensorRT, cached: bool
+) -> None:
+    """Nor copied: an engine of 2 GB would be in memory beside the weights that TensorRT made of it."""
+    path = tmp_path / "m.plan"
+    path.write_bytes(b"constant".ljust(100, b"."))
+    found = mapped_when(path, monkeypatch)
+    fake: Any = device
+    cache = tmp_path if cached else None
+    runner = Runner(path, Origin("m.plan"), fake, flavour_of(rtx), hearing_of(rtx), runtime_cache=cache)
+    assert runner({})["y"].tolist() == [1, 2, 3]
+    assert found == {"read": True, "context": False}
 
 
 def test_types_and_formats_that_no_array_has(open_runner: Open) -> None:

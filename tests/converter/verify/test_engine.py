@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,31 @@ def verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ver
         )
 
     return verified
+
+
+def test_onnxruntime_has_let_go_of_the_model_when_the_engine_starts(
+    verify: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the weights would be in memory twice, in this process and in the engine's."""
+    sessions: list[weakref.ref[Any]] = []
+    opened = stage.open_session
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        session = opened(*arguments, **options)
+        sessions.append(weakref.ref(session))
+        return session
+
+    def starts(outputs: Arrays) -> Arrays:
+        assert [session() for session in sessions] == [None, None]  # as it is, and rounded
+        return outputs
+
+    monkeypatch.setattr(stage, "open_session", watched)
+    gc.disable()  # by reference counts alone: nothing waits for the collector
+    try:
+        assert verify(starts).passed
+    finally:
+        gc.enable()
+    assert len(sessions) == 2
 
 
 def test_an_engine_that_is_right(verify: Callable[..., Verdict]) -> None:
