@@ -33,12 +33,13 @@ QUANTISED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
 """Allowed in 8 bits, where no rounding of values stands for what calibrated scales cost. Three layers lost 0.005 to 0.02 in
 int8 and 0.06 in fp8; a wrong scale or axis costs several tenths. Whole numbers have to be equal."""
 
-_WORDS: Mapping[str, str] = {
+WORDS: Mapping[str, str] = {
     "fp32": "float32, without TF32",
     "tf32": "TF32, in which TensorRT computes float32 networks on Ampere and later GPUs",
     "fp16": "float16",
     "bf16": "bfloat16",
 }
+"""What each precision without scales is called."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,9 @@ def in_words(precision: str, measured: bool) -> str:
             f"the engine is taken to compute in {precision}: outputs may differ by {QUANTISED[precision]:g}"
         )
     if precision == "fp32":
-        return f"the engine is taken to compute in {_WORDS['fp32']}"
+        return f"the engine is taken to compute in {WORDS['fp32']}"
     least = TOLERANCE[_AT_LEAST[precision]]
-    what = f"the engine is taken to compute in {_WORDS[precision]}: outputs may differ by "
+    what = f"the engine is taken to compute in {WORDS[precision]}: outputs may differ by "
     if not measured:
         return f"{what}{least:g}, as onnxruntime did not run the model in that precision"
     return f"{what}twice what that rounding changes in onnxruntime, or {least:g}"
