@@ -25,24 +25,25 @@ def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
 
 
 def advice(
-    precision: str, outputs: Sequence[Comparison], reduction: Reduction | None, wide: Sequence[str]
+    precision: str, outputs: Sequence[Comparison], reduction: Reduction | None, wide: Sequence[str] | None
 ) -> tuple[str, ...]:
     """One sentence for each thing that can be done.
 
     outputs: those that disagree. reduction: None where the model's types are its own. wide: nodes that make the outputs
-    agree when they are in float32; () where not even all of them do.
+    agree when they are in float32; () where not even all of them do, None where that is not known.
     """
     return (*_types(precision, reduction, wide), *_tolerances(outputs))
 
 
-def _types(precision: str, reduction: Reduction | None, wide: Sequence[str]) -> Iterator[str]:
+def _types(precision: str, reduction: Reduction | None, wide: Sequence[str] | None) -> Iterator[str]:
     if precision not in FORMATS:
         return
     fmt = FORMATS[precision]
     if reduction is None:
         yield f"--precision fp32 computes in float32 what the model has in {fmt.name}"
         return
-    yield _kept(reduction, wide)
+    if wide is not None:
+        yield _kept(reduction, wide)
     if precision == "fp16" and any(kind in _CONVOLUTIONS for _, kind in reduction.nodes):
         yield (
             "--fp32-sums makes convolutions sum in float32 (TensorRT-RTX was measured to sum those of float16 in float16)"

@@ -129,20 +129,30 @@ class _Work:
     def _rounded(self, located: Located, disagreeing: tuple[Comparison, ...]) -> Located:
         """The precision makes the difference: which is it, for what outputs, and what can be done?"""
         precision = arithmetic((v.dtype for v in self.values.values()), self.executor.tf32)
-        wide = fewest(self.reduction, self._agrees_when) if self.reduction is not None else ()
+        wide = self._fewest()
         told = advice(precision, disagreeing, self.reduction, wide)
         return replace(
-            located, status=ROUNDING, precision=precision, outputs=disagreeing, wide=wide, advice=told
+            located,
+            status=ROUNDING,
+            precision=precision,
+            outputs=disagreeing,
+            wide=wide or (),
+            advice=told,
         )
+
+    def _fewest(self) -> tuple[str, ...] | None:
+        """Nodes that make the outputs agree when they are in float32; None where that could not be tried."""
+        try:
+            return fewest(self.reduction, self._agrees_when) if self.reduction is not None else None
+        except TrtsmithError as error:
+            self.progress(f"it could not be tried: {error.problems[0].what}")
+            return None
 
     def _agrees_when(self, wider: Rewritten) -> bool:
         """Whether the outputs agree with the original's when other nodes have the reduced type."""
         feeds = replace(self, rewritten=wider).engine_feeds
         self.progress(f"{self.executor.name}: with other nodes in float32")
-        try:
-            return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
-        except TrtsmithError:
-            return False
+        return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
 
     def _search(self, executor: Executor, values: Mapping[str, Value]) -> Search:
         limit, everything = self.options.memory, self.options.everything

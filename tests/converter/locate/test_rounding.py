@@ -10,6 +10,8 @@ import onnx
 import pytest
 from onnx import helper as oh
 
+from converter.errors import ConversionError
+from converter.locate.executor import Arrays
 from converter.locate.found import Located
 from converter.locate.local import to_tf32
 from converter.locate.locate import locate
@@ -21,6 +23,7 @@ from converter.modelfile.model import Model
 from converter.precision import PrecisionRequest, in_precision
 from converter.rewrite import rewrite
 from converter.verify import Tolerances, parse_tolerances
+from importers.problem import Problem
 from tests.converter.locate.graphs import network
 from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing
 from tests.converter.models import inverse, load, value
@@ -97,6 +100,20 @@ def test_the_precision_is_named_and_the_nodes_that_do_not_bear_it(tmp_path: Path
 def test_what_the_precision_is_allowed_to_cost_is_no_disagreement(tmp_path: Path, flag: str) -> None:
     found = searched(cancelling(tmp_path / "m.onnx"), flag, 1.5 * error_of(flag))
     assert (found.status, found.precision, found.outputs, found.advice) == ("agree", "", (), ())
+
+
+def test_what_could_not_be_tried_is_not_said(tmp_path: Path) -> None:
+    class Narrow(Sabotaged):
+        """Builds no graph in float32."""
+
+        def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+            if 10 not in made_in(model).values():
+                raise ConversionError(Problem("out of memory", "x", "more", "none"))
+            return super().execute(model, feeds)
+
+    found = searched(cancelling(tmp_path / "m.onnx"), "fp16", 1e-3, executor=Narrow())
+    assert (found.status, found.wide) == ("rounding", ()) and found.outputs
+    assert "bf16" in " ".join(found.advice) and "--keep-fp32" not in " ".join(found.advice)
 
 
 def in_tf32(graph: onnx.GraphProto) -> None:
