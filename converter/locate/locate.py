@@ -130,15 +130,9 @@ class _Work:
         """The precision makes the difference: which is it, for what outputs, and what can be done?"""
         precision = arithmetic((v.dtype for v in self.values.values()), self.executor.tf32)
         wide = self._fewest()
+        located = replace(located, status=ROUNDING, precision=precision, outputs=disagreeing)
         told = advice(precision, disagreeing, self.reduction, wide)
-        return replace(
-            located,
-            status=ROUNDING,
-            precision=precision,
-            outputs=disagreeing,
-            wide=wide or (),
-            advice=told,
-        )
+        return replace(located, wide=wide or (), advice=told)
 
     def _fewest(self) -> tuple[str, ...] | None:
         """Nodes that make the outputs agree when they are in float32; None where that could not be tried."""
