@@ -11,7 +11,7 @@ from converter.bundle import manifest_path
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK
 from converter.locate.found import AGREE
-from converter.locate.locate import MEMORY
+from converter.locate.options import MEMORY
 from converter.locate.prepare import KERNELS, TENSORRT, Asked, locate_asked
 from converter.locate.report import render
 from converter.locate.save import saved_folder
@@ -22,7 +22,8 @@ from converter.verify import parse_tolerances
 
 _DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the node that is wrong, and save it with its
 tensors as a model of its own. First the rewritten graph against the original, which needs no GPU; then engines that are
-built with values between nodes as outputs. Exit code 3: a node, or several together, were found, or errors grow."""
+built with values between nodes as outputs. Exit code 3: a node, or several together, were found, or outputs disagree by
+what the precision rounds."""
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:

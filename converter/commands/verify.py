@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from converter.arrays import as_declared, load_arrays
 from converter.bundle import manifest_path, toolkit_version
 from converter.console import Console, check_report, write_report
 from converter.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError, UsageError
-from converter.locate.found import Located
+from converter.locate.found import AGREE, Located
 from converter.locate.prepare import Asked, locate_asked
 from converter.locate.report import render
 from converter.locate.save import check_folder, saved_folder
@@ -149,18 +149,23 @@ def _located(
         plugins=tuple(options.plugins),
         flavour=options.flavour,
         timeout_s=options.timeout,
+        arithmetic=options.precision or "",
         feeds=feeds,
         frozen=compared.frozen,
     )
     tolerances = parse_tolerances(options.rtol, options.atol)
     console.progress("looking for the node that is wrong (--no-per-node leaves it out)")
     try:
-        return locate_asked(asked, folder, tolerances, console.progress)
+        found = locate_asked(asked, folder, tolerances, console.progress)
     except TrtsmithError as error:
         if options.per_node:
             raise
         console.progress(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
         return None
+    if found.status != AGREE or verdict.passed or options.expected is None:
+        return found
+    told = f"onnxruntime computes what the engine does; look at how {options.expected} was made"
+    return replace(found, advice=(*found.advice, told))
 
 
 def _verify(options: argparse.Namespace, console: Console) -> _Compared:

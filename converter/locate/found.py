@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from converter.verify.compare import Comparison
+
 AGREE = "agree"
 REWRITE = "rewrite"
 NODE = "node"
@@ -19,7 +21,8 @@ SENTENCES = {
     NODE: "this node is wrong by itself: from the very inputs that it had, onnxruntime computes something else",
     FUSION: "no node is wrong by itself, and with outputs between the nodes the error is gone: "
     "TensorRT computes these nodes wrongly together",
-    ROUNDING: "no node is wrong by itself: small errors grow from node to node, in these the most",
+    ROUNDING: "no node is wrong by itself, none is further off than its own rounding explains: "
+    "the precision itself makes the difference",
     ENGINE: "an engine built now from this model is right: this engine was built from another, or in another way",
 }
 """What each verdict means."""
@@ -80,6 +83,9 @@ class Located:
     skipped:  values that could not be compared, with the reason.
     folder:   the minimal model that was saved.
     kernel:   what the plugin's kernel did with the same inputs, run without TensorRT.
+    precision, outputs, growth, wide: for "rounding". The arithmetic, one of converter.verify.rounding.PRECISIONS; the
+              outputs that disagree; nodes in which errors grow; nodes that make the outputs agree when in float32.
+    advice:   what to do, one sentence each.
     """
 
     status: str
@@ -91,7 +97,10 @@ class Located:
     skipped: tuple[tuple[str, str], ...] = ()
     folder: str = ""
     kernel: str = ""
-    notes: tuple[str, ...] = ()
+    precision: str = ""
+    outputs: tuple[Comparison, ...] = ()
+    wide: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """JSON has no infinity and no NaN: they are null there."""

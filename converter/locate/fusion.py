@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from converter.locate.graph import GraphView
 from converter.locate.probe import Value
+from converter.locate.shortest import shortest
 
 Persists = Callable[[Sequence[str]], bool]
 """Whether the model's own outputs are wrong when these values are outputs too."""
@@ -19,28 +20,13 @@ def narrow(view: GraphView, values: Mapping[str, Value], limit: int, persists: P
     """First and last index of the nodes that the error needs unmarked. With none marked it is known to be there.
 
     limit: bytes of marks at a time; where they do not fit, those farthest from the range are left out. Two binary
-    searches, an engine each step: the error is taken to stay when more nodes are left unmarked.
+    searches (converter.locate.shortest), an engine each step.
     """
-    count = len(view.nodes)
 
     def stays(first: int, last: int) -> bool:
         return persists(marks_outside(view, values, first, last, limit))
 
-    low, high = 0, count - 1  # the largest first index with which it stays
-    while low < high:
-        middle = (low + high + 1) // 2
-        if stays(middle, count - 1):
-            low = middle
-        else:
-            high = middle - 1
-    first, low, high = low, low, count - 1  # the smallest last index with which it stays
-    while low < high:
-        middle = (low + high) // 2
-        if stays(first, middle):
-            high = middle
-        else:
-            low = middle + 1
-    return first, low
+    return shortest(len(view.nodes), stays)
 
 
 def marks_outside(

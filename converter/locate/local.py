@@ -15,14 +15,10 @@ from converter.locate.region import Region, region_model
 from converter.modelfile.model import Model
 from converter.passes.scopes import all_graphs
 from converter.verify import Comparison, compare
+from converter.verify.rounding import PRODUCTS
 
-PRODUCTS = frozenset(
-    {
-        "Attention", "Conv", "ConvTranspose", "DeformConv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN",
-        "ModulatedDeformableConvolution", "DeformableConvolution",
-    }
-)  # fmt: skip
-"""Operators of which TensorRT rounds float32 operands to TF32."""
+_TF32 = frozenset({*PRODUCTS, "DeformConv", "ModulatedDeformableConvolution", "DeformableConvolution"})
+"""Operators of which TensorRT rounds float32 operands to TF32, those among them that have products inside."""
 
 RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -58,7 +54,7 @@ def local_errors(
     found = compare({name: expected[name] for name in outputs}, outputs)
     if all(c.agrees for c in found):
         return found
-    if executor.tf32 and any(node.op_type in PRODUCTS for node in nodes):
+    if executor.tf32 and any(node.op_type in _TF32 for node in nodes):
         coarse = {name: to_tf32(array) for name, array in inputs.items()}
         found = _within(found, expected, Onnxruntime().execute(_with_tf32_weights(model), coarse), "TF32")
     if any(node.op_type in LOOPS for node in nodes):

@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from converter.errors import TrtsmithError
+from converter.locate.advice import advice, arithmetic
 from converter.locate.describe import growths, node_report, origin_of, seen_report
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
 from converter.locate.fusion import narrow
 from converter.locate.graph import GraphView
+from converter.locate.options import Options, ReplayKernel
 from converter.locate.original import Original
+from converter.locate.outputs import OutputJudge
 from converter.locate.probe import Value, probe
 from converter.locate.reproduce import reproducer, rewrite_reproducer
 from converter.locate.save import Reproducer, check_folder, save_reproducer
 from converter.locate.search import Progress, Search, marked_model, search
+from converter.locate.wider import Reduction, fewest
 from converter.modelfile.model import Model
 from converter.passes.types import to_engine
-from converter.plugin.replay import Replay
 from converter.rewrite import Rewritten, expand, reference
-from converter.verify import Comparison, Tolerances, compare
-
-MEMORY = 1 << 30
-"""Bytes of intermediate values at a time, by default: they are held twice on the host, and on the device once."""
+from converter.verify import Comparison, compare
 
 MOST_ALONE = 8
 """Nodes that are tried in engines of their own when several are wrong where they stand."""
-
-ReplayKernel = Callable[[Model, Arrays, Arrays], Replay | None]
-"""Runs the kernel of a model's one plugin node alone, on these inputs, and compares; None where it cannot be run."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """memory: bytes of intermediate values at a time. everything: go on after the first culprit.
-
-    folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for
-    the same inputs, in the engine's types; None: there is no such engine. allowed: what the model's outputs may differ
-    by where `tolerances` says nothing of them (converter.verify.allowance).
-    """
-
-    memory: int = MEMORY
-    everything: bool = False
-    folder: Path | None = None
-    tolerances: Tolerances | None = None
-    outputs: Arrays | None = None
-    allowed: Mapping[str, float] | None = None
 
 
 def locate(
@@ -63,17 +42,19 @@ def locate(
     progress: Progress,
     replay: ReplayKernel | None = None,
     reduced: Rewritten | None = None,
+    reduction: Reduction | None = None,
 ) -> Located:
     """Compare every value that can be compared, and name the node that is wrong.
 
     feeds:  of all inputs of the original, those frozen since among them. inputs: what they are, for the report.
     replay: None: there is nothing to run a plugin's kernel alone with.
     reduced: the rewritten graph in the precision of the engine, which the executor runs; None: it is `rewritten` itself.
+    reduction: how it came to that precision; None where its types are its own.
     ConversionError if onnxruntime or the executor cannot run the model at all; UsageError for the environment.
     """
     if options.folder is not None:
         check_folder(options.folder)
-    work = _Work(original, rewritten, feeds, executor, options, inputs, progress, replay)
+    work = _Work(original, rewritten, feeds, executor, options, inputs, progress, replay, reduction)
     return work.rewrite() or replace(work, rewritten=reduced or rewritten).engine()
 
 
@@ -89,6 +70,7 @@ class _Work:
     inputs: str
     progress: Progress
     replay: ReplayKernel | None
+    reduction: Reduction | None
 
     @cached_property
     def view(self) -> GraphView:
@@ -124,21 +106,47 @@ class _Work:
 
     def engine(self) -> Located:
         """The executor against onnxruntime, both on the rewritten graph."""
-        given = self.options.outputs
-        fresh = self._outputs_agree(self.executor.execute(self.rewritten.model, self.engine_feeds))
+        given, built = self.options.outputs, self.executor.execute(self.rewritten.model, self.engine_feeds)
+        fresh = self._outputs_agree(built)
         right = fresh if given is None else self._outputs_agree(given)
         self.progress(f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}")
         found = self._search(self.executor, self.values)
         if found.faults:
             return self._wrong_node(found)
         located = self._located(AGREE, self.executor.name, found)
-        if fresh and right:
-            return located
-        if fresh:
+        if fresh and not right:
             return replace(located, status=ENGINE)
-        if self.executor.fuses and any(run.agrees for run in found.runs):
+        if not fresh and self.executor.fuses and any(run.agrees for run in found.runs):
             return self._fused(found)
-        return replace(located, status=ROUNDING, growth=growths(self.view, found.seen))
+        outputs = built if given is None else given
+        disagreeing = self._judge.off_the_original(outputs, self.rewritten)
+        if fresh and not disagreeing:
+            return located
+        disagreeing = disagreeing or self._judge.disagreeing(self._expected, outputs)
+        located = replace(located, growth=() if fresh else growths(self.view, found.seen))
+        return self._rounded(located, disagreeing)
+
+    def _rounded(self, located: Located, disagreeing: tuple[Comparison, ...]) -> Located:
+        """The precision makes the difference: which is it, for what outputs, and what can be done?"""
+        precision = arithmetic((v.dtype for v in self.values.values()), self.executor.tf32)
+        wide = self._fewest()
+        located = replace(located, status=ROUNDING, precision=precision, outputs=disagreeing)
+        told = advice(precision, disagreeing, self.reduction, wide)
+        return replace(located, wide=wide or (), advice=told)
+
+    def _fewest(self) -> tuple[str, ...] | None:
+        """Nodes that make the outputs agree when they are in float32; None where that could not be tried."""
+        try:
+            return fewest(self.reduction, self._agrees_when) if self.reduction is not None else None
+        except TrtsmithError as error:
+            self.progress(f"it could not be tried: {error.problems[0].what}")
+            return None
+
+    def _agrees_when(self, wider: Rewritten) -> bool:
+        """Whether the outputs agree with the original's when other nodes have the reduced type."""
+        feeds = replace(self, rewritten=wider).engine_feeds
+        self.progress(f"{self.executor.name}: with other nodes in float32")
+        return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
 
     def _search(self, executor: Executor, values: Mapping[str, Value]) -> Search:
         limit, everything = self.options.memory, self.options.everything
@@ -148,7 +156,7 @@ class _Work:
             self.engine_feeds,
             executor,
             limit,
-            self._compare_outputs,
+            self._judge.compare,
             self.progress,
             everything=everything,
         )
@@ -158,10 +166,11 @@ class _Work:
         return Onnxruntime().execute(self.rewritten.model, self.engine_feeds)
 
     def _outputs_agree(self, outputs: Arrays) -> bool:
-        return all(c.agrees for c in self._compare_outputs(self._expected, outputs))
+        return not self._judge.disagreeing(self._expected, outputs)
 
-    def _compare_outputs(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
-        return compare(expected, actual, self.options.tolerances, self.options.allowed)
+    @cached_property
+    def _judge(self) -> OutputJudge:
+        return OutputJudge(self.original, self.feeds, self.options.tolerances, self.options.allowed)
 
     def _fused(self, found: Search) -> Located:
         """Which nodes TensorRT must be free to fuse for the error to be there."""

@@ -18,15 +18,18 @@ from converter.freezing import rewrite_frozen
 from converter.locate.executor import Arrays, Executor
 from converter.locate.found import Located
 from converter.locate.kernels import OnKernels
-from converter.locate.locate import MEMORY, Options, ReplayKernel, locate
+from converter.locate.locate import locate
+from converter.locate.options import MEMORY, Options, ReplayKernel
 from converter.locate.precision import precision_asked, searched
 from converter.locate.save import check_folder
 from converter.locate.search import Progress
 from converter.locate.tensorrt import OnTensorRT, RunEngine
+from converter.locate.wider import Reduction, reduction_of
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.origin import Origin, origin_of
 from converter.passes.freeze import shape_inputs
+from converter.passes.precision.formats import FORMATS
 from converter.passes.rules import rules_for
 from converter.passes.types import to_engine
 from converter.plan import Plan, plan
@@ -55,6 +58,7 @@ class Asked:
     """What `trtsmith locate` is told. native: plugin nodes as standard operators, in an engine without plugins.
 
     on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run. precision: of a graph without an engine.
+    arithmetic: by what precision outputs are allowed to differ (converter.verify.rounding.PRECISIONS); "": the graph's.
     feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
     """
 
@@ -70,6 +74,7 @@ class Asked:
     native: bool = False
     timeout_s: float | None = None
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
+    arithmetic: str = ""
     feeds: Arrays | None = None
     frozen: Arrays | None = None
 
@@ -78,7 +83,7 @@ class Asked:
 class Prepared:
     """What `locate` takes.
 
-    reduced: the rewritten graph in the precision that is asked for, which the executor runs.
+    reduced: the rewritten graph in the precision that is asked for, which the executor runs. reduction: how it got it.
     outputs: the engine's for these inputs, in its own types; None without an engine.
     allowed: what the model's outputs may differ by in the executor's precision.
     """
@@ -86,6 +91,7 @@ class Prepared:
     original: Model
     rewritten: Rewritten
     reduced: Rewritten
+    reduction: Reduction | None
     feeds: dict[str, np.ndarray]
     inputs: str
     executor: Executor
@@ -120,8 +126,10 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         raise ConversionError(planned.problems)
     feeds = _feeds(asked, original, rewritten, frozen)
     reduced = searched(rewritten, precision, feeds, origin, asked.engine)
+    reduction = reduction_of(rewritten, reduced, precision)
     if asked.native:
-        rewritten, reduced = (replace(r, model=expand(r.model)) for r in (rewritten, reduced))
+        rewritten, reduced = _native(rewritten), _native(reduced)
+        reduction = reduction.followed_by(_native) if reduction is not None else None
     outputs, extra = None, asked.plugins
     if request is not None:
         left = {v.name: feeds[v.name] for v in reduced.model.proto.graph.input if v.name in feeds}
@@ -138,10 +146,13 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))
-        arithmetic = engine_precision(precision.precision)
-        allowed = _allowed(original, feeds, arithmetic) if executor.fuses else {}
-        replays = replay_with(library)
-        yield Prepared(original, rewritten, reduced, feeds, _told(asked), executor, replays, outputs, allowed)
+        arithmetic = asked.arithmetic or engine_precision(precision.precision)
+        rounds = executor.fuses or arithmetic in FORMATS
+        allowed = _allowed(original, feeds, arithmetic) if rounds else {}
+        told, replays = _told(asked), replay_with(library)
+        yield Prepared(
+            original, rewritten, reduced, reduction, feeds, told, executor, replays, outputs, allowed
+        )
 
 
 def locate_asked(
@@ -169,7 +180,13 @@ def locate_asked(
             progress,
             ready.replay,
             ready.reduced,
+            ready.reduction,
         )
+
+
+def _native(rewritten: Rewritten) -> Rewritten:
+    """Plugin nodes as standard operators."""
+    return replace(rewritten, model=expand(rewritten.model))
 
 
 def _library(loaded: tuple[Path, ...]) -> Path:

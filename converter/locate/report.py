@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from converter.console import one_line, table
 from converter.locate.found import FUSION, SENTENCES, Located, NodeReport, TensorReport
+from converter.verify.allowance import WORDS
+from converter.verify.render import render_comparisons
 
 SKIPPED_SHOWN = 5
 
 
 def render(found: Located) -> str:
-    """The verdict, the node with its tensors, where it is saved, and what could not be compared."""
+    """The verdict, the node with its tensors, where it is saved, what to do, and what could not be compared."""
     lines = [f"verdict: {SENTENCES[found.status]}"]
     lines.append(
         f"  {found.against} against onnxruntime: {len(found.values)} values (inputs: {found.inputs})"
@@ -20,7 +22,12 @@ def render(found: Located) -> str:
     else:
         for node in found.nodes:
             lines += _told(node)
+    if found.precision:
+        lines.append(f"precision: {WORDS[found.precision]}")
+    if found.outputs:
+        lines += ["outputs that disagree:", render_comparisons(found.outputs)]
     if found.growth:
+        lines.append("where errors grow the most:")
         rows = [("node", "operator", "error before", "error after")]
         rows += [(g.name, g.op_type, f"{g.before:.1e}", f"{g.after:.1e}") for g in found.growth]
         lines.append(table(rows))
@@ -28,6 +35,7 @@ def render(found: Located) -> str:
         lines.append(f"kernel alone, through the plugin host: {found.kernel}")
     if found.folder:
         lines.append(f"saved: {one_line(found.folder)} (README.txt there says how to see it again)")
+    lines += [f"what to do: {one_line(sentence)}" for sentence in found.advice]
     if found.skipped:
         lines.append(f"not compared: {len(found.skipped)} values")
         lines += [f"  {one_line(name)}: {one_line(reason)}" for name, reason in found.skipped[:SKIPPED_SHOWN]]

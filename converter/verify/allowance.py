@@ -30,15 +30,17 @@ MOST = 0.5
 """The most that can be allowed: where rounding alone changes half of an output, zeros would agree with it as well."""
 
 QUANTISED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
-"""Allowed in 8 bits, where no rounding of values stands for what calibrated scales cost. Three layers lost 0.005 to 0.02 in
-int8 and 0.06 in fp8; a wrong scale or axis costs several tenths. Whole numbers have to be equal."""
+"""Allowed in 8 bits where there is the original alone: no rounding of its values stands for what calibrated scales cost.
+Three layers lost 0.005 to 0.02 in int8 and 0.06 in fp8; a wrong scale or axis costs several tenths. Whole numbers have to be
+equal."""
 
-_WORDS: Mapping[str, str] = {
+WORDS: Mapping[str, str] = {
     "fp32": "float32, without TF32",
     "tf32": "TF32, in which TensorRT computes float32 networks on Ampere and later GPUs",
     "fp16": "float16",
     "bf16": "bfloat16",
 }
+"""What each precision without scales is called."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,19 @@ class Allowance:
         return {**self.moved, **left}
 
 
-def allowance(plain: Arrays, rounded: Arrays | None, precision: str, proto: onnx.ModelProto) -> Allowance:
+def allowance(
+    plain: Arrays,
+    rounded: Arrays | None,
+    precision: str,
+    proto: onnx.ModelProto,
+    at_least: Mapping[str, float] | None = None,
+) -> Allowance:
     """From the outputs of the original in onnxruntime, as it is and with its values rounded to the precision.
 
     The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
-    rounded: None where nothing could be run; the least then is all.
+    rounded: None where nothing could be run; the least then is all. at_least: by output, what is allowed in any case.
     """
+    floors = at_least or {}
     allowed, moved, drowned = {}, {}, {}
     for name, value in plain.items():
         dtype = str(value.dtype)
@@ -76,11 +85,10 @@ def allowance(plain: Arrays, rounded: Arrays | None, precision: str, proto: onnx
                 f"{list(other.shape)} when values are rounded to {precision}"
             )
         elif value.dtype.kind in "iub":
-            share = 0.0 if other is None else float(np.mean(other != value)) if value.size else 0.0
-            allowed[name] = FACTOR * share
+            allowed[name] = max(floors.get(name, 0.0), FACTOR * changed_by(value, other))
         elif dtype in TOLERANCE:
-            error = 0.0 if other is None else _relative(value, other)
-            allowed[name] = max(_least(dtype, precision, proto), FACTOR * error)
+            floor = max(floors.get(name, 0.0), _least(dtype, precision, proto))
+            allowed[name] = max(floor, FACTOR * changed_by(value, other))
         if allowed.get(name, 0.0) > MOST:
             changed = allowed.pop(name) / FACTOR
             drowned[name] = (
@@ -97,9 +105,9 @@ def in_words(precision: str, measured: bool) -> str:
             f"the engine is taken to compute in {precision}: outputs may differ by {QUANTISED[precision]:g}"
         )
     if precision == "fp32":
-        return f"the engine is taken to compute in {_WORDS['fp32']}"
+        return f"the engine is taken to compute in {WORDS['fp32']}"
     least = TOLERANCE[_AT_LEAST[precision]]
-    what = f"the engine is taken to compute in {_WORDS[precision]}: outputs may differ by "
+    what = f"the engine is taken to compute in {WORDS[precision]}: outputs may differ by "
     if not measured:
         return f"{what}{least:g}, as onnxruntime did not run the model in that precision"
     return f"{what}twice what that rounding changes in onnxruntime, or {least:g}"
@@ -120,8 +128,12 @@ def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
     return [op for kind in sorted(kinds) for op, _ in find_spellings(*kind)]
 
 
-def _relative(expected: np.ndarray, actual: np.ndarray) -> float:
-    """Ratio of norms over what is finite on both sides."""
+def changed_by(expected: np.ndarray, actual: np.ndarray | None) -> float:
+    """By how much: the share of whole numbers, or the ratio of norms over what is finite on both sides. None: by nothing."""
+    if actual is None or not expected.size:
+        return 0.0
+    if expected.dtype.kind in "iub":
+        return float(np.mean(actual != expected))
     e, a = expected.astype(np.float64), actual.astype(np.float64)
     finite = np.isfinite(e) & np.isfinite(a)
     norm = float(np.linalg.norm(e[finite]))

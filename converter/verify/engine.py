@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,6 +36,8 @@ def verify_engine(
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
     plain: Outputs | None = None,
+    narrow: Outputs | None = None,
+    at_least: Mapping[str, float] | None = None,
     meanings: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Verdict:
@@ -45,12 +47,15 @@ def verify_engine(
     precision:  of the engine's arithmetic (converter.verify.rounding.PRECISIONS); by it, what `tolerances` leaves open is
         allowed (converter.verify.allowance).
     expected:   outputs to compare the only set with, instead of onnxruntime's.
-    plain:      the original's outputs in onnxruntime for each set, where they are known already.
+    plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
+        rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
+    at_least:   by output, what is allowed in any case.
     UsageError: the engine cannot be run (converter.runtime.child).
     """
     say = progress or (lambda text: None)
     try:
-        plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain)
+        if plain is None or narrow is None:
+            plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain)
     except ConversionError as error:
         if expected is None:
             return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
@@ -67,6 +72,7 @@ def verify_engine(
             narrow[index] if narrow is not None else None,
             precision,
             model.proto,
+            at_least,
         )
         excluded = measured.excluded(tolerances) | excluded
         compared = {n: v for n, v in wanted.items() if n not in excluded}

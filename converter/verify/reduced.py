@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from converter.modelfile.ort import run
 from converter.passes.precision.emulate import emulated
 from converter.passes.types import IoType, to_engine, to_model
 from converter.rewrite import expand
-from converter.verify.allowance import allowance
+from converter.verify.allowance import QUANTISED, allowance, changed_by
 from converter.verify.compare import Arrays, compare
 from converter.verify.engine import onnxruntime_outputs
 from converter.verify.randomness import random_outputs
+from converter.verify.rounding import rounded
 from converter.verify.sets import InputSet
 from converter.verify.tolerances import Tolerances
 from converter.verify.verdict import Verdict, judge
@@ -37,7 +38,8 @@ def verify_reduced(
 
     precision: "fp16", "bf16", or "int8" and "fp8" for a calibrated graph; other arguments as of `verify_graphs`. Allowed,
     where the user says nothing, is twice what rounding every value of the original to the precision changes
-    (converter/verify/allowance.py): the engine must not be worse than the precision is.
+    (converter/verify/allowance.py): the engine must not be worse than the precision is. In 8 bits that is known of the
+    calibrated graph alone: what it changes is told, and only outputs of which it changes too much are left out.
     """
     try:
         sets = (InputSet("", feeds),)
@@ -48,7 +50,8 @@ def verify_reduced(
         actual = run_reduced(rewritten, feeds, io_types)
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
-    measured = allowance(plain[0], None if narrow is None else narrow[0], precision, original.proto)
+    other = actual if precision in QUANTISED else None if narrow is None else narrow[0]
+    measured = allowance(plain[0], other, precision, original.proto)
     excluded = measured.excluded(tolerances) | dict(random_outputs(original))
     wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
     comparisons = compare(wanted, actual, tolerances, measured.allowed)
@@ -65,6 +68,36 @@ def run_reduced(model: Model, feeds: Arrays, io_types: Sequence[IoType] = ()) ->
     results = run(emulated(expand(model)), widened, optimise=False, in_order=True)
     typed = {n: v.astype(types[n]) if v.dtype.kind == "f" and n in types else v for n, v in results.items()}
     return to_model(typed, io_types)
+
+
+STEPS = 0.5
+"""An engine in 8 bits may differ from its graph in onnxruntime by so much of what 8 bits change in the network. Values near
+the middle between two steps may go to either: if one in 48 does, that is the square root of 12 / 48 of rounding to steps."""
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """A graph in 8 bits in onnxruntime: outputs, those with float32 products in TF32, and what an engine may be off by."""
+
+    plain: dict[str, np.ndarray]
+    narrow: dict[str, np.ndarray]
+    allowed: Mapping[str, float]
+
+
+def run_quantised(
+    model: Model, feeds: Arrays, expected: Arrays, io_types: Sequence[IoType] = ()
+) -> Quantised:
+    """What onnxruntime makes of it. expected: the original's outputs.
+
+    ConversionError if the graph cannot be run; if only its rounding to TF32 cannot, that is taken to change nothing.
+    """
+    plain = run_reduced(model, feeds, io_types)
+    try:
+        narrow = run_reduced(rounded(expand(model), "tf32"), feeds, io_types)
+    except ConversionError:
+        narrow = plain
+    allowed = {name: STEPS * changed_by(value, plain[name]) for name, value in expected.items()}
+    return Quantised(plain, narrow, allowed)
 
 
 def _widened(value: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from converter.console import one_line, table
 from converter.verify.compare import Comparison
@@ -18,17 +18,19 @@ def render_verdict(verdict: Verdict) -> str:
     return "\n".join(_lines(verdict))
 
 
+def render_comparisons(comparisons: Sequence[Comparison]) -> str:
+    """A table, a row for each output."""
+    header = ("output", "shape", "relative", "max", "mean", "p99", "cosine", "worst at", "")
+    rows = [header, *map(_row, comparisons)]
+    if any(c.at for c in comparisons):
+        rows = [(at, *row) for at, row in zip(["", *(c.at for c in comparisons)], rows, strict=True)]
+    return table(rows)
+
+
 def _lines(verdict: Verdict) -> Iterator[str]:
     yield f"verdict: {verdict.status}: {one_line(verdict.reason)} (inputs: {verdict.inputs})"
     if verdict.comparisons:
-        several = any(c.at for c in verdict.comparisons)
-        header = ("output", "shape", "relative", "max", "mean", "p99", "cosine", "worst at", "")
-        rows = [header, *map(_row, verdict.comparisons)]
-        if several:
-            rows = [
-                (at, *row) for at, row in zip(["", *(c.at for c in verdict.comparisons)], rows, strict=True)
-            ]
-        yield table(rows)
+        yield render_comparisons(verdict.comparisons)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
     yield from map(one_line, verdict.excluded)
     if verdict.precision:

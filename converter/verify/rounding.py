@@ -62,7 +62,7 @@ def rounded(model: Model, precision: str) -> Model:
     if precision == "fp32":
         return model
     model = at_least(model, BF16_OPSET) if precision == "bf16" else model
-    inferred = infer_shapes(inline(model, frozenset(all_functions(model))))
+    inferred = _inlined(model)
     proto = onnx.ModelProto()
     proto.CopyFrom(inferred.proto)
     dtypes = value_dtypes(proto)
@@ -83,22 +83,36 @@ def rounded(model: Model, precision: str) -> Model:
     return inferred.with_proto(proto)
 
 
+def has_products(model: Model) -> bool:
+    """Whether there is anything that TF32 rounds."""
+    proto = _inlined(model).proto
+    dtypes = value_dtypes(proto)
+    return any(_factors(node, dtypes) for graph in all_graphs(proto.graph) for node in graph.node)
+
+
+def _inlined(model: Model) -> Model:
+    return infer_shapes(inline(model, frozenset(all_functions(model))))
+
+
+def _factors(node: onnx.NodeProto, dtypes: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Those inputs of a node, with their positions, that tensor cores multiply and that are float32."""
+    count = 0 if normalise_domain(node.domain) else PRODUCTS.get(node.op_type, 0)
+    return [(i, value) for i, value in enumerate(node.input[:count]) if dtypes.get(value) == "float32"]
+
+
 def _products_rounded(
     graph: onnx.GraphProto, dtypes: Mapping[str, str], names: FreshNames, split: str
 ) -> Iterator[onnx.NodeProto]:
     held: dict[str, str] = {}
     for node in graph.node:
-        if not normalise_domain(node.domain) and len(node.input) > 1:
-            for position, value in enumerate(node.input[: PRODUCTS.get(node.op_type, 0)]):
-                if dtypes.get(value) != "float32":
-                    continue
-                if value not in held:
-                    held[value] = names.value(f"{value}_tf32")
-                    scaled, rest = (names.value(f"{value}_tf32_{part}") for part in ("scaled", "rest"))
-                    yield helper.make_node("Mul", [value, split], [scaled])
-                    yield helper.make_node("Sub", [scaled, value], [rest])
-                    yield helper.make_node("Sub", [scaled, rest], [held[value]])
-                node.input[position] = held[value]
+        for position, value in _factors(node, dtypes):
+            if value not in held:
+                held[value] = names.value(f"{value}_tf32")
+                scaled, rest = (names.value(f"{value}_tf32_{part}") for part in ("scaled", "rest"))
+                yield helper.make_node("Mul", [value, split], [scaled])
+                yield helper.make_node("Sub", [scaled, value], [rest])
+                yield helper.make_node("Sub", [scaled, rest], [held[value]])
+            node.input[position] = held[value]
         yield node
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from converter.verify.engine import Progress, verify_engine
 from converter.verify.given import load_expected, load_inputs
 from converter.verify.graphs import verify_graphs
 from converter.verify.inputs import generate_inputs
-from converter.verify.reduced import verify_reduced
+from converter.verify.reduced import STEPS, run_quantised, verify_reduced
 from converter.verify.sets import InputSet
 from converter.verify.tolerances import Tolerances
 from converter.verify.verdict import Verdict
@@ -69,23 +70,39 @@ class Check:
         if not graphs.passed or graphs.not_run:
             return graphs
         try:
-            verdict = verify_engine(
-                self.original,
-                request,
-                (InputSet("", self.feeds),),
-                self.inputs,
-                engine_inputs={value.name for value in rewritten.model.proto.graph.input},
-                precision=precision,
-                tolerances=self.tolerances,
-                expected=self.expected,
-                plain=None if self.expected is not None else [dict(expected)],
-                meanings=self.meanings,
-                progress=progress,
-            )
+            verdict = self._engine(rewritten, request, expected, precision, progress)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status="not comparable", reason=reason, not_run=str(error))
         return replace(verdict, reason=f"{verdict.reason}; the graphs agree: {graphs.reason}")
+
+    def _engine(
+        self, rewritten: Rewritten, request: RunRequest, expected: Arrays, precision: str, progress: Progress
+    ) -> Verdict:
+        """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
+        compared = partial(
+            verify_engine,
+            self.original,
+            request,
+            (InputSet("", self.feeds),),
+            self.inputs,
+            engine_inputs={value.name for value in rewritten.model.proto.graph.input},
+            tolerances=self.tolerances,
+            expected=self.expected,
+            meanings=self.meanings,
+            progress=progress,
+        )
+        if self.expected is not None:
+            return compared(precision=precision)
+        if precision not in QUANTISED or self.tolerances:
+            return compared(precision=precision, plain=[dict(expected)])
+        own = run_quantised(rewritten.model, self.feeds, expected, rewritten.io_types)
+        verdict = compared(precision="tf32", plain=[own.plain], narrow=[own.narrow], at_least=own.allowed)
+        return replace(
+            verdict,
+            reason=f"{verdict.reason}, against the graph in {precision}",
+            precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
+        )
 
     def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
         told = (self.tolerances, expected, rewritten.io_types)

@@ -29,6 +29,10 @@ class Tolerances:
     rtol: Mapping[str, float]
     atol: Mapping[str, float]
 
+    def __bool__(self) -> bool:
+        """Whether the user gave any."""
+        return bool(self.rtol or self.atol)
+
     def of(self, output: str) -> tuple[float, float] | None:
         """(rtol, atol) for an output; None if neither was given for it, and TOLERANCE holds."""
         rtol, atol = (table.get(output, table.get("")) for table in (self.rtol, self.atol))

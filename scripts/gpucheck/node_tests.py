@@ -20,13 +20,13 @@ from converter.modelfile.model import Model
 from converter.modelfile.save import save_model
 from converter.passes.types import IoType, to_engine
 from converter.rewrite import has_plugin_nodes
+from converter.verify.rounding import has_products, rounded
 from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.graphs import without_plugins
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
-from gpucheck.tf32 import with_tf32_products
 from onnxcoverage.builder import sizes_of
 from onnxcoverage.cases import Case, load_cases
 from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
@@ -187,13 +187,12 @@ def _error(outputs: Mapping[str, Any], case: Case) -> float:
 
 def _tf32_allowed(case: Case, form: Form) -> float | None:
     """Twice the error of the same graph with factors rounded to TF32; None where it has no products in float32."""
-    rounded = with_tf32_products(form.model)
-    if rounded is None:
+    if not has_products(form.model):
         return None
     values = {value.name: value.type for value in form.model.proto.graph.input}
     feeds = {n: as_type(case.inputs[n], type_) for n, type_ in values.items() if n in case.inputs}
     try:
-        outputs = run_onnxruntime(rounded, feeds)
+        outputs = run_onnxruntime(rounded(form.model, "tf32"), feeds)
     except TrtsmithError:
         return None
     error = _error({n: a.astype(np.asarray(case.outputs[n]).dtype) for n, a in outputs.items()}, case)

@@ -14,7 +14,8 @@ from converter.arrays import load_arrays
 from converter.errors import TrtsmithError
 from converter.locate.executor import Arrays, Executor
 from converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
-from converter.locate.locate import Options, ReplayKernel, locate
+from converter.locate.locate import locate
+from converter.locate.options import Options, ReplayKernel
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.passes.rules import RULES

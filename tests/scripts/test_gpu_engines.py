@@ -25,7 +25,6 @@ from gpucheck import engines, node_tests
 from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError
 from gpucheck.record import Notes, read_notes
-from gpucheck.tf32 import with_tf32_products
 from onnxcoverage.cases import Case
 
 Arrays = Mapping[str, np.ndarray]
@@ -93,27 +92,6 @@ def one_node(
 def saved(proto: onnx.ModelProto, folder: Path) -> Model:
     onnx.save(proto, folder / "saved.onnx")
     return load_model(folder / "saved.onnx")
-
-
-def to_tf32(array: np.ndarray) -> np.ndarray:
-    """To 10 stored bits of the significand, by the number's bits: ties away from zero."""
-    bits = array.view(np.uint32).astype(np.uint64) + (1 << 12)
-    return (bits & ~np.uint64((1 << 13) - 1)).astype(np.uint32).view(np.float32)
-
-
-def test_factors_of_products_are_rounded_to_tf32(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    feeds = {"a": rng.standard_normal((5, 64), np.float32), "b": rng.standard_normal((64, 7), np.float32)}
-    exact = feeds["a"].astype(float) @ feeds["b"].astype(float)
-    model = saved(one_node("MatMul", feeds, {"y": exact.astype(np.float32)}), tmp_path)
-    rounded = with_tf32_products(model)
-    assert rounded is not None
-    found = run(rounded, feeds)["y"]
-    wanted = to_tf32(feeds["a"]).astype(float) @ to_tf32(feeds["b"]).astype(float)
-    assert np.abs(found - wanted).max() < 1e-5 < np.abs(found - exact).max() / 10
-    assert (
-        with_tf32_products(saved(one_node("Add", {"a": exact, "b": exact}, {"y": exact}), tmp_path)) is None
-    )
 
 
 def by_onnxruntime(change: Change = lambda outputs: outputs) -> engines.Opener:

@@ -19,7 +19,7 @@ from converter.plugin.replay import Replay
 from converter.runtime.request import RunRequest, RunResult
 from tests.conftest import gpu_count
 from tests.converter.commands.running import refused, snapshot, trtsmith
-from tests.converter.locate.graphs import network
+from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT
 from tests.converter.models import inverse, relu
 from tests.converter.plugin.saved import folder
@@ -125,6 +125,24 @@ def test_the_precision_is_the_user_s(
     assert fake.requests and (dtypes["h"], dtypes["p"]) == ("bfloat16", "float32")
     refused(trtsmith(capsys, *arguments, "--precision", "int8"), 2, "--precision int8")
     refused(trtsmith(capsys, *arguments, "--keep-fp32", "second"), 2, "--keep-fp32 has no meaning")
+
+
+@pytest.mark.parametrize(("flags", "code"), [(("--rtol", "1e-5", "--atol", "1e-6"), 3), ((), 0)])
+def test_where_the_precision_makes_the_difference_it_is_said(
+    engines: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], code: int
+) -> None:
+    network(tmp_path / "m.onnx")
+    engines(FakeTensorRT())
+    np.savez(tmp_path / "in.npz", **x())
+    arguments = ("--inputs", tmp_path / "in.npz", "--precision", "fp16", "--json", tmp_path / "r.json")
+    ran = trtsmith(capsys, "locate", tmp_path / "m.onnx", *arguments, *flags)
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert (ran.code, document["status"]) == (code, "rounding" if code else "agree"), ran
+    assert ("precision: float16" in ran.out and "what to do: add --keep-fp32" in ran.out) is bool(code)
+    if not code:
+        return
+    keep = [word for name in document["wide"] for word in ("--keep-fp32", name)]
+    assert trtsmith(capsys, "locate", tmp_path / "m.onnx", *arguments, *flags, *keep).code == 0
 
 
 def test_tolerances_are_of_the_outputs(

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from converter.commands import verify as command
 from converter.locate import prepare
-from converter.locate.executor import Arrays
+from converter.locate.executor import Arrays, Onnxruntime
+from converter.modelfile.load import load_model
+from converter.precision import PrecisionRequest, in_precision
+from converter.rewrite import rewrite
 from converter.runtime.request import RunRequest, RunResult
 from converter.verify import engine as stage
 from tests.converter.commands.running import refused, trtsmith
-from tests.converter.locate.sabotage import FakeTensorRT, node_of
+from tests.converter.locate.graphs import network, x
+from tests.converter.locate.sabotage import INFO, FakeTensorRT, node_of
 from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import FakeEngine
 
@@ -89,6 +94,51 @@ def test_it_is_left_out_when_not_wanted(engines: Engines, capsys: pytest.Capture
     engines.users.planted = wrong_at_the_largest
     ran = trtsmith(capsys, *ARGUMENTS, "--no-per-node")
     assert ran.code == 3 and engines.requests == [] and "node" not in ran.err
+
+
+class Rounding(FakeTensorRT):
+    """The user's engine, too, computes in float16: it is the graph that convert built it from."""
+
+    def run(self, request: RunRequest, feeds: Sequence[Arrays], progress: object = None) -> RunResult:
+        if request.engine_path.name != "e.plan":
+            return super().run(request, feeds)
+        graph = in_precision(rewrite(load_model(Path("m.onnx"))), PrecisionRequest("fp16")).model
+        return RunResult(INFO, tuple(Onnxruntime().execute(graph, one) for one in feeds), 0.5)
+
+
+def test_where_the_precision_makes_the_difference_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    network(Path("m.onnx"))
+    arguments = ("--precision", "fp16", "--shapes", "x=4x8", "-q", "--no-verify")
+    assert trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", *arguments).code == 0
+    fake, real = Rounding(), prepare.prepared
+    monkeypatch.setattr(command, "describe_engine", FakeEngine(Path("m.onnx"), {"x": ((4, 8),) * 3}).describe)
+    monkeypatch.setattr(stage, "run_engine", fake.run)
+    monkeypatch.setattr(prepare, "build", fake.build)
+    monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
+    np.savez("in.npz", **x())
+    given = (*ARGUMENTS, "--inputs", "in.npz")
+    assert trtsmith(capsys, *given).code == 0
+    for flags in (("--rtol", "1e-5", "--atol", "1e-6"), ("--precision", "fp32")):
+        ran = trtsmith(capsys, *given, *flags)
+        assert ran.code == 3 and "the precision itself makes the difference" in ran.out, ran
+        assert "precision: float16" in ran.out and "--keep-fp32" in ran.out and "every value" not in ran.out
+        report = json.loads(Path("r.json").read_text())
+        assert [c["relative"] for c in report["located"]["outputs"]] == [
+            pytest.approx(c["relative"]) for c in report["verdict"]["comparisons"]
+        ]
+
+
+def test_an_engine_that_is_right_by_onnxruntime_is_not_what_differs(
+    engines: Engines, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.random.default_rng(4).standard_normal((2, 4, 4)).astype(np.float32)
+    np.savez("in.npz", x=x)
+    np.savez("other.npz", y=np.abs(np.linalg.inv(x)))
+    ran = trtsmith(capsys, *ARGUMENTS, "--inputs", "in.npz", "--expected", "other.npz")
+    assert ran.code == 3 and "look at how other.npz was made" in ran.out and "every value agrees" in ran.out
 
 
 def test_the_verdict_stands_where_no_node_can_be_looked_for(

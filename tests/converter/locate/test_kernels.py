@@ -11,7 +11,8 @@ from onnx import helper as oh
 from converter.locate.executor import Onnxruntime
 from converter.locate.graph import GraphView
 from converter.locate.kernels import OnKernels
-from converter.locate.locate import Options, locate
+from converter.locate.locate import locate
+from converter.locate.options import Options
 from converter.locate.probe import probe
 from converter.locate.search import marked_model
 from converter.modelfile.model import Model

@@ -15,7 +15,8 @@ from onnx import numpy_helper
 from converter.locate.found import Located
 from converter.locate.fusion import marks_outside
 from converter.locate.graph import GraphView
-from converter.locate.locate import Options, locate
+from converter.locate.locate import locate
+from converter.locate.options import Options
 from converter.locate.probe import probe
 from converter.locate.report import render
 from converter.modelfile.load import load_model

@@ -16,7 +16,8 @@ from converter.errors import ConversionError
 from converter.libraries import plugin_library
 from converter.locate.executor import Arrays
 from converter.locate.graph import GraphView
-from converter.locate.locate import Options, locate
+from converter.locate.locate import locate
+from converter.locate.options import Options
 from converter.locate.probe import probe
 from converter.locate.search import marked_model
 from converter.locate.tensorrt import OnTensorRT

@@ -10,9 +10,10 @@ import onnx
 import pytest
 
 from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.rewrite import expand, lowered
-from converter.verify.rounding import engine_precision, rounded
+from converter.verify.rounding import engine_precision, has_products, rounded
 from tests.converter.models import inverse
 
 X = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
@@ -30,13 +31,17 @@ def tf32(a: np.ndarray) -> np.ndarray:
     ).view(np.float32)
 
 
-def ran(folder: Path, body: str, precision: str, optimise: bool = True) -> np.ndarray:
+def model_of(folder: Path, body: str) -> Model:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17, "f" : 1]> g (float[4, 6] x, float[6, 5] w) => (float[4, 5] y) '
         f'{{ {body} }} <domain: "f", opset_import: ["" : 17]> Product (a, b) => (c) {{ c = MatMul (a, b) }}'
     )
     onnx.save(model, folder / "m.onnx")
-    changed = rounded(load_model(folder / "m.onnx"), precision)
+    return load_model(folder / "m.onnx")
+
+
+def ran(folder: Path, body: str, precision: str, optimise: bool = True) -> np.ndarray:
+    changed = rounded(model_of(folder, body), precision)
     return run(changed, {"x": X, "w": W}, optimise=optimise)["y"]
 
 
@@ -46,6 +51,20 @@ def test_tf32_rounds_the_operands_of_products(body: str, tmp_path: Path) -> None
     assert np.abs(expected - X.astype(np.float64) @ W).max() > 1e-4
     for optimise in (True, False):
         assert ran(tmp_path, body, "tf32", optimise) == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("body", "multiplies"),
+    [
+        ("y = MatMul (x, w)", True), ("y = f.Product (x, w)", True), ("y = Add (x, x)", False),
+        ("d = Cast <to = 11> (x) e = Cast <to = 11> (w) y = MatMul (d, e)", False),
+        ("c = Constant <value = bool {1}> () y = If (c) <then_branch = a () => (float[4, 5] p) { p = MatMul (x, w) },"
+         "else_branch = b () => (float[4, 6] q) { q = Neg (x) }>", True),
+        ("y = trtsmith.MatMul (x, w)", False),
+    ],
+)  # fmt: skip
+def test_what_has_products_is_known(body: str, multiplies: bool, tmp_path: Path) -> None:
+    assert has_products(model_of(tmp_path, body)) is multiplies
 
 
 def test_tf32_leaves_other_nodes_alone(tmp_path: Path) -> None:

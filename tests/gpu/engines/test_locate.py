@@ -9,7 +9,8 @@ import pytest
 
 from converter.libraries import plugin_library
 from converter.locate.kernels import OnKernels
-from converter.locate.locate import Options, locate
+from converter.locate.locate import locate
+from converter.locate.options import Options
 from converter.plugin.calls import KernelCall, Kernels
 from converter.plugin.replay import read_case, replay
 from converter.plugin.worker import Worker

@@ -1,0 +1,46 @@
+"""The model's own outputs in a search: what they are compared with, and how closely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from converter.locate.executor import Arrays, run_in_types
+from converter.modelfile.model import Model
+from converter.passes.types import to_model
+from converter.rewrite import Rewritten, reference
+from converter.verify import Comparison, Tolerances, compare
+from converter.verify.randomness import random_outputs
+
+
+@dataclass(frozen=True, eq=False)
+class OutputJudge:
+    """feeds: of all inputs of the original. tolerances and allowed: as converter.verify.compare has them."""
+
+    original: Model
+    feeds: Arrays
+    tolerances: Tolerances | None
+    allowed: Mapping[str, float] | None
+
+    @cached_property
+    def _random(self) -> frozenset[str]:
+        return frozenset(random_outputs(self.original))
+
+    @cached_property
+    def _wanted(self) -> dict[str, np.ndarray]:
+        return run_in_types(reference(self.original), self.feeds)
+
+    def compare(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
+        """All outputs but those that random numbers decide, both in the same types."""
+        comparable = {name: value for name, value in expected.items() if name not in self._random}
+        return compare(comparable, actual, self.tolerances, self.allowed)
+
+    def disagreeing(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
+        return tuple(c for c in self.compare(expected, actual) if not c.agrees)
+
+    def off_the_original(self, outputs: Arrays, of: Rewritten) -> tuple[Comparison, ...]:
+        """The outputs of a graph, in its own types, that disagree with the original's in onnxruntime."""
+        return self.disagreeing(self._wanted, to_model(outputs, of.io_types))

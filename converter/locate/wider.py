@@ -1,0 +1,65 @@
+"""Which nodes of a graph in reduced precision must be in float32 for the outputs to agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from converter.infer import value_dtypes
+from converter.locate.graph import op_name
+from converter.locate.shortest import shortest
+from converter.passes.scopes import all_graphs
+from converter.precision import PrecisionRequest, in_precision
+from converter.rewrite import Rewritten
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How the graph that is searched came to its types.
+
+    nodes: name and operator of those in the reduced type, in order. again: the graph with these nodes in float32, too.
+    """
+
+    nodes: tuple[tuple[str, str], ...]
+    again: Callable[[Sequence[str]], Rewritten]
+
+    def followed_by(self, change: Callable[[Rewritten], Rewritten]) -> Reduction:
+        """The same, with a change to every graph after it."""
+        return replace(self, again=lambda names: change(self.again(names)))
+
+
+def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionRequest) -> Reduction | None:
+    """How `reduced` came of `rewritten`; None where the precision pass gave no node a reduced type."""
+    fmt, report = request.format, reduced.precision
+    if fmt is None or report is None:
+        return None
+    dtypes = value_dtypes(reduced.model.proto)
+    nodes = tuple(
+        (node.name, op_name(node))
+        for graph in all_graphs(reduced.model.proto.graph)
+        for node in graph.node
+        if node.op_type not in ("Cast", "Constant") and any(dtypes.get(n) == fmt.name for n in node.output)
+    )
+    kept = {one.node: one.reason for one in report.kept}
+
+    def again(names: Sequence[str]) -> Rewritten:
+        decided = kept | dict.fromkeys(names, "tried in float32")
+        return in_precision(rewritten, replace(request, decided=decided))
+
+    return Reduction(nodes, again) if nodes else None
+
+
+def fewest(reduction: Reduction, agrees: Callable[[Rewritten], bool]) -> tuple[str, ...]:
+    """The shortest run of consecutive nodes which, in float32, make the outputs agree; () where all of them do not.
+
+    agrees: whether the outputs of such a graph agree. It is asked about twice the logarithm of the nodes' number.
+    """
+    names = [name for name, _ in reduction.nodes]
+
+    def enough(first: int, last: int) -> bool:
+        return agrees(reduction.again(names[first : last + 1]))
+
+    if not enough(0, len(names) - 1):
+        return ()
+    first, last = shortest(len(names), enough)
+    return tuple(names[first : last + 1])

@@ -1,0 +1,93 @@
+"""What is said to do, by what is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from converter.locate.advice import MOST_NAMED, advice, arithmetic
+from converter.locate.wider import Reduction
+from converter.rewrite import Rewritten
+from converter.verify import Comparison, compare, parse_tolerances
+
+
+def again(names: object) -> Rewritten:
+    raise AssertionError(names)
+
+
+def reduction(*kinds: str) -> Reduction:
+    return Reduction(tuple((f"n{i}", kind) for i, kind in enumerate(kinds)), again)
+
+
+def off(dtype: str = "float32") -> Comparison:
+    expected = np.array([1, 2, 300]).astype(dtype)
+    (found,) = compare({"y": expected}, {"y": (expected + np.array([1, 0, 7])).astype(dtype)})
+    assert not found.agrees
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "tf32", "told"),
+    [
+        (["int64", "float16", "float32"], True, "fp16"), (["bfloat16", "float32"], True, "bf16"),
+        (["float32", "bool"], True, "tf32"), (["float32"], False, "fp32"),
+    ],
+)  # fmt: skip
+def test_the_arithmetic_is_that_of_the_narrowest_values(dtypes: list[str], tf32: bool, told: str) -> None:
+    assert arithmetic(dtypes, tf32) == told
+
+
+def test_flags_are_written_so_that_a_shell_reads_them() -> None:
+    graph = Reduction((("/a/b", "Mul"), ("my node", "Sub")), again)
+    assert "--keep-fp32 /a/b --keep-fp32 'my node' " in advice("fp16", (), graph, ("/a/b", "my node"))[0]
+
+
+def test_of_many_nodes_the_ends_are_told() -> None:
+    graph = reduction(*["Conv"] * 20)
+    names = [name for name, _ in graph.nodes][2 : 2 + MOST_NAMED + 1]
+    said = advice("fp16", (), graph, names)[0]
+    assert "9 of 20 nodes" in said and "from 'n2' (Conv) to 'n10' (Conv)" in said and "'n5'" not in said
+
+
+def test_where_float32_is_not_enough_no_node_is_named() -> None:
+    assert "does not help" in advice("bf16", (), reduction("Mul"), ())[0]
+
+
+@pytest.mark.parametrize(("kinds", "precision", "told"), [
+    (("Mul", "Conv"), "fp16", True), (("ConvTranspose",), "fp16", True),
+    (("MatMul", "Mul"), "fp16", False), (("Conv",), "bf16", False),
+])  # fmt: skip
+def test_sums_in_float32_are_for_convolutions_of_float16(
+    kinds: tuple[str, ...], precision: str, told: bool
+) -> None:
+    assert ("--fp32-sums" in " ".join(advice(precision, (), reduction(*kinds), ()))) is told
+
+
+def test_the_other_type_is_told_with_what_it_costs() -> None:
+    of16, of_bf16 = (advice(p, (), reduction("Mul"), ("n0",))[-1] for p in ("fp16", "bf16"))
+    assert of16 == "--precision bf16 where values are beyond 65504: it rounds 8 times coarser"
+    assert of_bf16 == "--precision fp16 where no value is beyond 65504: it rounds 8 times finer"
+
+
+def test_the_model_s_own_types_can_be_widened_only() -> None:
+    assert advice("fp16", (), None, ()) == (
+        "--precision fp32 computes in float32 what the model has in float16",
+    )
+    assert advice("tf32", (), None, ()) == ()
+
+
+def test_the_tolerance_that_is_named_allows_what_was_seen() -> None:
+    seen = off()
+    (said,) = advice("tf32", (seen,), None, ())
+    flag, value = said.split()[:2]
+    expected = np.array([1, 2, 300], np.float32)
+    outputs = {"y": expected}, {"y": expected + np.array([1, 0, 7], np.float32)}
+    assert flag == "--atol" and compare(*outputs, parse_tolerances([], [value]))[0].agrees
+    assert not compare(*outputs, parse_tolerances([], ["y:6.9"]))[0].agrees
+
+
+@pytest.mark.parametrize("seen", [off("int64"), replace(off(), max=0.0)])
+def test_what_no_tolerance_allows_gets_none(seen: Comparison) -> None:
+    assert advice("tf32", (seen,), None, ()) == ()

@@ -1,0 +1,206 @@
+"""Where no node is wrong and the outputs disagree: the precision is named, and which nodes bear it not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper as oh
+
+from converter.errors import ConversionError
+from converter.locate.executor import Arrays
+from converter.locate.found import Located
+from converter.locate.local import to_tf32
+from converter.locate.locate import locate
+from converter.locate.options import Options
+from converter.locate.prepare import Asked, prepared
+from converter.locate.report import render
+from converter.locate.wider import reduction_of
+from converter.modelfile.model import Model
+from converter.precision import PrecisionRequest, in_precision
+from converter.rewrite import rewrite
+from converter.verify import Tolerances, parse_tolerances
+from importers.problem import Problem
+from tests.converter.locate.graphs import network
+from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing
+from tests.converter.models import inverse, load, value
+from tests.converter.passes.precision.networks import made_in
+
+RNG = np.random.default_rng(17)
+W1, W2 = (RNG.standard_normal((8, 8)).astype(np.float32) for _ in range(2))
+X = RNG.standard_normal((4, 8)).astype(np.float32)
+OFFSET = 500.0
+FLAGS = {"fp16": "float16", "bf16": "bfloat16"}
+
+
+def cancelling(path: Path) -> Model:
+    """MatMul, plus OFFSET, minus OFFSET, MatMul: float16 and bfloat16 hold few digits of what is between."""
+    nodes = [
+        oh.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
+        oh.make_node("Add", ["h", "offset"], ["large"], name="large"),
+        oh.make_node("Sub", ["large", "offset"], ["small"], name="small"),
+        oh.make_node("MatMul", ["small", "w2"], ["y"], name="last"),
+    ]
+    constants = {"w1": W1, "w2": W2, "offset": np.array(OFFSET, np.float32)}
+    return load(path, nodes, [value("x", [4, 8])], [value("y", [4, 8])], constants)
+
+
+def searched(
+    model: Model,
+    flag: str,
+    allowed: float | None,
+    tolerances: Tolerances | None = None,
+    executor: Sabotaged | None = None,
+) -> Located:
+    rewritten, request = rewrite(model), PrecisionRequest(flag)
+    reduced = in_precision(rewritten, request)
+    options = Options(allowed=None if allowed is None else {"y": allowed}, tolerances=tolerances)
+    how = reduction_of(rewritten, reduced, request)
+    runs, say = executor or Sabotaged(), (lambda text: None)
+    return locate(model, rewritten, {"x": X}, runs, options, "given", say, None, reduced, how)
+
+
+def error_of(flag: str, *, wide: bool = False) -> float:
+    """Of the output, by numpy: everything is rounded. wide: what is between the products is not."""
+    kind = np.dtype(FLAGS[flag])
+
+    def stored(array: np.ndarray) -> np.ndarray:
+        return np.asarray(array, np.float32).astype(kind).astype(np.float64)
+
+    h = stored(stored(X) @ stored(W1))
+    small = h if wide else stored(stored(h + OFFSET) - OFFSET)
+    exact = X.astype(np.float64) @ W1 @ W2
+    return float(np.linalg.norm(stored(small @ stored(W2)) - exact) / np.linalg.norm(exact))
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_the_precision_is_named_and_the_nodes_that_do_not_bear_it(tmp_path: Path, flag: str) -> None:
+    kept = error_of(flag, wide=True)
+    assert error_of(flag) > 20 * kept
+    model = cancelling(tmp_path / "m.onnx")
+    found = searched(model, flag, 3 * kept)
+    assert (found.status, found.precision, found.nodes, found.wide) == (
+        "rounding", flag, (), ("large",),
+    )  # fmt: skip
+    told = in_precision(rewrite(model), PrecisionRequest(flag, keep=found.wide))  # "small" follows it
+    got = Sabotaged().execute(told.model, {"x": X})["y"]
+    assert np.linalg.norm(got - X @ W1 @ W2) / np.linalg.norm(X @ W1 @ W2) == pytest.approx(kept, rel=0.2)
+    (y,) = found.outputs
+    assert y.output == "y" and y.relative == pytest.approx(error_of(flag), rel=0.05) and not y.agrees
+    text = render(found)
+    assert "the precision itself makes the difference\n" in text and f"precision: {FLAGS[flag]}\n" in text
+    assert "--keep-fp32 large to" in text and "1 of 4 nodes" in text and y.reason in text
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["outputs"][0]["output"] == "y"
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_what_the_precision_is_allowed_to_cost_is_no_disagreement(tmp_path: Path, flag: str) -> None:
+    found = searched(cancelling(tmp_path / "m.onnx"), flag, 1.5 * error_of(flag))
+    assert (found.status, found.precision, found.outputs, found.advice) == ("agree", "", (), ())
+
+
+def test_what_could_not_be_tried_is_not_said(tmp_path: Path) -> None:
+    class Narrow(Sabotaged):
+        """Builds no graph in float32."""
+
+        def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+            if 10 not in made_in(model).values():
+                raise ConversionError(Problem("out of memory", "x", "more", "none"))
+            return super().execute(model, feeds)
+
+    found = searched(cancelling(tmp_path / "m.onnx"), "fp16", 1e-3, executor=Narrow())
+    assert (found.status, found.wide) == ("rounding", ()) and found.outputs
+    assert "bf16" in " ".join(found.advice) and "--keep-fp32" not in " ".join(found.advice)
+
+
+def in_tf32(graph: onnx.GraphProto) -> None:
+    """Weights cut as tensor cores read them; they stand for both factors."""
+    for tensor in graph.initializer:
+        array = onnx.numpy_helper.to_array(tensor)
+        if array.ndim == 2:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(to_tf32(array), tensor.name))
+
+
+def test_a_tolerance_narrower_than_float32_is_told_so(tmp_path: Path) -> None:
+    """In float32 the executor computes in TF32, as TensorRT does: that is not enough for such a tolerance."""
+    model, executor = cancelling(tmp_path / "m.onnx"), Sabotaged(in_tf32, tf32=True)
+    near = searched(model, "fp16", 1e-2, executor=executor)
+    assert (near.status, near.precision, near.wide) == ("rounding", "fp16", ("large",))
+    far = searched(model, "fp16", None, parse_tolerances(["y:1e-6"], ["1e-6"]), executor)
+    assert (far.status, far.precision, far.wide) == ("rounding", "fp16", ())
+    assert "does not help" in render(far) and "elements beyond rtol 1e-06" in render(far)
+
+
+def test_tf32_is_named_where_an_engine_computes_in_it(tmp_path: Path) -> None:
+    model = cancelling(tmp_path / "m.onnx")
+
+    def found(tf32: bool) -> Located:
+        executor = Sabotaged(in_tf32, tf32=tf32)
+        return locate(model, rewrite(model), {"x": X}, executor, Options(), "given", lambda text: None)
+
+    told = found(True)
+    assert (told.status, told.precision, told.wide) == ("rounding", "tf32", ())
+    text = render(told)
+    assert "precision: TF32" in text and "where errors grow the most" in text and "--atol y:" in text
+    assert "--keep-fp32" not in text and "first" in {growth.name for growth in told.growth}
+    assert found(False).status == "node"  # there is no rounding that excuses it
+
+
+def test_random_outputs_are_not_blamed_on_a_precision(tmp_path: Path) -> None:
+    nodes = [
+        oh.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
+        oh.make_node("RandomNormalLike", ["h"], ["noise"], name="noise"),
+        oh.make_node("Relu", ["h"], ["y"], name="relu"),
+    ]
+    outputs = [value("y", [4, 8]), value("noise", [4, 8])]
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [4, 8])], outputs, {"w1": W1})
+    assert searched(model, "fp16", 1e-2).status == "agree"
+    assert searched(model, "fp16", 1e-9).outputs[0].output == "y"
+
+
+def test_nothing_is_tried_where_the_types_are_the_model_s(tmp_path: Path) -> None:
+    model = cancelling(tmp_path / "m.onnx")
+    rewritten = rewrite(model)
+    assert (
+        reduction_of(rewritten, in_precision(rewritten, PrecisionRequest("fp32")), PrecisionRequest("fp32"))
+        is None
+    )
+    executor = Sabotaged(nothing)
+    located = locate(model, rewritten, {"x": X}, executor, Options(), "given", lambda text: None)
+    assert (
+        located.status == "agree" and len(executor.asked) == 2
+    )  # the model once, and with its values as outputs
+
+
+def test_what_is_in_float32_already_stays_there(tmp_path: Path) -> None:
+    rewritten, request = rewrite(network(tmp_path / "m.onnx")), PrecisionRequest("fp16", keep=("first",))
+    how = reduction_of(rewritten, in_precision(rewritten, request), request)
+    assert how is not None and [name for name, _ in how.nodes] == ["second"]
+    for tried, elem_type in (([], 10), (["second"], 1)):
+        made = made_in(how.again(tried).model)
+        assert (made["first"], made["second"], made["softmax"]) == (1, elem_type, 1)
+
+
+@pytest.mark.parametrize("on", ["tensorrt", "kernels"])
+def test_a_graph_in_reduced_precision_may_differ_by_what_that_costs(tmp_path: Path, on: str) -> None:
+    """Whatever runs it: the outputs' own type is float32, which would allow 1e-4."""
+    asked = Asked(inverse(tmp_path / "m.onnx"), on=on, precision=PrecisionRequest("fp16"))
+    with prepared(asked, FakeTensorRT().run) as ready:
+        assert ready.allowed["y"] >= 2e-3
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_graphs_that_are_tried_have_plugins_where_the_searched_has(tmp_path: Path, native: bool) -> None:
+    nodes = [
+        oh.make_node("Inverse", ["x"], ["i"], name="inv", domain="com.microsoft"),
+        oh.make_node("MatMul", ["i", "x"], ["y"], name="product"),
+    ]
+    load(tmp_path / "m.onnx", nodes, [value("x", [1, 8, 8])], [value("y", [1, 8, 8])])
+    asked = Asked(tmp_path / "m.onnx", on="tensorrt", native=native, precision=PrecisionRequest("fp16"))
+    with prepared(asked, FakeTensorRT().run) as ready:
+        assert ready.reduction is not None
+        for graph in (ready.reduced, ready.reduction.again([])):
+            assert ("MatrixInverse" in {n.op_type for n in graph.model.proto.graph.node}) is not native
