@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from converter.locate.wider import Reduction
 from converter.passes.precision.formats import FORMATS
+from converter.passes.precision.sums import PRODUCTS
 from converter.verify import Comparison
 
 MOST_NAMED = 8
@@ -14,8 +15,6 @@ MOST_NAMED = 8
 
 ABOVE = 1.1
 """A tolerance is proposed that is so many times the difference that was seen: its two digits are above it then."""
-
-_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 
 
 def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
@@ -44,10 +43,10 @@ def _types(precision: str, reduction: Reduction | None, wide: Sequence[str] | No
         return
     if wide is not None:
         yield _kept(reduction, wide)
-    if precision == "fp16" and any(kind in _CONVOLUTIONS for _, kind in reduction.nodes):
-        yield (
-            "--fp32-sums makes convolutions sum in float32 (TensorRT-RTX was measured to sum those of float16 in float16)"
-        )
+    if precision == "fp16" and any(
+        kind in PRODUCTS for _, kind in reduction.nodes
+    ):  # none where they are float32
+        yield "--fp32-sums sums products in float32; TensorRT-RTX was measured to sum those of float16 in float16"
     other = next(one for one in FORMATS.values() if one is not fmt)
     times = 2 ** abs(fmt.digits - other.digits)
     how = "finer" if other.digits > fmt.digits else "coarser"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from converter.errors import TrtsmithError
@@ -16,6 +16,8 @@ from converter.modelfile.model import Model
 from converter.verify import Comparison, compare
 
 Progress = Callable[[str], None]
+DISTURBED = "TensorRT computes it wrongly only where what it is made of is an output as well"
+
 Judge = Callable[[Arrays, Arrays], tuple[Comparison, ...]]
 """Expected and actual outputs, compared as the user wants it."""
 
@@ -120,7 +122,10 @@ def search(
         progress(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
         own = judge({n: expected[n] for n in view.outputs}, actual)
         found.runs.append(Run(batch, all(c.agrees for c in own)))
-        _judge(view, batch, usable, feeds, expected, actual, executor, found)
+        faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
+        if faults and executor.fuses:
+            faults = _confirmed(view, faults, usable, feeds, executor, found)
+        found.faults += faults
         if found.faults and not everything:
             break
     return found
@@ -140,8 +145,9 @@ def _judge(
     actual: Arrays,
     executor: Executor,
     found: Search,
-) -> None:
+) -> list[Fault]:
     """Compare each node's outputs; of a node whose outputs differ, see whether it is wrong by itself."""
+    faults = []
     given = {**feeds, **{name: actual[name] for name in batch.marks}}
     known = frozenset(given)
     for index in batch.nodes:
@@ -154,4 +160,37 @@ def _judge(
         local = local_errors(view, region, given, values, executor)
         if any(not c.agrees for c in local):
             kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
-            found.faults.append(Fault(region, kept, local, overall))
+            faults.append(Fault(region, kept, local, overall))
+    return faults
+
+
+def _confirmed(
+    view: GraphView,
+    faults: Sequence[Fault],
+    values: Mapping[str, Value],
+    feeds: Arrays,
+    executor: Executor,
+    found: Search,
+) -> list[Fault]:
+    """Those that are there without their inputs as outputs, too: to ask for a value can itself make another one wrong.
+
+    TensorRT-RTX 1.6.1 was seen to give zeros for a slice of a loop's result where the result was an output as well.
+    """
+    marks = dict.fromkeys(name for fault in faults for name in fault.region.outputs)
+    inputs = {name for fault in faults for name in fault.region.inputs}
+    asked = [name for name in marks if name not in inputs and name not in view.outputs]
+    try:
+        again = executor.execute(marked_model(view, values, asked), feeds)
+    except TrtsmithError:  # then what was seen must do
+        return list(faults)
+    kept = []
+    for fault in faults:
+        outputs = {name: again[name] for name in fault.region.outputs if name in again}
+        given = {**fault.given, **outputs}
+        if not outputs or any(
+            not c.agrees for c in local_errors(view, fault.region, given, values, executor)
+        ):
+            kept.append(fault)
+        else:
+            found.skipped += [Skipped(name, DISTURBED) for name in outputs]
+    return kept

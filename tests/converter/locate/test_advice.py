@@ -56,10 +56,10 @@ def test_where_float32_is_not_enough_no_node_is_named() -> None:
 
 
 @pytest.mark.parametrize(("kinds", "precision", "told"), [
-    (("Mul", "Conv"), "fp16", True), (("ConvTranspose",), "fp16", True),
-    (("MatMul", "Mul"), "fp16", False), (("Conv",), "bf16", False),
+    (("Mul", "Conv"), "fp16", True), (("MatMul",), "fp16", True),
+    (("ConvTranspose", "Mul"), "fp16", False), (("Conv",), "bf16", False),
 ])  # fmt: skip
-def test_sums_in_float32_are_for_convolutions_of_float16(
+def test_sums_in_float32_are_for_products_of_float16(
     kinds: tuple[str, ...], precision: str, told: bool
 ) -> None:
     assert ("--fp32-sums" in " ".join(advice(precision, (), reduction(*kinds), ()))) is told

@@ -19,6 +19,7 @@ from converter.locate.locate import locate
 from converter.locate.options import Options
 from converter.locate.probe import probe
 from converter.locate.report import render
+from converter.locate.search import DISTURBED
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
@@ -389,3 +390,24 @@ def test_a_node_that_is_wrong_alone_is_preferred(tmp_path: Path) -> None:
     result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True), folder=tmp_path / "saved")
     assert [node.name for node in result.nodes] == ["softmax", "second"] and result.nodes[0].alone is True
     assert [n.name for n in load_model(tmp_path / "saved" / "node.onnx").proto.graph.node] == ["softmax"]
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+def test_a_value_that_is_wrong_only_beside_what_it_is_made_of_accuses_nobody(
+    fuses: bool, tmp_path: Path
+) -> None:
+    def zeros_beside_their_input(graph: onnx.GraphProto) -> None:
+        if {"h", "r"} <= {value.name for value in graph.output}:
+            node = node_of(graph, "relu")
+            assert node is not None
+            node.op_type, node.input[:] = "Sub", ["h", "h"]
+
+    executor = Sabotaged(zeros_beside_their_input, fuses=fuses)
+    result = found(network(tmp_path / "m.onnx"), executor)
+    if not fuses:  # what computes node by node is not disturbed by outputs
+        assert [node.name for node in result.nodes] == ["relu"]
+        return
+    assert result.status == "agree" and not result.nodes
+    assert ("r", DISTURBED) in result.skipped and "r" in render(result)
+    both = Sabotaged(lambda graph: (zeros_beside_their_input(graph), wrong_weight(graph))[0], fuses=True)
+    assert [node.name for node in found(network(tmp_path / "m.onnx"), both).nodes] == ["second"]
