@@ -396,18 +396,18 @@ def test_a_node_that_is_wrong_alone_is_preferred(tmp_path: Path) -> None:
 def test_a_value_that_is_wrong_only_beside_what_it_is_made_of_accuses_nobody(
     fuses: bool, tmp_path: Path
 ) -> None:
-    def zeros_beside_their_input(graph: onnx.GraphProto) -> None:
+    def wrong_beside_its_input(graph: onnx.GraphProto) -> None:
         if {"h", "r"} <= {value.name for value in graph.output}:
             node = node_of(graph, "relu")
             assert node is not None
-            node.op_type, node.input[:] = "Sub", ["h", "h"]
+            node.op_type = "Abs"
 
-    executor = Sabotaged(zeros_beside_their_input, fuses=fuses)
+    executor = Sabotaged(wrong_beside_its_input, fuses=fuses)
     result = found(network(tmp_path / "m.onnx"), executor)
     if not fuses:  # what computes node by node is not disturbed by outputs
         assert [node.name for node in result.nodes] == ["relu"]
         return
     assert result.status == "agree" and not result.nodes
     assert ("r", DISTURBED) in result.skipped and "r" in render(result)
-    both = Sabotaged(lambda graph: (zeros_beside_their_input(graph), wrong_weight(graph))[0], fuses=True)
+    both = Sabotaged(lambda graph: (wrong_beside_its_input(graph), wrong_weight(graph))[0], fuses=True)
     assert [node.name for node in found(network(tmp_path / "m.onnx"), both).nodes] == ["second"]
