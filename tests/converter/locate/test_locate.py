@@ -410,4 +410,4 @@ def test_a_value_that_is_wrong_only_beside_what_it_is_made_of_accuses_nobody(
     assert result.status == "agree" and not result.nodes
     assert ("r", DISTURBED) in result.skipped and "r" in render(result)
     both = Sabotaged(lambda graph: (wrong_beside_its_input(graph), wrong_weight(graph))[0], fuses=True)
-    assert [node.name for node in found(network(tmp_path / "m.onnx"), both).nodes] == ["second"]
+    assert found(network(tmp_path / "m.onnx"), both).nodes[0].name == "second"
