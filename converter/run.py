@@ -34,9 +34,10 @@ from converter.runtime.foreign import stream_handle
 from converter.runtime.hearing import Hearing, process_hearing
 from converter.runtime.loading import load_engine, read_engine
 from converter.runtime.profiling import inspect_layers
-from converter.runtime.request import RunRequest
+from converter.runtime.request import EAGER, SPECIALIZATIONS, RunRequest
 from converter.runtime.session import Session
 from converter.runtime.tensors import EngineInfo, TensorSpec
+from importers.problem import Problem
 
 __all__ = ["DeviceTensor", "EngineInfo", "Runner", "Session", "TensorSpec"]
 
@@ -59,10 +60,14 @@ class Runner:
         io_types: Iterable[IoType] = (),
         runtime_cache: Path | None = None,
         cuda_graph: bool = False,
+        specialization: str = EAGER,
         embedded_plugins: bool = False,
         profile: int = 0,
     ) -> None:
         """See `open` and `load`, which choose device, flavour and hearing."""
+        if specialization not in SPECIALIZATIONS:
+            what = f"There is no specialization {specialization!r}."
+            raise UsageError(Problem(what, "specialization", ", ".join(SPECIALIZATIONS), "give one of these"))
         self.warnings: list[str] = []
         data = engine if isinstance(engine, bytes) else read_engine(engine)
         major, minor = map(int, device.compute_capability.split("."))
@@ -80,6 +85,7 @@ class Runner:
         self._device = device
         self._io_types = tuple(io_types)
         self._cuda_graph = cuda_graph
+        self._specialization = specialization
         self._profile = profile
         self._cache = (
             open_cache(self._loaded, runtime_cache, data, self.info.version, self.warnings.append)
@@ -98,6 +104,7 @@ class Runner:
         io_types: Iterable[IoType] = (),
         runtime_cache: str | Path | None = None,
         cuda_graph: bool = False,
+        specialization: str = EAGER,
         embedded_plugins: bool = False,
         device: int = 0,
     ) -> Runner:
@@ -107,6 +114,7 @@ class Runner:
         io_types:         inputs and outputs that have another type in the engine than in the model.
         runtime_cache:    TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
         cuda_graph:       whether sessions use CUDA graphs, unless they are told otherwise.
+        specialization:   TensorRT-RTX: when kernels for new shapes are compiled (converter.runtime.request.SPECIALIZATIONS).
         embedded_plugins: let TensorRT load libraries that are inside the engine.
 
         Raises UsageError: no GPU, no TensorRT, no cuda-core, not an engine, an engine of another TensorRT or GPU, a
@@ -124,6 +132,7 @@ class Runner:
             io_types=io_types,
             runtime_cache=None if runtime_cache is None else Path(runtime_cache),
             cuda_graph=cuda_graph,
+            specialization=specialization,
             embedded_plugins=embedded_plugins,
         )
 
@@ -146,6 +155,7 @@ class Runner:
             io_types=request.io_types,
             runtime_cache=request.runtime_cache,
             cuda_graph=request.cuda_graph,
+            specialization=request.specialization,
             embedded_plugins=request.embedded_plugins,
             profile=request.profile,
         )
@@ -172,6 +182,7 @@ class Runner:
             io_types=self._io_types,
             cache=self._cache,
             cuda_graph=self._cuda_graph if cuda_graph is None else cuda_graph,
+            specialization=self._specialization,
             warn=self.warnings.append,
         )
 

@@ -5,7 +5,8 @@
 
 The engines do next to nothing, so that the time is the host's. Arrays are on the device already: tensors of the runner's,
 PyTorch's on the session's stream, PyTorch's on another stream (one wait more for each inference), CuPy's. Each figure is the
-median over repetitions of the mean over a loop, in microseconds; `bare` and `infer` take turns. The exit code is 1 if a
+median over repetitions of the mean over a loop, in microseconds; `bare` and `infer` take turns, and so do the cases, so that
+what disturbs the machine for a while disturbs some repetitions of all cases, and not one case. The exit code is 1 if a
 median overhead is above the limit. Needs TensorRT or TensorRT-RTX and cuda-core; PyTorch and CuPy are left out where they
 are missing.
 """
@@ -20,7 +21,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -63,24 +65,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure_all(loop: int, repetitions: int) -> dict[str, Any]:
     """The record: what was measured with, and a row for each number of inputs and kind of array."""
-    cases = []
-    head: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    cases: list[Case] = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         for count in INPUTS:
             engine = Path(folder) / f"sum{count}.plan"
             engine.write_bytes(build_sum(count))
-            with Runner.open(engine) as runner:
-                head = {"gpu": runner.info.gpu, "tensorrt": f"{runner.info.flavour} {runner.info.version}"}
-                for kind, session, feeds, current in arrays_of(runner, count):
-                    figures = measure(session, feeds, current, loop, repetitions)
-                    cases.append({"inputs": count, "arrays": kind} | figures)
+            runner = stack.enter_context(Runner.open(engine))
+            cases += arrays_of(runner, count)
+        head = {"gpu": runner.info.gpu, "tensorrt": f"{runner.info.flavour} {runner.info.version}"}
+        for _ in range(repetitions):
+            for case in cases:
+                case.measure(loop)
     versions = {name: metadata.version(name) for name in PACKAGES if _installed(name)}
     return head | {
         "python": sys.version.split()[0],
         "packages": versions,
         "loop": loop,
         "repetitions": repetitions,
-        "cases": cases,
+        "cases": [case.row() for case in cases],
     }
 
 
@@ -114,52 +116,61 @@ def build_plan(model: onnx.ModelProto) -> bytes:
     return bytes(plan)
 
 
-Case = tuple[str, Session, dict[str, Any], AbstractContextManager[Any]]
+@dataclass
+class Case:
+    """Inputs of one kind for a session, and what was measured with them, in microseconds.
+
+    current: the stream that is current while it runs.
+    """
+
+    inputs: int
+    arrays: str
+    session: Session
+    feeds: Mapping[str, Any]
+    current: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    bare_us: list[float] = field(default_factory=list)
+    infer_us: list[float] = field(default_factory=list)
+
+    def measure(self, loop: int) -> None:
+        """One repetition: a loop of bare calls and one of inferences."""
+        session, feeds = self.session, self.feeds
+        execute, handle = session._context.execute_async_v3, session.stream
+        with self.current:
+            session.infer(feeds)
+            self.bare_us.append(_time(session, lambda: execute(handle), loop))
+            self.infer_us.append(_time(session, lambda: session.infer(feeds, synchronise=False), loop))
+
+    def row(self) -> dict[str, Any]:
+        """Medians: a bare call, an inference, and the difference of each pair of loops."""
+        pairs = zip(self.bare_us, self.infer_us, strict=True)
+        figures = {
+            "bare_us": statistics.median(self.bare_us),
+            "infer_us": statistics.median(self.infer_us),
+            "overhead_us": statistics.median(infer - bare for bare, infer in pairs),
+        }
+        return {"inputs": self.inputs, "arrays": self.arrays, **{k: round(v, 3) for k, v in figures.items()}}
 
 
 def arrays_of(runner: Runner, count: int) -> list[Case]:
-    """(kind of array, session, inputs, the stream that is current while it runs) for each library that is there."""
+    """A case for each library that is there."""
     hosts = {f"x{number}": np.arange(8, dtype=np.float32) + number for number in range(count)}
     session = runner.session()
-    found: list[Case] = [("trtsmith", session, {**session.upload(hosts)}, nullcontext())]
+    found = [Case(count, "trtsmith", session, session.upload(hosts))]
     if importlib.util.find_spec("torch"):
         import torch
 
         if torch.cuda.is_available():
             tensors = {name: torch.from_numpy(array).cuda() for name, array in hosts.items()}
             stream = torch.cuda.Stream()
-            own = runner.session(stream=stream)
-            found.append(("torch, the session's stream", own, tensors, torch.cuda.stream(stream)))
-            found.append(("torch, another stream", runner.session(), tensors, nullcontext()))
+            own, current = runner.session(stream=stream), torch.cuda.stream(stream)
+            found.append(Case(count, "torch, the session's stream", own, tensors, current))
+            found.append(Case(count, "torch, another stream", runner.session(), tensors))
     if importlib.util.find_spec("cupy"):
         import cupy
 
         arrays = {name: cupy.asarray(array) for name, array in hosts.items()}
-        found.append(("cupy, another stream", runner.session(), arrays, nullcontext()))
+        found.append(Case(count, "cupy, another stream", runner.session(), arrays))
     return found
-
-
-def measure(
-    session: Session,
-    feeds: Mapping[str, Any],
-    current: AbstractContextManager[Any],
-    loop: int,
-    repetitions: int,
-) -> dict[str, float]:
-    """Medians in microseconds: a bare call, an inference, and the difference of each pair of loops."""
-    context = session._context
-    bare, infer = [], []
-    with current:
-        session.infer(feeds)
-        handle = session.stream
-        for _ in range(repetitions):
-            bare.append(_time(session, lambda: context.execute_async_v3(handle), loop))
-            infer.append(_time(session, lambda: session.infer(feeds, synchronise=False), loop))
-    return {
-        "bare_us": round(statistics.median(bare), 3),
-        "infer_us": round(statistics.median(infer), 3),
-        "overhead_us": round(statistics.median(b - a for a, b in zip(bare, infer, strict=True)), 3),
-    }
 
 
 def _time(session: Session, call: Callable[[], Any], loop: int) -> float:

@@ -16,6 +16,7 @@ from converter.console import Console, check_report, table
 from converter.errors import EXIT_OK
 from converter.runtime.child import describe_engine, run_engine
 from converter.runtime.manifest import request_for
+from converter.runtime.request import EAGER, SPECIALIZATIONS
 from converter.runtime.tensors import EngineInfo, TensorSpec
 
 _DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. TensorRT and the plugins are loaded into a process of
@@ -63,6 +64,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="TensorRT-RTX: keep the kernels that it compiles at first; of a folder, a file for each engine and GPU",
     )
+    parser.add_argument(
+        "--specialization",
+        default=EAGER,
+        choices=SPECIALIZATIONS,
+        help="TensorRT-RTX: compile kernels for new shapes before they run (eager), meanwhile (lazy) or never (none)",
+    )
     parser.add_argument("--cuda-graph", action="store_true", help="run the engine as a CUDA graph")
     parser.set_defaults(run=run)
 
@@ -80,6 +87,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.flavour,
         runtime_cache=options.runtime_cache,
         cuda_graph=options.cuda_graph,
+        specialization=options.specialization,
         profile=options.profile,
         embedded_plugins=options.embedded_plugins,
         verbose=options.verbose,

@@ -15,7 +15,12 @@ RTX_ONLY = frozenset(
     {
         "CudaGraphStrategy",
         "CudaGraphStrategy.WHOLE_GRAPH_CAPTURE",
+        "DynamicShapesKernelSpecializationStrategy",
+        "DynamicShapesKernelSpecializationStrategy.EAGER",
+        "DynamicShapesKernelSpecializationStrategy.LAZY",
+        "DynamicShapesKernelSpecializationStrategy.NONE",
         "IRuntimeConfig.cuda_graph_strategy",
+        "IRuntimeConfig.dynamic_shapes_kernel_specialization_strategy",
         "IRuntimeConfig.set_runtime_cache",
     }
 )
@@ -26,6 +31,7 @@ def create_context(
     kernels: RuntimeCache | None,
     *,
     cuda_graph: bool,
+    specialization: str,
     profile: int,
     device: Device,
     stream: Stream,
@@ -35,12 +41,18 @@ def create_context(
     kernels: TensorRT-RTX's cache of what it compiled.
     cuda_graph: TensorRT-RTX captures and replays by itself, which also tells it when kernels that it compiles in the
     background are there; for TensorRT converter/runtime/graph.py does it.
+    specialization: one of SPECIALIZATIONS, for TensorRT-RTX.
     """
     trt: Any = loaded.flavour.module
     engine = loaded.engine
     loaded.hearing.take_errors()
-    if loaded.flavour.is_rtx and (kernels is not None or cuda_graph):
+    if loaded.flavour.is_rtx:
         runtime_config = engine.create_runtime_config()
+        runtime_config.dynamic_shapes_kernel_specialization_strategy = {
+            "eager": trt.DynamicShapesKernelSpecializationStrategy.EAGER,
+            "lazy": trt.DynamicShapesKernelSpecializationStrategy.LAZY,
+            "none": trt.DynamicShapesKernelSpecializationStrategy.NONE,
+        }[specialization]
         if kernels is not None:
             runtime_config.set_runtime_cache(kernels.runtime_cache)
         if cuda_graph:

@@ -51,7 +51,6 @@ class Stream:
     def __init__(self, device: Device, handle: int, owner: object = None) -> None:
         self.handle = handle
         self.raw, self.event = device.stream_objects(handle)
-        self.waited_for = (handle, self.raw)  # another stream: its handle, and it as cuda-bindings has it
         self._device = device
         self._owner = owner  # a foreign stream lives as long as the object that it came from
 
@@ -142,21 +141,25 @@ class Device:
         """Wait until all work of a stream is done. Raises the error of a kernel that failed."""
         self._check(self._driver.cuStreamSynchronize(stream.raw))
 
-    def wait(self, stream: Stream, producer: int) -> None:
-        """Let `stream` wait for what is queued on another stream so far."""
-        if producer == stream.handle:
-            return
-        driver, event = self._driver, stream.event
-        # This is within every inference on arrays of another stream: one check of both answers, and no new object of
-        # cuda-bindings for a stream that was waited for the last time.
-        if stream.waited_for[0] != producer:
-            stream.waited_for = (producer, driver.CUstream(producer))
-        error = (
-            driver.cuEventRecord(event, stream.waited_for[1])[0]
-            or driver.cuStreamWaitEvent(stream.raw, event, 0)[0]
-        )
-        if error:
-            self._check((error,))
+    def waiter(self, stream: Stream) -> Callable[[int], None]:
+        """A function that lets `stream` wait for what is queued so far on another one, whose handle it is given.
+
+        It is within every inference on arrays of another stream: names are looked up once, a stream that is waited for
+        again needs no new object of cuda-bindings, and both answers are checked at once.
+        """
+        record, wait, make = self._driver.cuEventRecord, self._driver.cuStreamWaitEvent, self._driver.CUstream
+        raw, event, check = stream.raw, stream.event, self._check
+        last, producer = stream.handle, stream.raw
+
+        def wait_for(handle: int) -> None:
+            nonlocal last, producer
+            if handle != last:
+                last, producer = handle, make(handle)
+            error = record(event, producer)[0] or wait(raw, event, 0)[0]
+            if error:
+                check((error,))
+
+        return wait_for
 
     def let_wait(self, consumer: int, stream: Stream) -> None:
         """Let another stream wait for what is queued on `stream` so far."""

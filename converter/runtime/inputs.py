@@ -192,6 +192,7 @@ class Binder:
         self._inputs = inputs
         self._device = device
         self._stream = stream
+        self._wait_for = device.waiter(stream)
         self._libraries: dict[type, Library] = {}
 
     def bind(self, feeds: Mapping[str, Any]) -> bool:
@@ -217,7 +218,7 @@ class Binder:
             if library is not None:
                 asked, producer = library, library.stream(self._device.index)
             if producer is not None and producer != waited and producer != own:
-                self._device.wait(self._stream, producer)
+                self._wait_for(producer)
                 waited = producer  # one wait is enough for all that a stream has made so far
         return changed
 

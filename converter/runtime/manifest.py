@@ -11,7 +11,7 @@ from converter.bundle import file_digest, manifest_path
 from converter.errors import UsageError
 from converter.manifest import file_digests, flag, io_types, items, mapping, read_manifest, text
 from converter.passes.types import IoType
-from converter.runtime.request import RunRequest
+from converter.runtime.request import EAGER, RunRequest
 from importers.problem import Problem
 
 
@@ -34,6 +34,7 @@ def request_for(
     *,
     runtime_cache: Path | None = None,
     cuda_graph: bool = False,
+    specialization: str = EAGER,
     profile: int = 0,
     embedded_plugins: bool = False,
     verbose: bool = False,
@@ -64,6 +65,7 @@ def request_for(
         io_types=manifest.io_types if manifest else (),
         runtime_cache=runtime_cache,
         cuda_graph=cuda_graph,
+        specialization=specialization,
         verbose=verbose,
         timeout_s=timeout_s,
         profile=profile,

@@ -13,6 +13,12 @@ import numpy as np
 from converter.passes.types import IoType
 from converter.runtime.tensors import EngineInfo
 
+EAGER = "eager"
+SPECIALIZATIONS = (EAGER, "lazy", "none")
+"""When TensorRT-RTX compiles kernels for the very shapes of an engine with dynamic ones: before the first run with them,
+behind it (TensorRT-RTX's own choice: a kernel for any shape runs meanwhile), or never. Ours is EAGER: outputs and times do
+not depend on how far the compiler is, and some of TensorRT-RTX 1.6.1's kernels for any shape fail when they run."""
+
 
 @dataclass(frozen=True)
 class RunRequest:
@@ -21,6 +27,7 @@ class RunRequest:
     io_types:      inputs and outputs that have another type in the engine than in the model.
     runtime_cache: TensorRT-RTX compiles kernels when an engine is first used; a file to keep them in.
     cuda_graph:    capture each set of shapes and addresses once, then replay it.
+    specialization: one of SPECIALIZATIONS.
     timeout_s:     for the whole child process.
     profile:       the optimization profile to run with.
     embedded_plugins: let TensorRT load plugin libraries that are inside the engine: they run code of their own.
@@ -34,6 +41,7 @@ class RunRequest:
     io_types: tuple[IoType, ...] = ()
     runtime_cache: Path | None = None
     cuda_graph: bool = False
+    specialization: str = EAGER
     verbose: bool = False
     timeout_s: float | None = None
     profile: int = 0

@@ -21,6 +21,7 @@ from converter.runtime.inputs import Binder, Input
 from converter.runtime.loading import LoadedEngine
 from converter.runtime.outputs import Output, make_allocator
 from converter.runtime.profiling import profiled
+from converter.runtime.request import EAGER
 from importers.problem import Problem
 
 
@@ -41,6 +42,7 @@ class Session:
         io_types: Iterable[IoType] = (),
         cache: RuntimeCache | None = None,
         cuda_graph: bool = False,
+        specialization: str = EAGER,
         warn: Callable[[str], None],
     ) -> None:
         check_profile(max(loaded.info.profiles, 1), profile)
@@ -49,22 +51,30 @@ class Session:
         self._stream = stream
         try:
             self._context = create_context(
-                loaded, cache, cuda_graph=cuda_graph, profile=profile, device=device, stream=stream
+                loaded,
+                cache,
+                cuda_graph=cuda_graph,
+                specialization=specialization,
+                profile=profile,
+                device=device,
+                stream=stream,
             )
         except DeviceError as error:
             raise UsageError(kernel_problem(error, loaded.origin)) from error
         self._execute = self._context.execute_async_v3
+        self._handle = stream.handle
         types = {io.name: io for io in io_types}
         self._inputs = tuple(
             Input(spec, profile, types.get(spec.name), device, stream) for spec in loaded.info.inputs
         )
-        self._binder = Binder(self._inputs, device, stream)
+        self._bind = Binder(self._inputs, device, stream).bind
         self._outputs = tuple(Output(spec, device, stream) for spec in loaded.info.outputs)
         self._growing: tuple[Output, ...] = ()
         self._results: dict[str, DeviceTensor] = {}
         self._addresses: tuple[int, ...] = ()
         self._names = {item.name for item in self._inputs}
         self._prepared = False
+        self._simple = False  # whether a run is one call of TensorRT, with nothing before it or behind it
         self._replay = GraphReplay(device, stream, warn) if cuda_graph else None
         if self._replay is not None and loaded.flavour.is_rtx:
             self._replay.leave_to_tensorrt()
@@ -93,10 +103,14 @@ class Session:
             if len(feeds) != len(self._inputs):
                 raise UsageError(name_problems(self._loaded.info.inputs, feeds))
             prepared, self._prepared = self._prepared, False  # until every input is there
-            if self._binder.bind(feeds) or not prepared:
+            if self._bind(feeds) or not prepared:
                 self._prepare()
             self._prepared = True
-            self._launch()
+            if self._simple:
+                if not self._execute(self._handle):
+                    raise self._failure()
+            else:
+                self._launch()
             if synchronise:
                 self._device.synchronise(self._stream)
         except DeviceError as error:
@@ -188,6 +202,7 @@ class Session:
                 raise self._failure()
             self._results[output.spec.name] = result
         self._growing = tuple(growing)
+        self._simple = self._replay is None and not growing
         if self._replay is not None:
             self._replay.forget()
             if growing:

@@ -109,9 +109,12 @@ class FakeDevice:
     def synchronise(self, stream: FakeStream) -> None:
         self._check("synchronise")
 
-    def wait(self, stream: FakeStream, producer: int) -> None:
-        self._check("wait")
-        self.waits.append((stream.handle, producer))
+    def waiter(self, stream: FakeStream) -> Callable[[int], None]:
+        def wait_for(producer: int) -> None:
+            self._check("wait")
+            self.waits.append((stream.handle, producer))
+
+        return wait_for
 
     def let_wait(self, consumer: int, stream: FakeStream) -> None:
         self.waits.append((consumer, stream.handle))
@@ -210,6 +213,9 @@ class FakeTensorRT(ModuleType):
         self.runtime_config: Any = None
         self.cache_contents = b"kernels"
         if rtx:
+            self.DynamicShapesKernelSpecializationStrategy = enum.Enum(
+                "DynamicShapesKernelSpecializationStrategy", ["LAZY", "EAGER", "NONE"]
+            )
             self.CudaGraphStrategy = enum.Enum("CudaGraphStrategy", ["DISABLED", "WHOLE_GRAPH_CAPTURE"])
             self.EngineInvalidityDiagnostics = enum.IntFlag(
                 "EngineInvalidityDiagnostics",
@@ -294,6 +300,7 @@ class FakeEngine:
 
     def create_runtime_config(self) -> Any:
         config = SimpleNamespace(cuda_graph_strategy=None, cache=None)
+        config.dynamic_shapes_kernel_specialization_strategy = None
         config.create_runtime_cache = lambda: FakeCache(self.trt)
         config.set_runtime_cache = lambda cache: setattr(config, "cache", cache)
         return config

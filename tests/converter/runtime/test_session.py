@@ -387,7 +387,18 @@ def test_rtx_captures_by_itself(open_runner: Open, rtx: FakeTensorRT, device: Fa
         positive({"x": np.ones(6, np.float32)})
     assert len(positive.warnings) == 1 and "'where'" in positive.warnings[0]
     runner.session(cuda_graph=False)
-    assert rtx.runtime_config is None
+    assert rtx.runtime_config.cuda_graph_strategy is None
+
+
+def test_when_rtx_compiles_kernels_for_new_shapes(
+    open_runner: Open, rtx: FakeTensorRT, device: FakeDevice
+) -> None:
+    strategies = rtx.DynamicShapesKernelSpecializationStrategy
+    for asked, expected in (({}, strategies.EAGER), ({"specialization": "lazy"}, strategies.LAZY)):
+        open_runner(b"double", rtx, **asked).session()
+        assert rtx.runtime_config.dynamic_shapes_kernel_specialization_strategy is expected
+    text = problem_of(lambda: open_runner(b"double", rtx, specialization="early"))
+    assert "'early'" in text and "eager, lazy, none" in text
 
 
 def test_memory_runs_out(open_runner: Open, device: FakeDevice) -> None:
