@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 
-UNIT_ROUNDOFF = {"float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+TF32 = "tf32"
+"""float32, every factor of a product of which is rounded to 11 digits."""
+
+UNIT_ROUNDOFF = {"float32": 2.0**-24, TF32: 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Largest relative error of rounding one number to nearest."""
 
 FEW = 64

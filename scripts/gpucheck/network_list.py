@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,8 @@ import torch
 
 from converter.shapes import ShapeRange, parse_shapes
 from gpubundle.skeleton import SUFFIX, filled
+from gpucheck.metrics import TF32
+from gpucheck.rounded_products import RoundedProducts
 from gpucheck.torch_graph import TorchGraph
 from models import MAX_BATCH, MODELS
 from real_models import MODELS as REAL_MODELS
@@ -24,6 +26,7 @@ Arrays = Mapping[str, np.ndarray]
 
 EXACT = "float64"
 PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, EXACT: torch.float64}
+PRECISIONS[TF32] = torch.float32
 
 DEVICE = "cuda"
 
@@ -97,7 +100,7 @@ def _run_module(module: torch.nn.Module, inputs: list[torch.Tensor], precision: 
     """The module with weights and inputs in the type, or under PyTorch's autocast: where an operator of it is in float32
     only, and where what comes of the first is not finite."""
     dtype = PRECISIONS[precision]
-    with products(), torch.inference_mode():
+    with products(precision), torch.inference_mode():
         try:
             outputs = _outputs(copy.deepcopy(module).to(DEVICE, dtype), [x.to(DEVICE, dtype) for x in inputs])
             if all(np.isfinite(output).all() for output in outputs):
@@ -115,12 +118,14 @@ def _outputs(module: torch.nn.Module, inputs: list[torch.Tensor]) -> list[np.nda
 
 
 @contextmanager
-def products() -> Iterator[None]:
-    """PyTorch's products as TensorRT's are: TF32 for float32, and sums of halves in float32."""
+def products(precision: str) -> Iterator[None]:
+    """PyTorch's products as TensorRT's are: TF32 for float32, where PyTorch takes it, or everywhere for TF32; and sums
+    of halves in float32."""
     matmul = torch.backends.cuda.matmul
     torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
     matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = False
-    yield
+    with RoundedProducts() if precision == TF32 else nullcontext():
+        yield
     if DEVICE == "cuda":
         torch.cuda.empty_cache()
 
@@ -135,7 +140,7 @@ def published(model: RealModel, bundle: Path) -> Network:
 
     def framework(arrays: Arrays, precision: str) -> dict[str, np.ndarray]:
         proto = onnx.load(path)
-        with products():
+        with products(precision):
             outputs = TorchGraph(proto, DEVICE, PRECISIONS[precision])(arrays)
             return {name: tensor.double().cpu().numpy() for name, tensor in outputs.items()}
 

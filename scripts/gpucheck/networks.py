@@ -2,6 +2,11 @@
 
 An engine may be at most twice as far from the exact outputs as PyTorch's own run of the network in that precision on the
 same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree with it as well.
+
+fp32 means products in TF32. With TF32 allowed PyTorch still computes what is small in float32, which TensorRT-RTX does not:
+so it runs a second time with every factor rounded, and the larger of the two errors counts. float16 comes twice: with
+--fp32-sums, and as it is, when TensorRT-RTX sums products in float16, as PyTorch never does. An engine as it is may be as far
+off as PyTorch's run in bfloat16.
 """
 
 from __future__ import annotations
@@ -21,11 +26,11 @@ from converter.modelfile.ort import run as run_onnxruntime
 from converter.modelfile.save import save_model
 from converter.passes import PASSES
 from converter.precision import PrecisionRequest, in_precision
-from converter.rewrite import reference, rewrite
+from converter.rewrite import Rewritten, reference, rewrite
 from gpucheck.crew import run_crew
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.graphs import without_plugins
-from gpucheck.metrics import allowed_error, relative_error
+from gpucheck.metrics import TF32, allowed_error, relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
 
@@ -35,6 +40,10 @@ REFERENCE_SIZES = ("min", "opt")
 """At which onnxruntime runs on the CPU: it takes minutes for eight images of 800x1333."""
 
 DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+SUMS = "--fp32-sums"
+FORMS = ("fp32", "fp16", f"fp16 {SUMS}", "bf16")
+"""As the flags of `trtsmith convert --precision` are written."""
 
 AT_ONCE = 7
 """Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
@@ -54,7 +63,7 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
 
     def work(name: str) -> dict[str, Any]:
         rows, failures = [], []
-        for row in judge_network(network(name, bundle), tuple(DTYPE), folder, open_engine):
+        for row in judge_network(network(name, bundle), FORMS, folder, open_engine):
             rows.append(row)
             failures += [] if row["passed"] else [failure_text(row)]
         return {"rows": rows, "failures": failures}
@@ -68,7 +77,7 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
             notes.failure(text)
         done += 1
         agreed += bool(rows) and not failures
-    notes.summary(f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(DTYPE)}")
+    notes.summary(f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(FORMS)}")
 
 
 def _is_json(value: Any) -> bool:
@@ -86,9 +95,9 @@ def failure_text(row: Mapping[str, Any]) -> str:
 
 
 def judge_network(
-    network: Any, precisions: Sequence[str], folder: Path, opener: Opener
+    network: Any, forms: Sequence[str], folder: Path, opener: Opener
 ) -> Iterator[dict[str, Any]]:
-    """A row for each precision, size and output; or one with `reason` where there is no engine or no run."""
+    """A row for each form, size and output; or one with `reason` where there is no engine or no run. forms: of FORMS."""
     model = load_model(network.write(folder))
     feeds = [network.feeds(size) for size in range(len(SIZES))]
     exact = [network.framework(arrays, "float64") for arrays in feeds]
@@ -96,19 +105,29 @@ def judge_network(
         _onnxruntime(model, arrays) if size in REFERENCE_SIZES else {}
         for size, arrays in zip(SIZES, feeds, strict=True)
     ]
-    for precision in precisions:
-        head = {"network": network.name, "precision": precision}
+    result = without_plugins(rewrite(model, passes=PASSES if network.plugins else ()))
+    kept: dict[str, dict[str, str]] = {}  # by precision: what was found once holds for its other forms
+    for form in forms:
+        head = {"network": network.name, "precision": form}
         try:
-            outputs = _run_engine(network, model, precision, feeds, folder, opener)
+            reduced = _reduced(result, form, feeds, kept)
+            outputs = _run_engine(network, reduced, form, feeds, folder, opener)
         except (EngineError, TrtsmithError) as error:
             how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
             yield {**head, "passed": False, "reason": how + str(error).splitlines()[0]}
             continue
         for size, arrays, wanted, oracle, found in zip(SIZES, feeds, exact, plain, outputs, strict=True):
-            framework = network.framework(arrays, precision)
+            framework = network.framework(arrays, form.partition(" ")[0])
+            other = network.framework(arrays, YARDSTICKS[form][0]) if form in YARDSTICKS else {}
             for name, right in wanted.items():
-                row = compare(right, found.get(name), framework[name], oracle.get(name), precision)
+                row = compare(
+                    right, found.get(name), framework[name], oracle.get(name), form, other.get(name)
+                )
                 yield {**head, "size": size, "output": name, **row}
+
+
+YARDSTICKS = {"fp32": (TF32, 1.0), "fp16": ("bf16", 0.5)}
+"""By form, PyTorch's other run that counts if its error is the larger, and how much of it counts."""
 
 
 def compare(
@@ -116,16 +135,25 @@ def compare(
     found: np.ndarray | None,
     framework: np.ndarray,
     oracle: np.ndarray | None,
-    precision: str,
+    form: str,
+    other: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Errors of one output against `exact`, relative: the engine's, the framework's, onnxruntime's; and what is allowed."""
-    dtype = DTYPE[precision]
+    """Errors of one output against `exact`, relative: the engine's, the framework's, onnxruntime's; and what is allowed.
+
+    other: the output of PyTorch's other run (YARDSTICKS), whose error is the row's `yardstick`.
+    """
+    dtype = DTYPE[form.partition(" ")[0]]
     rounding = relative_error(exact.astype(np.dtype(dtype)), exact)
     errors = {"framework": relative_error(framework, exact)}
+    if other is not None:
+        errors["yardstick"] = relative_error(other, exact)
     errors["engine"] = np.inf if found is None else relative_error(found, exact)
     # A framework whose numbers are not finite excuses nothing.
-    measured = errors["framework"] if np.isfinite(errors["framework"]) else None
-    allowed = allowed_error(measured, rounding, exact.size, "tf32" if precision == "fp32" else dtype)
+    measured = [errors["framework"], YARDSTICKS[form][1] * errors["yardstick"] if other is not None else 0.0]
+    finite = [error for error in measured if np.isfinite(error)]
+    allowed = allowed_error(
+        max(finite, default=None), rounding, exact.size, TF32 if dtype == "float32" else dtype
+    )
     plain = None if oracle is None else relative_error(oracle, exact)
     passed = errors["engine"] <= allowed and (plain is None or plain <= allowed)
     return {**errors, "allowed": allowed, "onnxruntime": plain, "passed": bool(passed)}
@@ -136,18 +164,27 @@ def _onnxruntime(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np
     return run_onnxruntime(reference(model), arrays)
 
 
+def _reduced(
+    result: Rewritten, form: str, feeds: Sequence[Mapping[str, np.ndarray]], kept: dict[str, dict[str, str]]
+) -> Rewritten:
+    """The graph in one form. The smallest inputs show ranges as well: onnxruntime runs them on the CPU."""
+    precision, _, sums = form.partition(" ")
+    request = PrecisionRequest(precision, decided=kept.get(precision), fp32_sums=sums == SUMS)
+    reduced = in_precision(result, request, feeds[0])
+    if reduced.precision is not None and request.format is not None:
+        kept[precision] = {one.node: one.reason for one in reduced.precision.kept}
+    return reduced
+
+
 def _run_engine(
     network: Any,
-    model: Model,
-    precision: str,
+    result: Rewritten,
+    form: str,
     feeds: Sequence[Mapping[str, np.ndarray]],
     folder: Path,
     opener: Opener,
 ) -> list[dict[str, np.ndarray]]:
-    result = without_plugins(rewrite(model, passes=PASSES if network.plugins else ()))
-    # The smallest inputs show ranges as well, and onnxruntime runs them on the CPU.
-    result = in_precision(result, _request(precision), feeds[0])
-    path = folder / f"{network.name}.{precision}.trt.onnx"
+    path = folder / f"{network.name}.{form.replace(' ', '')}.trt.onnx"
     save_model(result.model, path)
     sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
     engine = opener(path, sizes, result.io_types)

@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch")
 
 from gpubundle.skeleton import write_skeletons  # noqa: E402
 from gpucheck import network_list, networks  # noqa: E402
+from gpucheck.rounded_products import RoundedProducts, to_tf32  # noqa: E402
 from gpucheck.torch_graph import TorchGraph  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -141,6 +142,15 @@ def test_errors_are_judged_by_the_frameworks() -> None:
     assert not networks.compare(exact, None, off, None, "fp32")["passed"]
     assert not networks.compare(exact, exact * np.nan, off, None, "fp32")["passed"]
     assert not networks.compare(exact, off, exact * np.inf, None, "fp16")["passed"]
+    tf32 = networks.compare(exact, exact * 1.003, off, None, "fp32", exact * 1.002)
+    assert (
+        tf32["passed"] and tf32["allowed"] == pytest.approx(4e-3) and tf32["yardstick"] == pytest.approx(2e-3)
+    )
+    narrow = networks.compare(exact, exact * 1.003, off, None, "fp16", exact * 1.004)  # PyTorch in bfloat16
+    assert narrow["passed"] and narrow["allowed"] == pytest.approx(4e-3)
+    assert not networks.compare(exact, exact * 1.003, off, None, "fp16 --fp32-sums")["passed"]
+    lost = networks.compare(exact, exact * 1.003, off, None, "fp16", exact * np.nan)
+    assert not lost["passed"] and lost["allowed"] == pytest.approx(2e-3)
     rounded = networks.compare(exact, exact.astype(np.float16), exact, None, "fp16")
     assert rounded["passed"] and 0 < rounded["engine"] < 1e-3  # the type alone costs that much
 
@@ -182,10 +192,53 @@ def test_a_network_is_run_at_every_end_of_its_shapes(small_network: Any, tmp_pat
 
 
 def test_a_network_in_half_precision_is_held_to_pytorchs_half(small_network: Any, tmp_path: Path) -> None:
-    rows = list(networks.judge_network(small_network, ["fp16"], tmp_path, opener(1)))
-    assert len(rows) == 6 and all(row["passed"] for row in rows)
+    rows = list(networks.judge_network(small_network, ["fp16", "fp16 --fp32-sums"], tmp_path, opener(1)))
+    assert len(rows) == 12 and all(row["passed"] for row in rows)
     assert all(1e-5 < row["engine"] < row["framework"] < 0.1 for row in rows)  # so both are in float16
     assert all(row["onnxruntime"] < 1e-5 for row in rows if row["onnxruntime"] is not None)
+
+
+def test_the_second_form_of_a_precision_keeps_what_the_first_found(
+    small_network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, asked = networks.in_precision, []
+
+    def spy(result: Any, request: Any, feeds: Any) -> Any:
+        asked.append(request)
+        return real(result, request, feeds)
+
+    monkeypatch.setattr(networks, "in_precision", spy)
+    list(networks.judge_network(small_network, ["fp16", "fp16 --fp32-sums"], tmp_path, opener(1)))
+    first, second = asked
+    assert (first.decided, first.fp32_sums, second.fp32_sums) == (None, False, True) and second.decided
+
+
+def test_factors_are_rounded_as_tf32_is() -> None:
+    """The splitting of Dekker, in float64, rounds to 11 digits as well."""
+    x = RNG.standard_normal((64, 48)).astype(np.float32)
+    wide = x.astype(np.float64) * (2.0**42 + 1)
+    wanted = (wide - (wide - x.astype(np.float64))).astype(np.float32)
+    np.testing.assert_array_equal(to_tf32(torch.from_numpy(x)).numpy(), wanted)
+    odd = torch.tensor([np.inf, -np.inf, np.nan, 0.0, -0.0, 1 + 2.0**-11, 1 + 3 * 2.0**-11])
+    found = to_tf32(odd).numpy()
+    np.testing.assert_array_equal(found, np.float32([np.inf, -np.inf, np.nan, 0, -0.0, 1, 1 + 2.0**-9]))
+    assert to_tf32(torch.arange(3)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "fields"), [c for c in CASES if c[0] in ("Conv", "ConvTranspose", "MatMul")]
+)
+def test_products_have_rounded_factors(op: str, inputs: Any, fields: Any) -> None:
+    graph = TorchGraph(graph_of(op, inputs, fields), "cpu", torch.float32)
+    with RoundedProducts():
+        found = graph({"x0": inputs[0]})["y"].double().numpy()
+    rounded = [
+        a if a is None or i > 1 else to_tf32(torch.from_numpy(a)).numpy() for i, a in enumerate(inputs)
+    ]
+    exact = TorchGraph(graph_of(op, rounded, fields), "cpu", torch.float64)({"x0": rounded[0]})["y"].numpy()
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=2e-6)
+    plain = graph({"x0": inputs[0]})["y"].double().numpy()
+    assert 1e-5 < np.linalg.norm(plain - found) / np.linalg.norm(plain) < 2e-3
 
 
 def test_a_network_without_an_engine_has_a_row_that_says_why(small_network: Any, tmp_path: Path) -> None:
@@ -236,5 +289,5 @@ def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: py
     ]
     assert found.failures == [f"{bad}: far off", *(f"{name}: hangs" for name in lost)]
     assert (
-        found.summary.startswith(f"1 of {len(network_list.NAMES)} networks") and "fp16, bf16" in found.summary
+        found.summary.startswith(f"1 of {len(network_list.NAMES)} networks") and "fp16 --fp32-sums, bf16" in found.summary
     )
