@@ -46,15 +46,15 @@ NODE_SECONDS = 120.0
 
 
 def side(subject: Subject, timed: Timed, judge: Judge) -> dict[str, Any]:
-    """What one engine took, and whether its outputs are onnxruntime's."""
-    done = sorted(
-        (run for run in timed.runs if "unavailable" not in run), key=lambda run: bool(run["cuda_graph"])
-    )
+    """What one engine took, and whether its outputs are onnxruntime's; why not where no run of it was possible."""
+    run = timed.plain_run()
+    if run is None:
+        return {"unavailable": timed.runs[0]["unavailable"]}
     verdict = judge.verdict(judge.expected or {}, timed.outputs)
     worst = max((c.relative for c in verdict.comparisons), default=math.inf)
     return {
-        "compute_ms": done[0]["compute_ms"],
-        "response_ms": done[0]["response_ms"],
+        "compute_ms": run["compute_ms"],
+        "response_ms": run["response_ms"],
         "engine_bytes": subject.run.engine_path.stat().st_size,
         "device_memory": subject.info.device_memory,
         "error": digits6(worst) if math.isfinite(worst) else None,

@@ -75,6 +75,7 @@ class Engines:
         self.refused: frozenset[str] = frozenset()
         self.model, self.off = model, off
         self.layers: tuple[dict[str, float], ...] = ()
+        self.no_graph = ""
         inputs = {v.name: v for v in load_model(model).proto.graph.input}
         (name, value), *_ = inputs.items()
         shape = tuple(d.dim_value or 2 for d in value.type.tensor_type.shape.dim)
@@ -97,6 +98,8 @@ class Engines:
         outputs = run_onnxruntime(reference(load_model(self.model)), dict(points[0].feeds))
         outputs = {n: v + np.float32(self.off) for n, v in to_model(outputs, run.io_types).items()}
         runs = tuple(run_of(point, 6.0 if name == "native" else 2.0) for point in points)
+        if self.no_graph:
+            runs = tuple({**run, "cuda_graph": True, "unavailable": self.no_graph} for run in runs)
         return Timed(runs, outputs, self.layers, "", None, ("a warning of the runner's",))
 
 
@@ -187,6 +190,22 @@ def test_where_no_engine_with_plugins_runs_each_node_is_timed_alone(
     assert asked[0]["op"] == "MatrixInverse" and asked[0]["count"] == 30
     text = native.render(account)
     assert "not available: no engine of this runs here" in text and "x4" in text
+
+
+def test_engines_of_which_no_run_was_possible_are_no_sides(
+    engines: Engines, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--cuda-graph on, and the engines cannot be captured."""
+    engines.no_graph = "no CUDA graph is used: a loop"
+    figures = {"median_us": 5.0, "error": 1e-7}
+    monkeypatch.setattr(native, "run_child", lambda *_, **more: {"plugin": figures, "native": figures})
+    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    assert engines.timed == ["plugin", "native"]
+    account = document["plugin_vs_native"]
+    assert account["plugin"] == account["native"] == {"unavailable": engines.no_graph}
+    assert account["reason"] == engines.no_graph and account["ratio"] is None
+    assert [row["op"] for row in account["nodes"]] == ["MatrixInverse"]
+    assert "not available: no CUDA graph" in native.render(account)
 
 
 def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> None:
