@@ -99,6 +99,8 @@ def time_nodes(
 
 
 def _measured(case: NodeCase, count: int, flavour: str, progress: Progress) -> dict[str, Any]:
+    if case.op.sizes:
+        return _untimed("an operator whose number of results depends on values is not timed alone")
     with tempfile.TemporaryDirectory(prefix="trtsmith-node-") as name:
         arrays = Path(name) / "inputs"
         write_arrays(arrays, case.generated)
@@ -119,10 +121,13 @@ def _measured(case: NodeCase, count: int, flavour: str, progress: Progress) -> d
                 on_progress=progress,
             )
         except TrtsmithError as error:
-            reason = error.problems[0].what
+            return _untimed(error.problems[0].what)
         except ChildDied as death:
-            reason = f"its process {death}"
-    return {"plugin": {"unavailable": reason}, "native": {"unavailable": reason}}
+            return _untimed(f"its process {death}")
+
+
+def _untimed(reason: str) -> dict[str, Any]:
+    return {side: {"unavailable": reason} for side in ("plugin", "native")}
 
 
 def _row(case: NodeCase, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from converter.benchmark import bench as stage
 from converter.benchmark import native, subject
@@ -19,16 +20,17 @@ from converter.benchmark.figures import Summary
 from converter.benchmark.points import Point
 from converter.benchmark.record import render
 from converter.benchmark.request import TimingOptions
-from converter.benchmark.subject import BenchOptions, Subject
+from converter.benchmark.subject import BenchOptions, Source, Subject
 from converter.errors import UsageError
 from converter.modelfile.load import load_model
 from converter.modelfile.ort import run as run_onnxruntime
+from converter.passes.rules import RTX_RULES
 from converter.passes.types import to_model
-from converter.rewrite import reference
+from converter.rewrite import reference, rewrite
 from converter.runtime.request import RunRequest
 from converter.runtime.tensors import EngineInfo, TensorSpec
 from importers.problem import Problem
-from tests.converter.models import inverse
+from tests.converter.models import inverse, save, value
 
 INFO = EngineInfo(
     "tensorrt_rtx",
@@ -214,6 +216,24 @@ def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> 
     document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
     (row,) = document["plugin_vs_native"]["nodes"]
     assert row["ratio"] is None and row["plugin"]["unavailable"]
+
+
+def test_a_node_whose_number_of_results_depends_on_values_is_not_timed_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"], name="r"),
+        helper.make_node("Compress", ["r", "c"], ["y"], name="some", axis=0),
+    ]
+    inputs = [value("x", (3, 2)), value("c", (3,), TensorProto.BOOL)]
+    path = save(tmp_path / "m.onnx", nodes, inputs, [value("y", (None, 2))])
+    source = Source(load_model(path), rewrite(load_model(path), rules=RTX_RULES), {})
+    monkeypatch.setattr(native, "run_child", None)
+    feeds = {"x": np.ones((3, 2), np.float32), "c": np.array([True, False, True])}
+    rows, without = native.time_nodes(source, feeds, 3, "tensorrt_rtx", lambda step: None)
+    assert without is None and rows is not None
+    assert [(row["op"], row["dtype"], row["ratio"]) for row in rows] == [("SelectedSlices", "float32", None)]
+    assert "depends on values" in rows[0]["plugin"]["unavailable"]
 
 
 def test_a_model_of_which_no_engine_runs_is_an_error(engines: Engines, model: Path) -> None:
