@@ -20,13 +20,12 @@ from converter.benchmark.figures import Summary
 from converter.benchmark.points import Point
 from converter.benchmark.record import render
 from converter.benchmark.request import TimingOptions
-from converter.benchmark.subject import BenchOptions, Source, Subject
+from converter.benchmark.subject import BenchOptions, Subject, open_source
 from converter.errors import UsageError
 from converter.modelfile.load import load_model
 from converter.modelfile.ort import run as run_onnxruntime
-from converter.passes.rules import RTX_RULES
 from converter.passes.types import to_model
-from converter.rewrite import reference, rewrite
+from converter.rewrite import reference
 from converter.runtime.request import RunRequest
 from converter.runtime.tensors import EngineInfo, TensorSpec
 from importers.problem import Problem
@@ -218,21 +217,40 @@ def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> 
     assert row["ratio"] is None and row["plugin"]["unavailable"]
 
 
-def test_a_node_whose_number_of_results_depends_on_values_is_not_timed_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    """NonZero: a plugin for TensorRT-RTX alone."""
     nodes = [
         helper.make_node("Relu", ["x"], ["r"], name="r"),
-        helper.make_node("Compress", ["r", "c"], ["y"], name="some", axis=0),
+        helper.make_node("NonZero", ["r"], ["y"], name="some"),
     ]
-    inputs = [value("x", (3, 2)), value("c", (3,), TensorProto.BOOL)]
-    path = save(tmp_path / "m.onnx", nodes, inputs, [value("y", (None, 2))])
-    source = Source(load_model(path), rewrite(load_model(path), rules=RTX_RULES), {})
+    return save(
+        tmp_path / "some.onnx", nodes, [value("x", (3, 2))], [value("y", (2, None), TensorProto.INT64)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("flavour", "plugins"), [("tensorrt_rtx", {"NonZeroPositions"}), ("tensorrt", set())]
+)
+def test_the_graph_is_the_one_that_the_engine_is_built_of(
+    some: Path, flavour: str, plugins: set[str]
+) -> None:
+    source = open_source(BenchOptions(some, flavour=flavour))
+    nodes = source.rewritten.model.proto.graph.node
+    assert {node.op_type for node in nodes if node.domain == "trtsmith"} == plugins
+
+
+def test_a_node_whose_number_of_results_depends_on_values_is_not_timed_alone(
+    monkeypatch: pytest.MonkeyPatch, some: Path
+) -> None:
     monkeypatch.setattr(native, "run_child", None)
-    feeds = {"x": np.ones((3, 2), np.float32), "c": np.array([True, False, True])}
+    source = open_source(BenchOptions(some, flavour="tensorrt_rtx"))
+    feeds = {"x": np.array([[1.0, -2.0]] * 3, np.float32)}
     rows, without = native.time_nodes(source, feeds, 3, "tensorrt_rtx", lambda step: None)
     assert without is None and rows is not None
-    assert [(row["op"], row["dtype"], row["ratio"]) for row in rows] == [("SelectedSlices", "float32", None)]
+    assert [(row["op"], row["dtype"], row["ratio"]) for row in rows] == [
+        ("NonZeroPositions", "float32", None)
+    ]
     assert "depends on values" in rows[0]["plugin"]["unavailable"]
 
 
