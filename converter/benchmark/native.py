@@ -51,7 +51,8 @@ def side(subject: Subject, timed: Timed, judge: Judge) -> dict[str, Any]:
     if run is None:
         return {"unavailable": timed.runs[0]["unavailable"]}
     verdict = judge.verdict(judge.expected or {}, timed.outputs)
-    worst = max((c.relative for c in verdict.comparisons), default=math.inf)
+    known = (c.relative if c.compared or c.agrees else math.inf for c in verdict.comparisons)
+    worst = max(known, default=math.inf)
     return {
         "compute_ms": run["compute_ms"],
         "response_ms": run["response_ms"],

@@ -89,6 +89,34 @@ def test_layers_are_summed_where_they_are_reported_twice(tmp_path: Path) -> None
     assert found["inspector"] == '{"Layers": ["a", "b"]}'
 
 
+def test_the_warm_up_takes_its_time_and_is_not_counted(tmp_path: Path) -> None:
+    device = FakeDevice()
+    (figures,) = run(
+        tmp_path, device, FakeRunner(device), warmup_s=5.0, duration_s=0.0, iterations=3, graphs=(False,)
+    )["runs"]
+    assert device.now > 5.0 and figures["queries"] == 3 and figures["wall_s"] < 0.1
+
+
+def test_layers_and_outputs_are_those_of_the_first_inputs(tmp_path: Path) -> None:
+    device = FakeDevice()
+    write_arrays(tmp_path / "in0", {"x": X})
+    write_arrays(tmp_path / "in1", {"x": X + 50})
+    request = BenchRequest(
+        RunRequest(Path("m.plan")),
+        TimingOptions(0.0, 0.0, 3, graphs=(False,)),
+        (tmp_path / "in0", tmp_path / "in1"),
+        (2, 3),
+        tmp_path / "out",
+        layers=2,
+    )
+    announced: list[str] = []
+    runner = FakeRunner(device)
+    found = measure(request, device, runner, announced.append, device.clock, lambda: None)  # type: ignore[arg-type]
+    assert announced == ["timing inputs 1 of 2", "profiling layers", "timing inputs 2 of 2"]
+    assert [(run["number"], run["batch"]) for run in found["runs"]] == [(0, 2), (1, 3)]
+    assert np.array_equal(read_arrays(tmp_path / "out")["y"], 2 * X)
+
+
 def test_types_of_the_model_are_undone_and_done(tmp_path: Path) -> None:
     device = FakeDevice()
     runner = FakeRunner(device)
