@@ -71,7 +71,8 @@ def users(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("transfers", [True, False])
 def test_onnxruntime_computes_the_model_with_custom_operators_expanded(model: Path, transfers: bool) -> None:
-    rival = onnxruntime_rival(model, {"x": X}, transfers=transfers)
+    feeds = {"x": X, "of the original alone": X}
+    rival = onnxruntime_rival(model, feeds, transfers=transfers)
     rival.call()
     assert np.allclose(rival.fetch()["y"], RIGHT, rtol=1e-4)
     if "CUDA" not in rival.what:
