@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from importers.problem import Problem
 
@@ -38,3 +40,16 @@ class UsageError(TrtsmithError):
     """The command line, a path or the environment is wrong."""
 
     exit_code = EXIT_USAGE
+
+
+@contextmanager
+def problems_named(file: Path, users: Path) -> Iterator[None]:
+    """Problems with a file that the user did not write are problems with the user's own, from which it was made."""
+    try:
+        yield
+    except TrtsmithError as error:
+        raise type(error)([_renamed(p, str(file), str(users)) for p in error.problems]) from error
+
+
+def _renamed(problem: Problem, old: str, new: str) -> Problem:
+    return Problem(**{part: text.replace(old, new) for part, text in problem.to_json().items()})

@@ -25,9 +25,8 @@ def spelled(node: onnx.NodeProto) -> str:
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """Attribute values by name; strings as text."""
-    values = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    return {name: v.decode() if isinstance(v, bytes) else v for name, v in values.items()}
+    """Attribute values by name; strings as the bytes that ONNX keeps."""
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
 def plugin_faults(

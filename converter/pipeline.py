@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +14,9 @@ from converter import libraries
 from converter.build.build import build
 from converter.build.flavour import expected_flavour
 from converter.build.request import BuildRequest, BuildResult, Profile
-from converter.bundle import Bundle, check_output, toolkit_version, write_bundle
-from converter.errors import ConversionError, TrtsmithError
+from converter.bundle import Bundle, check_output, write_bundle
+from converter.errors import ConversionError, problems_named
+from converter.facts import coverage, engine_facts, pinned_values
 from converter.freezing import rewrite_frozen
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
@@ -34,7 +32,6 @@ from converter.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from converter.verify import Tolerances, Verdict, load_inputs
 from converter.verify.rounding import engine_precision
 from converter.verify.stage import Check, prepare
-from importers.problem import Problem
 
 Progress = Callable[[str], None]
 
@@ -94,11 +91,12 @@ def analyse(
     """Load, rewrite and plan: what `check` shows and `convert` does first."""
     original = load_model(path)
     rewritten, frozen = rewrite_frozen(original, freeze, inputs, expected_flavour(flavour))
-    planned = plan(rewritten, libraries.foreign_creators(plugins))
+    foreign = libraries.foreign_creators(plugins)
+    planned = plan(rewritten, foreign)
     if not precision.precision or not planned.convertible:
         return rewritten, planned
     rewritten = in_precision(rewritten, precision, examples(original, inputs, frozen))
-    return rewritten, plan(rewritten, libraries.foreign_creators(plugins))
+    return rewritten, plan(rewritten, foreign)
 
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
@@ -110,7 +108,8 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     rewritten, frozen = rewrite_frozen(
         original, options.freeze, options.inputs, expected_flavour(options.flavour)
     )
-    planned = plan(rewritten, libraries.foreign_creators(options.plugins))
+    foreign = libraries.foreign_creators(options.plugins)
+    planned = plan(rewritten, foreign)
     if not planned.convertible:
         raise ConversionError(planned.problems)
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
@@ -121,7 +120,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         feeds = check.feeds if check is not None else examples(original, options.inputs, frozen)
         given = options.inputs is not None
         rewritten = in_precision(rewritten, options.precision, feeds, given=given)
-        planned = plan(rewritten, libraries.foreign_creators(options.plugins))
+        planned = plan(rewritten, foreign)
         if not planned.convertible:
             raise ConversionError(planned.problems)
     loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
@@ -132,7 +131,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
         graph = Path(folder) / "model.onnx"
         save_model(rewritten.model, graph)
-        with _speaking_of(options.model, graph):
+        with problems_named(graph, options.model):
             built = build(
                 BuildRequest(
                     onnx_path=graph,
@@ -166,16 +165,15 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             clock.done("verify")
         warnings = (
             *rewritten.warnings(),
-            *_pinned(options, values),
+            *pinned_values(values, options.values),
             *built.warnings,
-            *_coverage(planned, built),
+            *coverage(planned, built),
         )
-        io_types = [asdict(io) for io in rewritten.io_types]
-        facts = _facts(planned, built, verdict) | {
+        facts = engine_facts(planned, built, verdict) | {
             **origin_facts(original, frozen),
             "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
             "plugins_embedded": bool(options.embed_plugins and loaded),
-            "io_types": io_types,
+            "io_types": [asdict(io) for io in rewritten.io_types],
             "warnings": warnings,
             **precision_facts(options.precision, rewritten.precision),
         }
@@ -209,12 +207,12 @@ def _check(
 
 
 def _run_request(
-    options: ConvertOptions, rewritten: Rewritten, built: BuildResult, libraries: tuple[Path, ...]
+    options: ConvertOptions, rewritten: Rewritten, built: BuildResult, loaded: tuple[Path, ...]
 ) -> RunRequest:
     """How to run the engine that was built."""
     return RunRequest(
         engine_path=built.engine_path,
-        plugin_libraries=() if options.embed_plugins else libraries,
+        plugin_libraries=() if options.embed_plugins else loaded,
         flavour=built.flavour,
         io_types=rewritten.io_types,
         verbose=options.verbose,
@@ -234,65 +232,12 @@ def _value_profile(
     return value_profile(specs, tensors, options.values, examples)
 
 
-def _pinned(options: ConvertOptions, values: Mapping[str, ShapeRange]) -> tuple[str, ...]:
-    """What follows from taking the values of shape tensors from an example."""
-    return tuple(
-        f"input {name!r} has the values {list(r.opt)} of --inputs in the profile: the engine takes no others; "
-        f"give a range with --values {name}=MIN:OPT:MAX"
-        for name, r in values.items()
-        if name not in options.values
-    )
-
-
 def _profiles(
     sizes: Mapping[str, ShapeRange], values: Mapping[str, ShapeRange]
 ) -> tuple[dict[str, Profile], ...]:
     profile = {name: Profile(r.min, r.opt, r.max) for name, r in sizes.items()}
     profile |= {name: Profile(r.min, r.opt, r.max, values=True) for name, r in values.items()}
     return (profile,) if profile else ()
-
-
-def _coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
-    """A warning when the engine's GPUs are not those that our kernels were compiled for."""
-    if not planned.plugins:
-        return ()
-    architectures = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
-    missing = libraries.uncovered(built.targets, architectures)
-    if not missing:
-        return ()
-    return (
-        f"the plugin library has no kernels for {', '.join(missing)} (it was built for {architectures}): "
-        f"build it with TRTSMITH_CUDA_ARCHITECTURES=release",
-    )
-
-
-@contextmanager
-def _speaking_of(model: Path, graph: Path) -> Iterator[None]:
-    """Problems with the temporary graph are problems with the user's model."""
-    try:
-        yield
-    except TrtsmithError as error:
-        raise type(error)([_renamed(p, str(graph), str(model)) for p in error.problems]) from error
-
-
-def _renamed(problem: Problem, old: str, new: str) -> Problem:
-    return Problem(**{part: text.replace(old, new) for part, text in problem.to_json().items()})
-
-
-def _facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:
-    """The manifest: what is needed to load the engine and what is known of it."""
-    result = built.to_json()
-    return {
-        "trtsmith": toolkit_version(),
-        "python": platform.python_version(),
-        "tensorrt": {"flavour": built.flavour, "version": built.version},
-        "targets": result["targets"],
-        "inputs": result["inputs"],
-        "outputs": result["outputs"],
-        "plugins": sorted({f"{p.namespace}::{p.name} version {p.version}" for p in planned.plugins}),
-        "nodes": planned.routes(),
-        "verdict": verdict.to_json() if verdict is not None else None,
-    }
 
 
 class _Clock:

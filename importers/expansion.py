@@ -9,7 +9,7 @@ import onnx
 from onnx import helper, inliner
 
 from importers.fields import fields_of_node
-from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, Expansion, OpDef
+from importers.opdef import PLUGIN_NAMESPACE, Expansion, OpDef
 from importers.registry import by_name
 
 MIN_OPSET = 11
@@ -92,7 +92,7 @@ def with_functions(
         )
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         expansion = Expansion(
-            fields_of_node(op, {k: v for k, v in attributes.items() if k not in PLUGIN_ATTRIBUTES}),
+            fields_of_node(op, attributes),
             frozenset(port.name for port, _ in present),
             dtype,
             opset,

@@ -98,7 +98,7 @@ def _both(options: BenchOptions, source: Source, folder: Path, progress: Progres
     if not timed:
         raise failed["plugin"]
     rows, without = None, None
-    if "plugin" not in timed:
+    if "unavailable" in sides["plugin"]:
         count = max(LEAST_COUNT, options.timing.iterations)
         rows, without = native.time_nodes(source, points[0].feeds, count, options.flavour, progress)
     main = next(iter(timed))
@@ -124,9 +124,10 @@ def _rivals(
     folder: Path,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    engine_ms = timed.response_ms()
-    if engine_ms is None or not options.against:
+    plain = timed.plain_run()
+    if plain is None or not options.against:
         return []
+    engine_ms = plain["response_ms"]["median"]
     inputs = folder / "rivals-inputs"
     write_arrays(inputs, {**point.feeds, **source.frozen})
     outputs = tuple(value.name for value in source.original.proto.graph.output)

@@ -36,12 +36,10 @@ class Timed:
     clocks: Mapping[str, float] | None
     warnings: tuple[str, ...]
 
-    def response_ms(self) -> float | None:
-        """Median response of the first run without CUDA graph, else of the first; None where nothing was measured."""
-        done = sorted(
-            (run for run in self.runs if "unavailable" not in run), key=lambda run: run["cuda_graph"]
-        )
-        return done[0]["response_ms"]["median"] if done else None
+    def plain_run(self) -> dict[str, Any] | None:
+        """The first run without CUDA graph, else the first; None where nothing was measured."""
+        done = (run for run in self.runs if "unavailable" not in run)
+        return min(done, key=lambda run: bool(run["cuda_graph"]), default=None)
 
 
 def time_engine(

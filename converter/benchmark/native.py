@@ -46,15 +46,16 @@ NODE_SECONDS = 120.0
 
 
 def side(subject: Subject, timed: Timed, judge: Judge) -> dict[str, Any]:
-    """What one engine took, and whether its outputs are onnxruntime's."""
-    done = sorted(
-        (run for run in timed.runs if "unavailable" not in run), key=lambda run: bool(run["cuda_graph"])
-    )
+    """What one engine took, and whether its outputs are onnxruntime's; why not where no run of it was possible."""
+    run = timed.plain_run()
+    if run is None:
+        return {"unavailable": timed.runs[0]["unavailable"]}
     verdict = judge.verdict(judge.expected or {}, timed.outputs)
-    worst = max((c.relative for c in verdict.comparisons), default=math.inf)
+    known = (c.relative if c.compared or c.agrees else math.inf for c in verdict.comparisons)
+    worst = max(known, default=math.inf)
     return {
-        "compute_ms": done[0]["compute_ms"],
-        "response_ms": done[0]["response_ms"],
+        "compute_ms": run["compute_ms"],
+        "response_ms": run["response_ms"],
         "engine_bytes": subject.run.engine_path.stat().st_size,
         "device_memory": subject.info.device_memory,
         "error": digits6(worst) if math.isfinite(worst) else None,
@@ -99,6 +100,8 @@ def time_nodes(
 
 
 def _measured(case: NodeCase, count: int, flavour: str, progress: Progress) -> dict[str, Any]:
+    if case.op.sizes:
+        return _untimed("an operator whose number of results depends on values is not timed alone")
     with tempfile.TemporaryDirectory(prefix="trtsmith-node-") as name:
         arrays = Path(name) / "inputs"
         write_arrays(arrays, case.generated)
@@ -119,10 +122,13 @@ def _measured(case: NodeCase, count: int, flavour: str, progress: Progress) -> d
                 on_progress=progress,
             )
         except TrtsmithError as error:
-            reason = error.problems[0].what
+            return _untimed(error.problems[0].what)
         except ChildDied as death:
-            reason = f"its process {death}"
-    return {"plugin": {"unavailable": reason}, "native": {"unavailable": reason}}
+            return _untimed(f"its process {death}")
+
+
+def _untimed(reason: str) -> dict[str, Any]:
+    return {side: {"unavailable": reason} for side in ("plugin", "native")}
 
 
 def _row(case: NodeCase, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from converter.modelfile.ort import run
 from converter.passes.types import IoType, to_engine
 from converter.rewrite import expand
 from importers.fields import fields_of_node
-from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, Case, OpDef
+from importers.opdef import PLUGIN_NAMESPACE, Case, OpDef
 from importers.registry import by_name
 
 Arrays = Mapping[str, np.ndarray]
@@ -26,7 +26,7 @@ class NodeCase:
     """A plugin node at certain inputs.
 
     case:      its fields, and what its inputs were, by port name.
-    generated: the same arrays. dtype: of type variable T.
+    generated: the same arrays. dtype: of the first input.
     """
 
     node: str
@@ -54,10 +54,10 @@ def node_cases(rewritten: Model, feeds: Arrays, io_types: tuple[IoType, ...] = (
     for node in nodes:
         op = by_name()[node.op_type]
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        fields = fields_of_node(op, {k: v for k, v in attributes.items() if k not in PLUGIN_ATTRIBUTES})
+        fields = fields_of_node(op, attributes)
         ports = zip(op.inputs, node.input, strict=False)
         arrays = {port.name: values[value] for port, value in ports if value}
-        dtype = next(str(arrays[port.name].dtype) for port in op.inputs if port.type == "T")
+        dtype = str(arrays[op.inputs[0].name].dtype)
         name = node.name or f"node_of_{node.output[0]}"
         case = Case(name, fields, lambda _, arrays=arrays: dict(arrays))  # type: ignore[misc]  # bound above
         found.append(NodeCase(name, op, case, arrays, dtype))

@@ -26,6 +26,11 @@ class TimingOptions:
     transfers: bool = True
     graphs: tuple[bool, ...] = (False, True)
 
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TimingOptions:
+        """From what asdict gives, once it has been JSON."""
+        return TimingOptions(**{**data, "graphs": tuple(data["graphs"])})
+
 
 @dataclass(frozen=True)
 class BenchRequest:
@@ -61,7 +66,7 @@ class BenchRequest:
         data: Mapping[str, Any] = json.loads(text)
         return BenchRequest(
             RunRequest.from_json(data["run"]),
-            TimingOptions(**{**data["timing"], "graphs": tuple(data["timing"]["graphs"])}),
+            TimingOptions.from_json(data["timing"]),
             tuple(map(Path, data["inputs"])),
             tuple(data["batches"]),
             Path(data["outputs"]),

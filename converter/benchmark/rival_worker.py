@@ -44,12 +44,11 @@ class RivalRequest:
     @staticmethod
     def from_json(text: str) -> RivalRequest:
         data: dict[str, Any] = json.loads(text)
-        timing = {**data["timing"], "graphs": tuple(data["timing"]["graphs"])}
         for name in ("model", "inputs", "outputs"):
             data[name] = Path(data[name])
         for name in ("outputs_are", "path"):
             data[name] = tuple(data[name])
-        return RivalRequest(**{**data, "timing": TimingOptions(**timing)})
+        return RivalRequest(**{**data, "timing": TimingOptions.from_json(data["timing"])})
 
 
 def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from converter.arrays import load_arrays
 from converter.benchmark.layers import Node, nodes_of
 from converter.benchmark.points import Point, given_point, points_of
 from converter.benchmark.request import TimingOptions
+from converter.build.flavour import expected_flavour
 from converter.child.process import Progress
 from converter.errors import UsageError
 from converter.freezing import rewrite_frozen
@@ -74,9 +75,11 @@ class Subject:
 
 
 def open_source(options: BenchOptions) -> Source:
-    """The model, loaded and rewritten. TrtsmithError where that is not possible."""
+    """The model, loaded and rewritten as `convert` does it. TrtsmithError where that is not possible."""
     original = load_model(options.target)
-    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs)
+    rewritten, frozen = rewrite_frozen(
+        original, options.freeze, options.inputs, expected_flavour(options.flavour)
+    )
     return Source(original, rewritten, frozen)
 
 

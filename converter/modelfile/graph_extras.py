@@ -25,6 +25,10 @@ class RawAttribute:
     def __init__(self, proto: onnx.AttributeProto) -> None:
         self.proto = proto
 
+    def __repr__(self) -> str:
+        """As messages show it."""
+        return repr(self.proto.s) if self.proto.s else f"<{A.AttributeType.Name(self.proto.type)}>"
+
 
 class EmptyList(list[Any]):
     """An empty list attribute, which cannot be written without its type (an

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+from importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
+from importers.ops._slices import AXIS, check_axis
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -17,13 +18,6 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
     return {"count": min(shapes["x"][fields["axis"]], shapes["condition"][0])}
-
-
-def _check(fields: Fields, shapes: Any) -> list[str]:
-    x = shapes.get("x")
-    if x is None or -len(x) <= fields["axis"] < len(x):
-        return []
-    return [f"axis = {fields['axis']}, but x has {len(x)} dimensions"]
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
@@ -80,10 +74,10 @@ SELECTED_SLICES = OpDef(
         Port("output", "E", None, "as x, with count slices along the axis"),
         Port("count", "S", 0, "number of slices for which the condition holds", size=True),
     ),
-    fields=(Field("axis", Kind.INT, "the axis, from the end where negative", default=0),),
+    fields=(AXIS,),
     shape=_shape,
     bounds=_bounds,
-    check=_check,
+    check=check_axis,
     reference=_reference,
     expand=_expand,
     cases=(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+from importers.ops._slices import AXIS, check_axis
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -18,13 +19,6 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
     return {"count": shapes["x"][fields["axis"]]}
-
-
-def _check(fields: Fields, shapes: Any) -> list[str]:
-    x = shapes.get("x")
-    if x is None or -len(x) <= fields["axis"] < len(x):
-        return []
-    return [f"axis = {fields['axis']}, but x has {len(x)} dimensions"]
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
@@ -104,7 +98,7 @@ UNIQUE_SLICES = OpDef(
         Port("count", "S", 0, "number of different slices", size=True),
     ),
     fields=(
-        Field("axis", Kind.INT, "the axis, from the end where negative", default=0),
+        AXIS,
         Field(
             "sorted",
             Kind.INT,
@@ -115,7 +109,7 @@ UNIQUE_SLICES = OpDef(
     ),
     shape=_shape,
     bounds=_bounds,
-    check=_check,
+    check=check_axis,
     reference=_reference,
     expand=_expand,
     cases=(

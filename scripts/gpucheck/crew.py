@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxcoverage.forks import Finding
+from onnxcoverage.forks import Finding, how_it_died, said_in
 
 RETIRE = "retire"
 """A job that finds this key true is its child's last: what CUDA says after an error holds for the whole process."""
@@ -133,14 +133,10 @@ def _hear(crew: dict[int, _Member], timeout_s: float) -> Iterator[tuple[str, Fin
 
 
 def _ended(member: _Member, hangs: str) -> Iterator[tuple[str, Finding]]:
-    name = member.job
-    said = member.log.read_text(errors="replace")[-2000:] if member.log.is_file() else ""
+    said = said_in(member.log)
     status = _dismiss(member, ended=not hangs)
-    if not hangs and os.WIFSIGNALED(status):
-        hangs = f"crashes: {signal.Signals(os.WTERMSIG(status)).name}"
-    last = said.strip().splitlines()[-1] if said.strip() else "no message"
-    if name:
-        yield name, Finding({}, hangs or f"fails: {last}", said)
+    if member.job:
+        yield member.job, Finding({}, hangs or how_it_died(status, said), said)
 
 
 def _dismiss(member: _Member, ended: bool = False) -> int:

@@ -88,11 +88,21 @@ def _finding(child: _Child, folder: Path) -> Finding:
     os.close(child.pipe)
     _, status = os.waitpid(child.pid, 0)
     log = folder / f"{child.pid}.log"
-    said = log.read_text(errors="replace")[-2000:] if log.is_file() else ""
+    said = said_in(log)
     log.unlink(missing_ok=True)
-    if os.WIFSIGNALED(status):
-        return Finding({}, f"crashes: {signal.Signals(os.WTERMSIG(status)).name}", said)
-    if os.WEXITSTATUS(status):
-        last = said.strip().splitlines()[-1] if said.strip() else "no message"
-        return Finding({}, f"fails: {last}", said)
+    if status:
+        return Finding({}, how_it_died(status, said), said)
     return Finding(json.loads(child.data), said=said)
+
+
+def said_in(log: Path) -> str:
+    """The end of what a child printed."""
+    return log.read_text(errors="replace")[-2000:] if log.is_file() else ""
+
+
+def how_it_died(status: int, said: str) -> str:
+    """Why a child found nothing, by its status as os.waitpid gives it."""
+    if os.WIFSIGNALED(status):
+        return f"crashes: {signal.Signals(os.WTERMSIG(status)).name}"
+    last = said.strip().splitlines()[-1] if said.strip() else "no message"
+    return f"fails: {last}"

@@ -116,6 +116,16 @@ def test_nodes_that_are_wrong(options: dict, what: str, tmp_path: Path) -> None:
     assert problem.expected and problem.fix
 
 
+def test_a_plugin_node_with_a_string_that_is_no_text(tmp_path: Path) -> None:
+    node = oh.make_node("MatrixInverse", ["x"], ["y"], name="i", domain="trtsmith", mode=b"\xff\xfe")
+    (problem,) = plan(
+        rewrite(load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", (2, 2))]))
+    ).problems
+    assert problem.what == r"unknown attribute 'mode' = b'\xff\xfe'" and problem.fix.startswith(
+        "remove 'mode'"
+    )
+
+
 def test_wrong_types(tmp_path: Path) -> None:
     node = oh.make_node("Inverse", ["x"], ["y"], name="i", domain="com.microsoft")
     inputs = [value("x", (2, 2), TensorProto.INT32), value("s", (1,), TensorProto.STRING)]

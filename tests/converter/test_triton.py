@@ -95,6 +95,8 @@ def test_requests_are_joined_along_a_dynamic_first_dimension(tmp_path: Path) -> 
     assert found.dynamic_batching.max_queue_delay_microseconds == 250
     assert [(g.count, g.kind) for g in found.instance_group] == [(2, SCHEMA.ModelInstanceGroup.KIND_GPU)]
     assert any("--no-batching" in note for note in model.notes)
+    asked = write_model(engine(tmp_path, IMAGES), options(tmp_path, name="asked", batching=True))
+    assert asked.batch == 8 and not any("--no-batching" in note for note in asked.notes)
 
 
 def test_without_a_batch_the_shapes_are_whole(tmp_path: Path) -> None:
@@ -117,6 +119,8 @@ def test_without_a_batch_the_shapes_are_whole(tmp_path: Path) -> None:
         IMAGES | {"outputs": [tensor("all", [100, 4])]},
         IMAGES | {"profiles": [IMAGES["profiles"][0] | {"scale": sizes([1], [4], [4])}]},  # type: ignore[index,operator]
         IMAGES | {"profiles": [{n: sizes([2], [4], [8]) for n in ("images", "scale")}]},
+        IMAGES | {"profiles": [{n: sizes([1], [1], [1]) for n in ("images", "scale")}]},
+        IMAGES | {"profiles": [{n: sizes([1], [4], [8], values=True) for n in ("images", "scale")}]},
         IMAGES | {"inputs": [tensor("images", [-1], is_shape_tensor=True), tensor("scale", [-1])]},
         FIXED,
     ],
@@ -145,6 +149,12 @@ def test_embedded_plugins_are_allowed_on_the_command_line(tmp_path: Path) -> Non
     assert any("trust" in note for note in model.notes)
     with pytest.raises(UsageError, match="--embed-plugins"):
         write_model(engine(tmp_path, FIXED, **needed), options(tmp_path, name="other"))
+    path = engine(tmp_path, FIXED, **needed)
+    document = json.loads(manifest_path(path).read_text())
+    del document["plugins_embedded"]  # an older manifest does not say
+    manifest_path(path).write_text(json.dumps(document))
+    with pytest.raises(UsageError, match="--embed-plugins"):
+        write_model(path, options(tmp_path, name="other"))
     assert (
         "--backend-config"
         not in write_model(engine(tmp_path, FIXED), options(tmp_path, name="plain")).command
@@ -189,6 +199,17 @@ def test_missing_and_broken_manifests(tmp_path: Path) -> None:
     manifest_path(path).unlink()
     with pytest.raises(UsageError, match="no manifest beside the engine"):
         write_model(path, options(tmp_path))
+
+
+def test_an_engine_that_is_gone_and_a_repository_that_is_a_file(tmp_path: Path) -> None:
+    path = engine(tmp_path, FIXED)
+    (tmp_path / "models").write_text("a file")
+    with pytest.raises(UsageError, match="models is a file"):
+        write_model(path, options(tmp_path))
+    assert (tmp_path / "models").read_text() == "a file"
+    path.unlink()
+    with pytest.raises(UsageError, match="the engine cannot be read: No such file"):
+        write_model(path, options(tmp_path, name="other"))
 
 
 def test_versions_share_a_configuration_and_are_never_replaced(tmp_path: Path) -> None:

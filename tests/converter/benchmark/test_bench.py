@@ -8,18 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from converter.benchmark import bench as stage
 from converter.benchmark import native, subject
 from converter.benchmark.bench import bench
 from converter.benchmark.engine import Timed
 from converter.benchmark.figures import Summary
+from converter.benchmark.judging import Judge
 from converter.benchmark.points import Point
 from converter.benchmark.record import render
 from converter.benchmark.request import TimingOptions
-from converter.benchmark.subject import BenchOptions, Subject
+from converter.benchmark.subject import BenchOptions, Subject, open_source
+from converter.child.process import ChildDied
 from converter.errors import UsageError
 from converter.modelfile.load import load_model
 from converter.modelfile.ort import run as run_onnxruntime
@@ -28,7 +32,7 @@ from converter.rewrite import reference
 from converter.runtime.request import RunRequest
 from converter.runtime.tensors import EngineInfo, TensorSpec
 from importers.problem import Problem
-from tests.converter.models import inverse
+from tests.converter.models import inverse, save, value
 
 INFO = EngineInfo(
     "tensorrt_rtx",
@@ -75,6 +79,10 @@ class Engines:
         self.refused: frozenset[str] = frozenset()
         self.model, self.off = model, off
         self.layers: tuple[dict[str, float], ...] = ()
+        self.no_graph = ""
+        self.frozen: dict[str, np.ndarray] = {}
+        self.dtype: Any = np.float32
+        self.profiled: list[int] = []
         inputs = {v.name: v for v in load_model(model).proto.graph.input}
         (name, value), *_ = inputs.items()
         shape = tuple(d.dim_value or 2 for d in value.type.tensor_type.shape.dim)
@@ -94,9 +102,13 @@ class Engines:
     ) -> Timed:
         name = run.engine_path.stem
         self.timed.append(name)
-        outputs = run_onnxruntime(reference(load_model(self.model)), dict(points[0].feeds))
+        self.profiled.append(layers)
+        outputs = run_onnxruntime(reference(load_model(self.model)), {**points[0].feeds, **self.frozen})
         outputs = {n: v + np.float32(self.off) for n, v in to_model(outputs, run.io_types).items()}
+        outputs = {n: v.astype(self.dtype) for n, v in outputs.items()}
         runs = tuple(run_of(point, 6.0 if name == "native" else 2.0) for point in points)
+        if self.no_graph:
+            runs = tuple({**run, "cuda_graph": True, "unavailable": self.no_graph} for run in runs)
         return Timed(runs, outputs, self.layers, "", None, ("a warning of the runner's",))
 
 
@@ -115,7 +127,7 @@ def test_a_model_is_built_and_timed_and_the_record_is_complete(engines: Engines,
     assert document["outputs"][0]["nan"] == 0
     assert document["warnings"] == ["a warning of the runner's"]
     assert document["against"] == [] and document["plugin_vs_native"] is None
-    assert document["layers"]["sum_ms"] == 4.0
+    assert document["layers"]["sum_ms"] == 4.0 and engines.profiled == [stage.PROFILED]
     assert "throughput" in render(document, 5)
 
 
@@ -154,9 +166,49 @@ def test_nan_in_outputs_is_warned_of(monkeypatch: pytest.MonkeyPatch, model: Pat
     assert "is NaN throughout" in document["warnings"][-1]
 
 
+def test_nan_is_counted_in_types_that_numpy_does_not_know(engines: Engines, model: Path) -> None:
+    engines.off, engines.dtype = float("nan"), ml_dtypes.bfloat16
+    (output,) = bench(BenchOptions(model, timing=QUICK), lambda step: None)["outputs"]
+    assert output["dtype"] == "bfloat16" and output["nan"] == output["elements"] > 0
+
+
+def test_no_layers_are_profiled_where_none_are_asked_for(engines: Engines, model: Path) -> None:
+    document = bench(BenchOptions(model, timing=QUICK, layers=0), lambda step: None)
+    assert engines.profiled == [0] and document["layers"] is None
+
+
+def test_what_is_frozen_reaches_those_who_run_the_model_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    nodes = [helper.make_node("Mul", ["x", "k"], ["y"], name="scaled")]
+    path = save(tmp_path / "m.onnx", nodes, [value("x", (2, 3)), value("k", (1,))], [value("y", (2, 3))])
+    engines = Engines(monkeypatch, path)
+    engines.frozen = {"k": np.array([3.0], np.float32)}
+    options = BenchOptions(
+        path, timing=QUICK, freeze=("k=[3]",), against=("onnxruntime",), plugin_vs_native=True
+    )
+    document = bench(options, lambda step: None)
+    (rival,) = document["against"]
+    assert rival["agrees"] and document["plugin_vs_native"]["plugin"]["agrees"]
+
+
+def test_the_users_module_is_looked_for_in_the_working_folder(
+    engines: Engines, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "code").mkdir()
+    code = "import torch\ndef make(inputs):\n    return lambda: torch.linalg.inv(-inputs['x'])\n"
+    (tmp_path / "code" / "in_the_working_folder.py").write_text(code)
+    monkeypatch.chdir(tmp_path / "code")
+    options = BenchOptions(model, timing=QUICK, against=("torch",), torch="in_the_working_folder:make")
+    (rival,) = bench(options, lambda step: None)["against"]
+    assert rival["agrees"]
+
+
 def test_plugin_against_native_builds_both(engines: Engines, model: Path) -> None:
     document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
     assert engines.timed == ["plugin", "native"]
+    assert document["runs"][0]["compute_ms"]["median"] == 2.0  # the record is about the plugin engine
     account = document["plugin_vs_native"]
     assert account["ratio"] == 3.0 and account["reason"] is None and account["nodes"] is None
     for side in ("plugin", "native"):
@@ -178,15 +230,77 @@ def test_where_no_engine_with_plugins_runs_each_node_is_timed_alone(
 
     engines.refused = frozenset({"plugin"})
     monkeypatch.setattr(native, "run_child", child)
-    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    patient = replace(QUICK, iterations=47)
+    document = bench(BenchOptions(model, timing=patient, plugin_vs_native=True), lambda step: None)
     assert engines.timed == ["native"]
     account = document["plugin_vs_native"]
     assert account["reason"] == account["plugin"]["unavailable"] == "no engine of this runs here"
     (row,) = account["nodes"]
     assert (row["op"], row["dtype"], row["ratio"]) == ("MatrixInverse", "float32", 4.0)
-    assert asked[0]["op"] == "MatrixInverse" and asked[0]["count"] == 30
+    assert asked[0]["op"] == "MatrixInverse" and asked[0]["count"] == 47
     text = native.render(account)
     assert "not available: no engine of this runs here" in text and "x4" in text
+
+
+def test_engines_of_which_no_run_was_possible_are_no_sides(
+    engines: Engines, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--cuda-graph on, and the engines cannot be captured."""
+    engines.no_graph = "no CUDA graph is used: a loop"
+    figures = {"median_us": 5.0, "error": 1e-7}
+    monkeypatch.setattr(native, "run_child", lambda *_, **more: {"plugin": figures, "native": figures})
+    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    assert engines.timed == ["plugin", "native"]
+    account = document["plugin_vs_native"]
+    assert account["plugin"] == account["native"] == {"unavailable": engines.no_graph}
+    assert account["reason"] == engines.no_graph and account["ratio"] is None
+    assert [row["op"] for row in account["nodes"]] == ["MatrixInverse"]
+    assert "not available: no CUDA graph" in native.render(account)
+
+
+def test_a_native_engine_that_does_not_run_leaves_the_other(engines: Engines, model: Path) -> None:
+    engines.refused = frozenset({"native"})
+    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    account = document["plugin_vs_native"]
+    assert account["native"] == {"unavailable": "no engine of this runs here"}
+    assert account["reason"] is None and account["plugin"]["agrees"] and account["nodes"] is None
+
+
+def test_a_side_that_nothing_can_be_compared_with_neither_agrees_nor_errs(tmp_path: Path) -> None:
+    (tmp_path / "m.plan").write_bytes(b"an engine")
+    timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.ones(3)}, (), "", None, ())
+    side = native.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, Judge())
+    assert side["agrees"] is None and side["error"] is None and side["reason"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        pytest.param([0.0, 0.0], [1.0, 2.0], id="a reference of zeros"),
+        pytest.param([1.0, 2.0], [np.inf, np.nan], id="no number to compare"),
+    ],
+)
+def test_an_error_that_is_no_number_is_not_told(
+    tmp_path: Path, expected: list[float], actual: list[float]
+) -> None:
+    (tmp_path / "m.plan").write_bytes(b"an engine")
+    timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.array(actual)}, (), "", None, ())
+    judge = Judge(expected={"y": np.array(expected)})
+    side = native.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, judge)
+    assert side["agrees"] is False and side["error"] is None
+
+
+def test_a_node_whose_process_dies_says_how(
+    engines: Engines, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*arguments: Any, **more: Any) -> dict[str, Any]:
+        raise ChildDied("died of SIGSEGV", "timing", "", timed_out=False)
+
+    engines.refused = frozenset({"plugin"})
+    monkeypatch.setattr(native, "run_child", dies)
+    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    (row,) = document["plugin_vs_native"]["nodes"]
+    assert row["plugin"] == row["native"] == {"unavailable": "its process died of SIGSEGV while timing"}
 
 
 def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> None:
@@ -195,6 +309,43 @@ def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> 
     document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
     (row,) = document["plugin_vs_native"]["nodes"]
     assert row["ratio"] is None and row["plugin"]["unavailable"]
+
+
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    """NonZero: a plugin for TensorRT-RTX alone."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"], name="r"),
+        helper.make_node("NonZero", ["r"], ["y"], name="some"),
+    ]
+    return save(
+        tmp_path / "some.onnx", nodes, [value("x", (3, 2))], [value("y", (2, None), TensorProto.INT64)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("flavour", "plugins"), [("tensorrt_rtx", {"NonZeroPositions"}), ("tensorrt", set())]
+)
+def test_the_graph_is_the_one_that_the_engine_is_built_of(
+    some: Path, flavour: str, plugins: set[str]
+) -> None:
+    source = open_source(BenchOptions(some, flavour=flavour))
+    nodes = source.rewritten.model.proto.graph.node
+    assert {node.op_type for node in nodes if node.domain == "trtsmith"} == plugins
+
+
+def test_a_node_whose_number_of_results_depends_on_values_is_not_timed_alone(
+    monkeypatch: pytest.MonkeyPatch, some: Path
+) -> None:
+    monkeypatch.setattr(native, "run_child", None)
+    source = open_source(BenchOptions(some, flavour="tensorrt_rtx"))
+    feeds = {"x": np.array([[1.0, -2.0]] * 3, np.float32)}
+    rows, without = native.time_nodes(source, feeds, 3, "tensorrt_rtx", lambda step: None)
+    assert without is None and rows is not None
+    assert [(row["op"], row["dtype"], row["ratio"]) for row in rows] == [
+        ("NonZeroPositions", "float32", None)
+    ]
+    assert "depends on values" in rows[0]["plugin"]["unavailable"]
 
 
 def test_a_model_of_which_no_engine_runs_is_an_error(engines: Engines, model: Path) -> None:

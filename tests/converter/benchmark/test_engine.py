@@ -69,12 +69,12 @@ def test_points_go_to_the_child_and_its_runs_are_of_them(
         ("min", {"x": [1, 2], "k": [3]}),
     ]
     assert timed.outputs["y"].tolist() == [7.0]  # after the folder has gone
-    assert timed.response_ms() == 4.0  # without CUDA graph
+    assert timed.plain_run() == timed.runs[2]  # without CUDA graph
 
 
-def test_nothing_measured_has_no_response() -> None:
+def test_nothing_measured_is_no_run() -> None:
     runs = ({"cuda_graph": True, "unavailable": "a loop"},)
-    assert Timed(runs, {}, (), "", None, ()).response_ms() is None
+    assert Timed(runs, {}, (), "", None, ()).plain_run() is None
 
 
 @pytest.mark.parametrize("timed_out", [True, False])

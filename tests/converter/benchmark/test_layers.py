@@ -94,10 +94,11 @@ def test_a_profile_of_zeros_divides_by_nothing() -> None:
 def test_nodes_of_subgraphs_and_nodes_without_names_are_found() -> None:
     inner = helper.make_graph([helper.make_node("Exp", ["x"], ["e"], name="exp")], "g", [], [])
     other = helper.make_graph([helper.make_node("Log", ["x"], ["l"])], "h", [], [])
+    several = helper.make_graph([helper.make_node("Sin", ["x"], ["s"], name="sin")], "s", [], [])
     nodes = [
         helper.make_node("If", ["c"], ["y"], name="if", then_branch=inner, else_branch=other),
         helper.make_node("MatrixInverse", ["y"], ["z"], domain="trtsmith"),
-        helper.make_node("TheirOp", ["z"], ["w"], name="theirs", domain="x"),
+        helper.make_node("TheirOp", ["z"], ["w"], name="theirs", domain="x", several=[several]),
     ]
     value = helper.make_tensor_value_info("w", TensorProto.FLOAT, [1])
     model = helper.make_model(helper.make_graph(nodes, "m", [], [value]))
@@ -107,4 +108,5 @@ def test_nodes_of_subgraphs_and_nodes_without_names_are_found() -> None:
         "node_of_l": Node("Log", False),
         "node_of_z": Node("MatrixInverse", True),
         "theirs": Node("TheirOp", True),
+        "sin": Node("Sin", False),
     }

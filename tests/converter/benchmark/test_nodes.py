@@ -39,6 +39,27 @@ def test_each_node_is_found_with_what_flows_into_it(tmp_path: Path) -> None:
     assert second.case.inputs(np.random.default_rng(0)).keys() == {"x"}
 
 
+def test_the_type_is_that_of_the_first_input(tmp_path: Path) -> None:
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT16, [3]),
+        helper.make_tensor_value_info("c", TensorProto.BOOL, [3]),
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("Compress", ["x", "c"], ["y"], "some", axis=0)],
+        "g",
+        inputs,
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT16, [None])],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9),
+        tmp_path / "m.onnx",
+    )
+    feeds = {"x": np.array([1.5, -2.0, 3.0], np.float16), "c": np.array([True, False, True])}
+    (found,) = node_cases(rewrite(load_model(tmp_path / "m.onnx")).model, feeds)
+    assert (found.op.name, found.dtype, dict(found.case.fields)) == ("SelectedSlices", "float16", {"axis": 0})
+    assert found.generated["condition"].dtype == np.bool_
+
+
 def test_a_model_without_plugin_nodes_is_not_run(tmp_path: Path) -> None:
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["y"])],

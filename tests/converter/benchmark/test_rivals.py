@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import ml_dtypes
@@ -10,13 +11,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from converter.benchmark import against, rival_worker
 from converter.benchmark.against import check_rivals, time_rival
 from converter.benchmark.judging import Judge
 from converter.benchmark.request import TimingOptions
 from converter.benchmark.rival_worker import RivalRequest
-from converter.benchmark.rivals import load_function, onnxruntime_rival, repeat, torch_rival
+from converter.benchmark.rivals import Rival, load_function, onnxruntime_rival, repeat, torch_rival
+from converter.child.events import Events
+from converter.child.process import ChildDied
 from converter.errors import UsageError
 from converter.runtime.exchange import write_arrays
+from importers.problem import Problem
 
 X = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
 QUICK = TimingOptions(warmup_s=0.0, duration_s=0.0, iterations=3, graphs=(False,))
@@ -66,7 +71,8 @@ def users(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("transfers", [True, False])
 def test_onnxruntime_computes_the_model_with_custom_operators_expanded(model: Path, transfers: bool) -> None:
-    rival = onnxruntime_rival(model, {"x": X}, transfers=transfers)
+    feeds = {"x": X, "of the original alone": X}
+    rival = onnxruntime_rival(model, feeds, transfers=transfers)
     rival.call()
     assert np.allclose(rival.fetch()["y"], RIGHT, rtol=1e-4)
     if "CUDA" not in rival.what:
@@ -132,6 +138,40 @@ def test_numbers_that_disagree_are_said_to(model: Path, users: Path, tmp_path: P
     asked = request("torch", model, tmp_path, torch="users_code_for_bench:wrong", path=(str(users),))
     row = time_rival(asked, 1.0, {"y": RIGHT.astype(np.float32)}, Judge(), tmp_path, print)
     assert not row["agrees"] and "relative error" in row["outputs"][0]["reason"]
+
+
+def test_a_mistake_of_the_users_ends_the_command_and_a_death_is_a_finding(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endings: list[Exception] = [
+        UsageError(Problem("no such function", "--torch a:b", "one", "correct it")),
+        ChildDied("died of SIGSEGV", "timing torch", "", timed_out=False),
+    ]
+
+    def child(*arguments: object, **more: object) -> None:
+        raise endings.pop(0)
+
+    monkeypatch.setattr(against, "run_child", child)
+    asked = request("torch", model, tmp_path)
+    with pytest.raises(UsageError, match="no such function"):
+        time_rival(asked, 1.0, {}, Judge(), tmp_path, print)
+    assert time_rival(asked, 1.0, {}, Judge(), tmp_path, print) == {
+        "name": "torch",
+        "unavailable": "its process died of SIGSEGV while timing torch",
+    }
+
+
+def test_the_warm_up_is_not_counted(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    rival = Rival("onnxruntime", "made up", lambda: calls.append(1), lambda: {"y": X})
+    monkeypatch.setattr(rival_worker, "onnxruntime_rival", lambda *_, **more: rival)
+    read_end, write_end = os.pipe()
+    found = rival_worker.work(
+        request("onnxruntime", model, tmp_path).to_json(), Events(write_end), tmp_path / "log"
+    )
+    os.close(read_end)
+    os.close(write_end)
+    assert found["response_ms"]["count"] == 3 and len(calls) == 2 + 3
 
 
 def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ def test_remarks_name_what_limits() -> None:
     assert remarks(figures_of(0.1, [1.0] * 20)) == []
     assert "unstable: its coefficient of variation is 33.3%" in remarks(figures_of(0.1, [1.0, 2.0]))[0]
     assert "the host takes 0.9 ms" in remarks(figures_of(0.9, [1.0] * 3))[0]
-    assert "a CUDA graph" in remarks(figures_of(0.9, [1.0] * 3))[0]
+    assert "a CUDA graph takes" in remarks(figures_of(0.9, [1.0] * 3))[0]
+    assert "run it with more work" in remarks(figures_of(0.9, [1.0] * 3) | {"cuda_graph": True})[0]
     assert (
         "copying inputs to the GPU takes longer (1.5 ms)" in remarks(figures_of(0.1, [1.0] * 3, h2d=1.5))[0]
     )

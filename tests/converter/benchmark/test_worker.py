@@ -74,6 +74,25 @@ def test_a_graph_that_cannot_be_captured_is_said_and_the_rest_is_measured(tmp_pa
     assert on["unavailable"] == "no CUDA graph is used: a loop" and "throughput" not in on
 
 
+def test_a_graph_that_cannot_be_captured_at_one_shape_is_measured_at_another(tmp_path: Path) -> None:
+    device = FakeDevice()
+    runner = FakeRunner(device, no_graph="a loop")
+    write_arrays(tmp_path / "in", {"x": X})
+    request = BenchRequest(
+        RunRequest(Path("m.plan")),
+        TimingOptions(0.0, 0.0, 3, graphs=(True,)),
+        (tmp_path / "in",) * 2,
+        (2, 2),
+        tmp_path / "out",
+    )
+
+    def announce(step: str) -> None:
+        runner.no_graph = "a loop" if "1 of 2" in step else ""
+
+    first, second = measure(request, device, runner, announce, device.clock, lambda: None)["runs"]  # type: ignore[arg-type]
+    assert "unavailable" in first and "unavailable" not in second
+
+
 def test_the_number_of_streams_and_of_inferences(tmp_path: Path) -> None:
     device = FakeDevice()
     (figures,) = run(
@@ -89,10 +108,38 @@ def test_layers_are_summed_where_they_are_reported_twice(tmp_path: Path) -> None
     assert found["inspector"] == '{"Layers": ["a", "b"]}'
 
 
+def test_the_warm_up_takes_its_time_and_is_not_counted(tmp_path: Path) -> None:
+    device = FakeDevice()
+    (figures,) = run(
+        tmp_path, device, FakeRunner(device), warmup_s=5.0, duration_s=0.0, iterations=3, graphs=(False,)
+    )["runs"]
+    assert device.now > 5.0 and figures["queries"] == 3 and figures["wall_s"] < 0.1
+
+
+def test_layers_and_outputs_are_those_of_the_first_inputs(tmp_path: Path) -> None:
+    device = FakeDevice()
+    write_arrays(tmp_path / "in0", {"x": X})
+    write_arrays(tmp_path / "in1", {"x": X + 50})
+    request = BenchRequest(
+        RunRequest(Path("m.plan")),
+        TimingOptions(0.0, 0.0, 3, graphs=(False,)),
+        (tmp_path / "in0", tmp_path / "in1"),
+        (2, 3),
+        tmp_path / "out",
+        layers=2,
+    )
+    announced: list[str] = []
+    runner = FakeRunner(device)
+    found = measure(request, device, runner, announced.append, device.clock, lambda: None)  # type: ignore[arg-type]
+    assert announced == ["timing inputs 1 of 2", "profiling layers", "timing inputs 2 of 2"]
+    assert [(run["number"], run["batch"]) for run in found["runs"]] == [(0, 2), (1, 3)]
+    assert np.array_equal(read_arrays(tmp_path / "out")["y"], 2 * X)
+
+
 def test_types_of_the_model_are_undone_and_done(tmp_path: Path) -> None:
     device = FakeDevice()
     runner = FakeRunner(device)
-    write_arrays(tmp_path / "in", {"x": X.astype(np.float64)})
+    write_arrays(tmp_path / "in", {"x": X.astype(np.float64) + 1e-12})  # which float32 does not hold
     types = (IoType("x", "float64", "float32"), IoType("y", "float64", "float32"))
     request = BenchRequest(
         RunRequest(Path("m.plan"), io_types=types),

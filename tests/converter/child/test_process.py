@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from converter.child.process import ChildDied, run_child
 from converter.errors import ConversionError, UsageError
 
 CHILD = """
-import ctypes, json, os, sys, time
+import ctypes, json, os, subprocess, sys, time, warnings
 from converter.child.worker import serve
 from converter.errors import ConversionError, UsageError
 from importers.problem import Problem
@@ -21,6 +24,7 @@ def work(request, events, log_path):
     asked = json.loads(request)
     events.phase("first step")
     print("printed by a library", flush=True)
+    warnings.warn("of a library, which nobody wants to read")
     events.phase("second step")
     do = asked["do"]
     if do == "echo":
@@ -34,7 +38,12 @@ def work(request, events, log_path):
         ctypes.string_at(0)
     if do == "exit":
         os._exit(7)
+    if do == "read":
+        return {"read": sys.stdin.read()}
     if do == "hang":
+        print(subprocess.Popen(["sleep", "600"]).pid, flush=True)
+        if asked.get("first"):
+            events.send("result", result={})
         time.sleep(600)
 
 serve(sys.argv[1:], work)
@@ -85,12 +94,45 @@ def test_death(do: str, how: str) -> None:
     assert death.value.log.startswith("printed by a library")
 
 
-def test_time_is_up() -> None:
+def test_an_event_may_be_larger_than_what_a_pipe_holds() -> None:
+    assert run(json.dumps({"do": "echo", "value": "x" * 300_000}))["echo"] == "x" * 300_000
+
+
+def test_the_child_does_not_read_what_is_typed_or_piped_into_ours() -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"for the parent")
+    os.close(write_end)
+    before = os.dup(0)
+    try:
+        os.dup2(read_end, 0)
+        assert run('{"do": "read"}') == {"read": ""}
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(read_end)
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["no result", "a result that was told before"])
+def test_time_is_up(first: bool) -> None:
     with pytest.raises(ChildDied, match="did not finish within 3 s while second step") as death:
-        run('{"do": "hang"}', timeout_s=3.0)
+        run(json.dumps({"do": "hang", "first": first}), timeout_s=3.0)
     assert death.value.timed_out
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     assert children == []
+    assert has_ended(int(death.value.log.split()[-1]))  # what it started is ended too
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the process is gone, or goes within ten seconds: a signal takes its time. Else it is ended here."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    gone, _, _ = select.select([process], [], [], 10)
+    if not gone:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    os.close(process)
+    return bool(gone)
 
 
 def test_module_that_is_not_there() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +82,7 @@ def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch
         "--at",
         "min,max,min",
         "--warmup-ms",
-        "0",
+        "250",
         "--duration-s",
         "0.5",
         "--iterations",
@@ -93,8 +95,36 @@ def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch
     options = stage.options
     assert options.at == ("min", "max") and options.torch == "a:b" and options.shapes["x"].opt == (2, 3)
     timing = options.timing
-    assert (timing.warmup_s, timing.duration_s, timing.iterations, timing.streams) == (0.0, 0.5, 7, 2)
+    assert (timing.warmup_s, timing.duration_s, timing.iterations, timing.streams) == (0.25, 0.5, 7, 2)
     assert timing.graphs == (True,) and timing.transfers is False
+
+
+def test_files_and_names_reach_the_stage_and_the_command_that_is_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    stage = Stage(agreeing())
+    monkeypatch.setattr(command, "bench", stage)
+    measured = ["--freeze", "k=3", "--plugins", "a.so", "--plugins", "b.so", "--at", "min,max"]
+    measured += ["--inputs", "in.npz", "--against", "onnxruntime,torch", "--torch", "m:f"]
+    others = ["--flavour", "tensorrt", "--timeout", "7.5", "--layers", "-3", "-v", "--json", "times.json"]
+    assert trtsmith(capsys, "bench", "m.plan", *measured, *others).code == EXIT_OK
+    options = stage.options
+    assert (options.freeze, options.plugins) == (("k=3",), (Path("a.so"), Path("b.so")))
+    assert (options.inputs, options.against) == (Path("in.npz"), ("onnxruntime", "torch"))
+    assert (options.flavour, options.timeout_s, options.layers, options.verbose) == ("tensorrt", 7.5, 0, True)
+    kept = shlex.split(json.loads((folder / "times.json").read_text())["command"])
+    pairs = list(pairwise(kept))
+    assert all(pair in pairs for pair in zip(measured[::2], measured[1::2], strict=True))
+    assert ("--flavour", "tensorrt") in pairs and not {"--json", "--timeout", "-v", "--layers"} & set(kept)
+
+
+@pytest.mark.parametrize("other", ["in.npz", "a.so"])
+def test_the_record_replaces_no_file_that_is_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    monkeypatch.setattr(command, "bench", Stage(agreeing()))
+    words = ("--inputs", "in.npz", "--plugins", "a.so", "--json", other)
+    refused(trtsmith(capsys, "bench", "m.plan", *words), EXIT_USAGE, f"would replace {other}")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,13 @@ def test_a_converted_engine_in_a_repository(tmp_path: Path, capsys: pytest.Captu
     as_tensorrt(engine)
     ran = trtsmith(capsys, "bundle", engine, "--triton", models)
     assert ran.code == 0 and f"--model-repository={models}" in ran.out and "up to 5" in ran.err
+    flags = ("--name", "other", "--no-batching", "--instances", 3)
+    assert trtsmith(capsys, "bundle", engine, "--triton", models, *flags).code == 0
+    text = (models / "other" / "config.pbtxt").read_text()
+    assert 'name: "other"' in text and "max_batch_size: 0" in text and "count: 3" in text
+    flags = ("--name", "patient", "--batching", "--queue-delay-us", 250)
+    assert trtsmith(capsys, "bundle", engine, "--triton", models, *flags).code == 0
+    assert "max_queue_delay_microseconds: 250" in (models / "patient" / "config.pbtxt").read_text()
     manifest = json.loads(manifest_path(engine).read_text())
     manifest["tensorrt"]["version"] = "10.16\nerror: not ours\x1b[2J"
     manifest_path(engine).write_text(json.dumps(manifest))

@@ -358,6 +358,30 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     assert ran.code == 2 and re.search(r"^missing +tensorrt .*pip install tensorrt-rtx", ran.out, re.M)
 
 
+def test_doctor_tells_what_nothing_works_without_from_what_is_optional(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    version = doctor.metadata.version
+
+    def installed(package: str) -> str:
+        if package in ("onnxruntime", "polygraphy"):
+            raise doctor.metadata.PackageNotFoundError(package)
+        return version(package)
+
+    with monkeypatch.context() as without:
+        without.setattr(doctor.metadata, "version", installed)
+        ran = trtsmith(capsys, "doctor")
+    assert ran.code == 2 and re.search(r"^missing +onnxruntime .*pip install onnxruntime", ran.out, re.M)
+    assert re.search(r"^absent +polygraphy ", ran.out, re.M)
+    (folder / "libraries").mkdir()
+    monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(folder / "libraries"))
+    (folder / "libraries" / "libtrtsmith_host.so").write_bytes(b"no library")
+    ran = trtsmith(capsys, "doctor")
+    assert ran.code == 2 and re.search(r"^missing +trtsmith_plugins .*is not there +fix: ", ran.out, re.M)
+    assert re.search(r"^absent +trtsmith_plugins_v2 ", ran.out, re.M)
+    assert re.search(r"^missing +trtsmith_host +cannot be loaded: ", ran.out, re.M)
+
+
 def test_no_tensorrt(
     capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

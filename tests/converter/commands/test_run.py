@@ -84,8 +84,14 @@ read 'y' with numpy.load(FILE)['y'].view(ml_dtypes.bfloat16)
 
 
 def test_list(asked: list[RunRequest], capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "run", "m.plan", "--list")
-    assert (ran.code, ran.out, ran.err) == (0, LISTED, "")
+    for more in ((), ("--inputs", "none.npz")):  # which are not read for it
+        ran = trtsmith(capsys, "run", "m.plan", "--list", *more)
+        assert (ran.code, ran.out, ran.err) == (0, LISTED, "")
+
+
+def test_what_is_not_finite_is_counted_in_types_that_numpy_does_not_know() -> None:
+    shown = run_command.render_outputs({"y": np.array([np.nan, 1, -np.inf], ml_dtypes.bfloat16)})
+    assert "2 are not finite" in shown
 
 
 def test_run(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,8 +128,8 @@ def test_run(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixtur
 
 def test_libraries(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "p.so").write_bytes(b"library")
-    trtsmith(capsys, "run", "m.plan", "--inputs", "in.npz", "--plugins", "p.so")
-    assert asked[0].plugin_libraries == (Path("p.so"),)
+    trtsmith(capsys, "run", "m.plan", "--inputs", "in.npz", "--plugins", "p.so", "-v")
+    assert asked[0].plugin_libraries == (Path("p.so"),) and asked[0].verbose
 
 
 @pytest.mark.parametrize(
@@ -138,6 +144,10 @@ def test_libraries(asked: list[RunRequest], folder: Path, capsys: pytest.Capture
         (
             ("m.plan", "--inputs", "in.npz", "--runtime-cache", "m.plan"),
             "the runtime cache would replace m.plan",
+        ),
+        (
+            ("m.plan", "--inputs", "in.npz", "-o", "k.bin", "--runtime-cache", "k.bin"),
+            "the file of the outputs would replace k.bin",
         ),
         (("m.plan", "--plugins", "p.so"), "p.so"),
     ],

@@ -50,6 +50,7 @@ def quantize(path, quantize_mode, calibration_data_reader, nodes_to_exclude, out
             nodes.append(helper.make_node("DequantizeLinear", [value + "_q", "scale", "zero"], [value + "_d"], value + "_d"))
             node.input[0] = value + "_d"
         if node.domain:
+            assert node.name in nodes_to_exclude and node.op_type in others["op_types_to_exclude"]
             node.domain = "trt.plugins"
         nodes.append(node)
     del model.graph.node[:]
@@ -116,6 +117,7 @@ def test_layers_are_quantised_and_plugin_nodes_come_back(tmp_path: Path, modelop
         "QuantizeLinear", "DequantizeLinear", "QuantizeLinear", "DequantizeLinear",
     ]  # fmt: skip
     assert not done.model.proto.functions
+    assert sorted(o.domain for o in done.model.proto.opset_import) == ["", "trtsmith"]
     assert [(k.node, k.reason) for k in done.report.kept] == [("dcn", "custom operators are not quantised")]
     assert done.report.reduced == 2 and done.model.path == model.path
     largest = max(np.abs(sample(i)["x"]).max() for i in range(2))  # both sets were seen
@@ -138,9 +140,14 @@ def test_nothing_quantised_is_an_error(tmp_path: Path, modelopt: Path) -> None:
     assert "int8" in caught.value.problems[0].fix
 
 
-def test_what_fails_inside_is_told_in_four_parts(tmp_path: Path, modelopt: Path) -> None:
-    modelopt.write_text(FAKE.replace("FAIL", "True"))
-    with pytest.raises(ConversionError, match="no layer of mine") as caught:
+@pytest.mark.parametrize(
+    ("fail", "says"), [("True", "no layer of mine"), ("__import__('os')._exit(9)", "exited with code 9")]
+)
+def test_what_fails_inside_is_told_in_four_parts(
+    tmp_path: Path, modelopt: Path, fail: str, says: str
+) -> None:
+    modelopt.write_text(FAKE.replace("FAIL", fail))
+    with pytest.raises(ConversionError, match=says) as caught:
         quantise(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)])
     assert all(caught.value.problems[0].to_json().values())
 
@@ -155,6 +162,18 @@ def test_the_functions_give_what_the_plugin_gives(tmp_path: Path) -> None:
     back = without_bodies(bodied, plugins)
     assert list(back.proto.graph.node) == list(model.proto.graph.node)
     onnx.checker.check_model(back.proto)
+
+
+def test_inputs_that_are_left_out_and_a_domain_that_was_lost_come_back(tmp_path: Path) -> None:
+    model = network(tmp_path, DCN.replace("(a, o, w)", '(a, o, w, "")'), WEIGHTS, opset=19)
+    assert [list(n.input) for n in model.proto.graph.node if n.name == "dcn"] == [["a", "o", "w", ""]]
+    bodied, plugins = with_bodies(model)
+    kept = [o for o in bodied.proto.opset_import if o.domain != "trtsmith"]
+    del bodied.proto.opset_import[:]
+    bodied.proto.opset_import.extend(kept)
+    back = without_bodies(bodied, plugins)
+    assert list(back.proto.graph.node) == list(model.proto.graph.node)
+    assert [o.version for o in back.proto.opset_import if o.domain == "trtsmith"] == [1]
 
 
 SPECS = [InputSpec("x", "float32", (None, 3), ("N", "")), InputSpec("m", "float32", (None, 1), ("N", ""))]
@@ -179,6 +198,21 @@ def test_samples_that_do_not_fit_are_all_listed(tmp_path: Path) -> None:
         load_samples([tmp_path / "a.npz"], SPECS)
     assert [p.what for p in caught.value.problems] == ["input 'x' is float32[6, 4]", "no array for input 'm'"]
     assert "more samples along the first axis" in caught.value.problems[0].expected
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        pytest.param(normal(4, 3).astype(np.float64), id="another type"),
+        pytest.param(normal(5, 3), id="no whole number of samples"),
+        pytest.param(normal(0, 3), id="nothing"),
+    ],
+)
+def test_an_array_that_does_not_fit_is_shown_as_it_is(tmp_path: Path, x: np.ndarray) -> None:
+    np.savez(tmp_path / "a.npz", x=x)
+    with pytest.raises(UsageError) as caught:
+        load_samples([tmp_path / "a.npz"], [InputSpec("x", "float32", (2, 3), ("", ""))])
+    assert [p.what for p in caught.value.problems] == [f"input 'x' is {x.dtype}{list(x.shape)}"]
 
 
 def test_the_reader_gives_each_set_once_and_begins_again(tmp_path: Path) -> None:

@@ -1,0 +1,17 @@
+"""What operators on the slices of a tensor along an axis share: Compress and Unique of ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from importers.opdef import Field, Fields, Kind
+
+AXIS = Field("axis", Kind.INT, "the axis, from the end where negative", default=0)
+
+
+def check_axis(fields: Fields, shapes: Any) -> list[str]:
+    """`check` of an OpDef: whether the input x has the axis."""
+    x = shapes.get("x")
+    if x is None or -len(x) <= fields["axis"] < len(x):
+        return []
+    return [f"axis = {fields['axis']}, but x has {len(x)} dimensions"]
