@@ -5,8 +5,8 @@ same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree
 
 fp32 means products in TF32. With TF32 allowed PyTorch still computes what is small in float32, which TensorRT-RTX does not:
 so it runs a second time with every factor rounded, and the larger of the two errors counts. float16 comes twice: with
---fp32-sums, and as it is, when TensorRT-RTX sums products in float16, as PyTorch never does. An engine as it is may be as far
-off as PyTorch's run in bfloat16.
+--fp32-sums, and without, when TensorRT-RTX sums products in float16, as PyTorch never does. Without, an engine may be as
+far off as PyTorch's run in bfloat16.
 """
 
 from __future__ import annotations
