@@ -289,5 +289,6 @@ def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: py
     ]
     assert found.failures == [f"{bad}: far off", *(f"{name}: hangs" for name in lost)]
     assert (
-        found.summary.startswith(f"1 of {len(network_list.NAMES)} networks") and "fp16 --fp32-sums, bf16" in found.summary
+        found.summary.startswith(f"1 of {len(network_list.NAMES)} networks")
+        and "fp16 --fp32-sums, bf16" in found.summary
     )
