@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from converter.locate.wider import Reduction
+from converter.passes.precision.between_casts import PRODUCTS
 from converter.passes.precision.formats import FORMATS
-from converter.passes.precision.sums import PRODUCTS
 from converter.verify import Comparison
 
 MOST_NAMED = 8

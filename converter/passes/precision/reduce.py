@@ -11,6 +11,7 @@ from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.passes.base import Rewrite
 from converter.passes.local_functions import all_functions, inline
+from converter.passes.precision.between_casts import gates, products, put_between_casts
 from converter.passes.precision.constants import Converted
 from converter.passes.precision.formats import BF16, Format
 from converter.passes.precision.judge import Judge, Judgement, Wish, foreign
@@ -20,7 +21,6 @@ from converter.passes.precision.policy import INTERFACES
 from converter.passes.precision.ports import reducible_ports
 from converter.passes.precision.regions import assign, flow_of, is_cast
 from converter.passes.precision.report import PrecisionReport
-from converter.passes.precision.sums import products, sum_in_float32
 from converter.passes.precision.writer import Writer
 from converter.passes.scopes import Draft, Node, Scope, all_graphs
 from converter.passes.types import IoType
@@ -62,7 +62,7 @@ def reduce_precision(
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
-    fp32_sums:  whether products of float16 are summed in float32 (converter/passes/precision/sums.py).
+    fp32_sums:  whether products of float16 are summed in float32 (converter/passes/precision/between_casts.py).
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
     """
@@ -82,12 +82,13 @@ def reduce_precision(
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
         summed = products(reduced, fmt) if fp32_sums else set()
+        gated = gates(reduced)
         weights = Converted(whole, fmt.elem)
         try:
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             written = draft.model().proto
-            casts = writer.casts + sum_in_float32(written, summed, fmt, draft.names)
+            casts = writer.casts + put_between_casts(written, summed | gated, fmt, draft.names)
             result = infer_shapes(weights.files().with_proto(written))
         finally:
             weights.close()
