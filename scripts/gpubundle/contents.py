@@ -34,8 +34,6 @@ WHEELS = (
 )
 """What the GPU machine is not expected to have beside PyTorch, onnx and onnxruntime."""
 
-PLANTED_MODELS = ("geometry", "centernet_dcn")
-
 SOURCES = frozenset({"tensorrt-rtx-cu13"})
 """Those that are published as source only: pure Python, made into a wheel here."""
 
@@ -62,8 +60,9 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
 def _planted_models(folder: Path) -> Iterator[Path]:
     """What scripts/planted_errors.py plants errors in, by the names of its nodes: exports with their weights."""
     from models.export import export_model
+    from planted.plants import PLANTS
 
-    for name in PLANTED_MODELS:
+    for name in dict.fromkeys(plant.model for plant in PLANTS):
         exported = export_model(name, folder, small=True)
         yield from (exported.model, exported.inputs)
 

@@ -11,7 +11,7 @@ from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.passes.base import Rewrite
 from converter.passes.local_functions import all_functions, inline
-from converter.passes.precision.between_casts import gates, products, put_between_casts
+from converter.passes.precision.between_casts import between_casts, put_between_casts
 from converter.passes.precision.constants import Converted
 from converter.passes.precision.formats import BF16, Format
 from converter.passes.precision.judge import Judge, Judgement, Wish, foreign
@@ -81,14 +81,13 @@ def reduce_precision(
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None).judge(order, ports)
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
-        summed = products(reduced, fmt) if fp32_sums else set()
-        gated = gates(reduced)
+        chosen = between_casts(order, ports, reduced, fmt, fp32_sums)
         weights = Converted(whole, fmt.elem)
         try:
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             written = draft.model().proto
-            casts = writer.casts + put_between_casts(written, summed | gated, fmt, draft.names)
+            casts = writer.casts + put_between_casts(written, chosen, fmt, draft.names)
             result = infer_shapes(weights.files().with_proto(written))
         finally:
             weights.close()
@@ -101,7 +100,7 @@ def reduce_precision(
         casts=casts,
         weights=weights.count,
         seen=bool(seen),
-        summed=len(summed),
+        summed=chosen.products,
         fp32_sums=fp32_sums,
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())
