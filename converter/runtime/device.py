@@ -89,13 +89,13 @@ class Device:
         self.index = index
         self.compute_capability = f"{major}.{minor}"
         self._context = self._check(driver.cuCtxGetCurrent())
-        self._threads = threading.local()
+        self.threads = threading.local()  # `ready` where the context is that of the thread
 
     def make_current(self) -> None:
         """Once in each thread: CUDA's calls below go to the context of the calling thread."""
-        if not getattr(self._threads, "ready", False):
+        if not getattr(self.threads, "ready", False):
             self._check(self._driver.cuCtxSetCurrent(self._context))
-            self._threads.ready = True
+            self.threads.ready = True
 
     def allocate(self, size: int) -> Memory:
         """Device memory, aligned for every type. By cuMemAlloc: freeing it waits for whoever still reads it, in this

@@ -63,6 +63,7 @@ class Session:
             raise UsageError(kernel_problem(error, loaded.origin)) from error
         self._execute = self._context.execute_async_v3
         self._handle = stream.handle
+        self._threads = device.threads
         types = {io.name: io for io in io_types}
         self._inputs = tuple(
             Input(spec, profile, types.get(spec.name), device, stream) for spec in loaded.info.inputs
@@ -73,6 +74,7 @@ class Session:
         self._results: dict[str, DeviceTensor] = {}
         self._addresses: tuple[int, ...] = ()
         self._names = {item.name for item in self._inputs}
+        self._count = len(self._inputs)
         self._prepared = False
         self._simple = False  # whether a run is one call of TensorRT, with nothing before it or behind it
         self._replay = GraphReplay(device, stream, warn) if cuda_graph else None
@@ -98,14 +100,17 @@ class Session:
 
         Raises UsageError for arrays that do not fit, for want of memory, and when a kernel fails.
         """
-        self._device.make_current()
+        # Each line here is within every inference: what is rare is in the branches that raise.
         try:
-            if len(feeds) != len(self._inputs):
+            self._threads.ready  # noqa: B018
+        except AttributeError:
+            self._device.make_current()
+        try:
+            if len(feeds) != self._count:
                 raise UsageError(name_problems(self._loaded.info.inputs, feeds))
-            prepared, self._prepared = self._prepared, False  # until every input is there
-            if self._bind(feeds) or not prepared:
+            if self._bind(feeds) or not self._prepared:
                 self._prepare()
-            self._prepared = True
+                self._prepared = True
             if self._simple:
                 if not self._execute(self._handle):
                     raise self._failure()
@@ -114,11 +119,16 @@ class Session:
             if synchronise:
                 self._device.synchronise(self._stream)
         except DeviceError as error:
+            self._prepared = False
             raise UsageError(kernel_problem(error, self._loaded.origin)) from error
         except KeyError:  # cheaper than to compare all names before each run
+            self._prepared = False
             if feeds.keys() == self._names:
                 raise
             raise UsageError(name_problems(self._loaded.info.inputs, feeds)) from None
+        except BaseException:
+            self._prepared = False  # not every input may be there
+            raise
         return self._results.copy()
 
     def enqueue(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -78,9 +79,11 @@ class FakeDevice:
     blocks: dict[int, int] = field(default_factory=dict)
     capturing: dict[int, list[Callable[[], None]] | None] = field(default_factory=dict)
     streams: int = 100
+    threads: threading.local = field(default_factory=threading.local)
 
     def make_current(self) -> None:
-        pass
+        self.calls["make_current"] += not getattr(self.threads, "ready", False)
+        self.threads.ready = True
 
     def check_write(self, pointer: int, size: int) -> None:
         """What is written lies in one block of memory that is not freed."""

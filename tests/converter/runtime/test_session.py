@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -450,3 +451,20 @@ def test_enqueue_needs_an_inference_first(open_runner: Open, tensorrt: FakeTenso
     tensorrt.calls.clear()
     session.enqueue()
     assert tensorrt.calls == {"execute_async_v3": 1}
+
+
+def test_each_thread_gets_the_context_once(open_runner: Open, device: FakeDevice) -> None:
+    session = open_runner(b"double").session()
+    feeds = {"x": numbers(2, 3)}
+    session.infer(feeds)
+    before = device.calls["make_current"]
+
+    def elsewhere() -> None:
+        session.infer(feeds)
+        session.infer(feeds)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    session.infer(feeds)
+    assert device.calls["make_current"] == before + 1
