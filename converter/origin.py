@@ -46,14 +46,12 @@ class FrozenInput:
 class Reduction:
     """What the precision pass says that it did. kept: nodes that stay in float32; reduced: how many are in the type.
 
-    fp32_sums: products of float16 were made to sum in float32.
     own: the model had the precision itself, and nothing was changed.
     """
 
     kept: tuple[Kept, ...]
     reduced: int
     own: bool
-    fp32_sums: bool
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def _reduction(entry: Any) -> Reduction | None:
         for one in map(mapping, items(report["kept"]))
     )
     (reduced,) = sizes([report["reduced"]])
-    return Reduction(kept, reduced, flag(report.get("own", False)), flag(report.get("fp32_sums", False)))
+    return Reduction(kept, reduced, flag(report.get("own", False)))
 
 
 def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:

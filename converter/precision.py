@@ -1,5 +1,4 @@
-"""Stage: the type in which the network is computed, after all other rewriting: --precision, --keep-fp32, --fp32-sums,
---io-precision."""
+"""Stage: the type in which the network is computed, after all other rewriting: --precision, --keep-fp32, --io-precision."""
 
 from __future__ import annotations
 
@@ -35,7 +34,6 @@ class PrecisionRequest:
     keep:       --keep-fp32: names of nodes, patterns, operators.
     io:         whether inputs and outputs of the model get the type too.
     calibration: files of inputs for int8 and fp8.
-    fp32_sums:  --fp32-sums: products of float16 are summed in float32.
     decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
 
@@ -44,7 +42,6 @@ class PrecisionRequest:
     io: bool = False
     calibration: tuple[Path, ...] = ()
     decided: Mapping[str, str] | None = None
-    fp32_sums: bool = False
 
     @property
     def format(self) -> Format | None:
@@ -109,7 +106,6 @@ def in_precision(
         seen=seen,
         reduced_io=request.io,
         decided=request.decided,
-        fp32_sums=request.fp32_sums,
     )
     return _with(rewritten, reduced)
 

@@ -11,7 +11,7 @@ from importers.problem import Problem
 
 
 def add_precision(parser: ArgumentParser) -> None:
-    """--precision, --keep-fp32, --fp32-sums, --io-precision and --calibration."""
+    """--precision, --keep-fp32, --io-precision and --calibration."""
     group = parser.add_argument_group("precision")
     group.add_argument(
         "--precision",
@@ -25,11 +25,6 @@ def add_precision(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME|OP",
         help="leave nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
-    )
-    group.add_argument(
-        "--fp32-sums",
-        action="store_true",
-        help="sum float16 products in float32, as PyTorch does; convolutions can take twice the time",
     )
     group.add_argument(
         "--io-precision", action="store_true", help="give float inputs and outputs that type too"
@@ -52,7 +47,6 @@ def precision_of(options: Namespace) -> PrecisionRequest:
     """What these ask for. UsageError: a flag that means nothing with the precision that is, or is not, asked for."""
     given = {
         "--keep-fp32": bool(options.keep_fp32),
-        "--fp32-sums": options.fp32_sums,
         "--io-precision": options.io_precision,
         "--calibration": bool(options.calibration),
     }
@@ -70,13 +64,11 @@ def precision_of(options: Namespace) -> PrecisionRequest:
         tuple(options.keep_fp32),
         options.io_precision,
         tuple(options.calibration),
-        fp32_sums=options.fp32_sums,
     )
 
 
 _WITH = {
     "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
-    "--fp32-sums": ("fp16",),
     "--io-precision": ("fp16", "bf16", "fp32"),
     "--calibration": ("int8", "fp8"),
 }

@@ -284,8 +284,11 @@ def engines_of(step: str, header: Sequence[str]) -> Callable[[], str]:
 
 def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) -> str:
     found = record["steps"].get(step, {"summary": "The step was not run.", "rows": []})
+    rows, said = found["rows"], found["summary"]
     make = engine_tables.node_test_rows if step == "onnx-tests" else engine_tables.network_rows
-    return f"{engine_tables.heading(record)} {found['summary']}.\n\n{markdown_table(header, make(found['rows']))}"
+    if step == "networks" and rows:
+        said = engine_tables.networks_said(rows)
+    return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, make(rows))}"
 
 
 README_PARTS: Mapping[str, Callable[[], str]] = {

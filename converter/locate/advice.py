@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from converter.locate.wider import Reduction
-from converter.passes.precision.between_casts import PRODUCTS
 from converter.passes.precision.formats import FORMATS
 from converter.verify import Comparison
 
@@ -43,10 +42,6 @@ def _types(precision: str, reduction: Reduction | None, wide: Sequence[str] | No
         return
     if wide is not None:
         yield _kept(reduction, wide)
-    if precision == "fp16" and any(
-        kind in PRODUCTS for _, kind in reduction.nodes
-    ):  # none where they are float32
-        yield "--fp32-sums sums products in float32; TensorRT-RTX was measured to sum those of float16 in float16"
     other = next(one for one in FORMATS.values() if one is not fmt)
     times = 2 ** abs(fmt.digits - other.digits)
     how = "finer" if other.digits > fmt.digits else "coarser"

@@ -29,7 +29,7 @@ def engine_request(origin: Origin, io_types: Sequence[IoType]) -> PrecisionReque
         return PrecisionRequest("fp32" if widened else "", io=widened and _reach(io_types, "float32"))
     decided = None if did is None else {kept.node: kept.reason for kept in did.kept}
     io = precision in FORMATS and _reach(io_types, FORMATS[precision].name)
-    return PrecisionRequest(precision, io=io, decided=decided, fp32_sums=did is not None and did.fp32_sums)
+    return PrecisionRequest(precision, io=io, decided=decided)
 
 
 def _reach(io_types: Sequence[IoType], dtype: str) -> bool:

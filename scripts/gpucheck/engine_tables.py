@@ -12,6 +12,10 @@ MATCHED = ("exact", "tf32", "shapes")
 prescribes no values."""
 
 
+FORMS = ("fp32", "fp16", "fp16 --keep-fp32 Conv", "bf16")
+"""In which networks are converted, as the flags of `trtsmith convert --precision` are written. A record may have others."""
+
+
 def was_done(record: Mapping[str, Any], step: str) -> bool:
     """Whether a step found anything: one for which no time was left did not."""
     rows = record["steps"].get(step, {}).get("rows", [])
@@ -35,7 +39,8 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(network, precision, engine's error, PyTorch's, verdict): of each network the output nearest to its limit."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        groups[row["network"], row["precision"]].append(row)
+        if row["precision"] in FORMS:
+            groups[row["network"], row["precision"]].append(row)
     lines: list[tuple[str, ...]] = []
     for (network, precision), group in groups.items():
         reasons = [row["reason"] for row in group if row.get("reason")]
@@ -47,6 +52,15 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
         figures = ("infinite" if worst[k] is None else f"{worst[k]:.1e}" for k in ("engine", "framework"))
         lines.append((network, precision, *figures, verdict))
     return lines
+
+
+def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many networks agree, in which of FORMS."""
+    judged = [row for row in rows if row["precision"] in FORMS]
+    names = {row["network"] for row in judged}
+    wrong = {row["network"] for row in judged if not row["passed"]}
+    forms = [form for form in FORMS if any(row["precision"] == form for row in judged)]
+    return f"{len(names - wrong)} of {len(names)} networks agree, in {', '.join(forms)}"
 
 
 def _share(row: Mapping[str, Any]) -> float:

@@ -4,9 +4,9 @@ An engine may be at most twice as far from the exact outputs as PyTorch's own ru
 same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree with it as well.
 
 fp32 means products in TF32. With TF32 allowed PyTorch still computes what is small in float32, which TensorRT-RTX does not:
-so it runs a second time with every factor rounded, and the larger of the two errors counts. float16 comes twice: with
---fp32-sums, and without, when TensorRT-RTX sums products in float16, as PyTorch never does. Without, an engine may be as
-far off as PyTorch's run in bfloat16.
+so it runs a second time with every factor rounded, and the larger of the two errors counts. TensorRT-RTX sums products of
+float16 in float16, as PyTorch never does: such an engine may be as far off as PyTorch's run in bfloat16. With convolutions
+kept in float32 it is held to PyTorch's run in float16 again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import run as run_onnxruntime
 from converter.modelfile.save import save_model
 from converter.passes import PASSES
+from converter.passes.scopes import all_graphs
 from converter.precision import PrecisionRequest, in_precision
 from converter.rewrite import Rewritten, reference, rewrite
 from gpucheck.crew import run_crew
+from gpucheck.engine_tables import FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.graphs import without_plugins
 from gpucheck.metrics import TF32, allowed_error, relative_error
@@ -40,10 +42,6 @@ REFERENCE_SIZES = ("min", "opt")
 """At which onnxruntime runs on the CPU: it takes minutes for eight images of 800x1333."""
 
 DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-
-SUMS = "--fp32-sums"
-FORMS = ("fp32", "fp16", f"fp16 {SUMS}", "bf16")
-"""As the flags of `trtsmith convert --precision` are written."""
 
 AT_ONCE = 7
 """Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
@@ -106,11 +104,10 @@ def judge_network(
         for size, arrays in zip(SIZES, feeds, strict=True)
     ]
     result = without_plugins(rewrite(model, passes=PASSES if network.plugins else ()))
-    kept: dict[str, dict[str, str]] = {}  # by precision: what was found once holds for its other forms
     for form in forms:
         head = {"network": network.name, "precision": form}
         try:
-            reduced = _reduced(result, form, feeds, kept)
+            reduced = _reduced(result, form, feeds)
             outputs = _run_engine(network, reduced, form, feeds, folder, opener)
         except (EngineError, TrtsmithError) as error:
             how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
@@ -164,16 +161,14 @@ def _onnxruntime(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np
     return run_onnxruntime(reference(model), arrays)
 
 
-def _reduced(
-    result: Rewritten, form: str, feeds: Sequence[Mapping[str, np.ndarray]], kept: dict[str, dict[str, str]]
-) -> Rewritten:
+def _reduced(result: Rewritten, form: str, feeds: Sequence[Mapping[str, np.ndarray]]) -> Rewritten:
     """The graph in one form. The smallest inputs show ranges as well: onnxruntime runs them on the CPU."""
-    precision, _, sums = form.partition(" ")
-    request = PrecisionRequest(precision, decided=kept.get(precision), fp32_sums=sums == SUMS)
-    reduced = in_precision(result, request, feeds[0])
-    if reduced.precision is not None and request.format is not None:
-        kept[precision] = {one.node: one.reason for one in reduced.precision.kept}
-    return reduced
+    precision, *flags = form.split()
+    keep = tuple(flags[1:])
+    kinds = {node.op_type for graph in all_graphs(result.model.proto.graph) for node in graph.node}
+    return in_precision(
+        result, PrecisionRequest(precision, keep=keep if kinds.issuperset(keep) else ()), feeds[0]
+    )
 
 
 def _run_engine(

@@ -148,7 +148,7 @@ def test_errors_are_judged_by_the_frameworks() -> None:
     )
     narrow = networks.compare(exact, exact * 1.003, off, None, "fp16", exact * 1.004)  # PyTorch in bfloat16
     assert narrow["passed"] and narrow["allowed"] == pytest.approx(4e-3)
-    assert not networks.compare(exact, exact * 1.003, off, None, "fp16 --fp32-sums")["passed"]
+    assert not networks.compare(exact, exact * 1.003, off, None, "fp16 --keep-fp32 Conv")["passed"]
     lost = networks.compare(exact, exact * 1.003, off, None, "fp16", exact * np.nan)
     assert not lost["passed"] and lost["allowed"] == pytest.approx(2e-3)
     rounded = networks.compare(exact, exact.astype(np.float16), exact, None, "fp16")
@@ -192,25 +192,24 @@ def test_a_network_is_run_at_every_end_of_its_shapes(small_network: Any, tmp_pat
 
 
 def test_a_network_in_half_precision_is_held_to_pytorchs_half(small_network: Any, tmp_path: Path) -> None:
-    rows = list(networks.judge_network(small_network, ["fp16", "fp16 --fp32-sums"], tmp_path, opener(1)))
+    rows = list(networks.judge_network(small_network, ["fp16", "fp16 --keep-fp32 Conv"], tmp_path, opener(1)))
     assert len(rows) == 12 and all(row["passed"] for row in rows)
     assert all(1e-5 < row["engine"] < row["framework"] < 0.1 for row in rows)  # so both are in float16
     assert all(row["onnxruntime"] < 1e-5 for row in rows if row["onnxruntime"] is not None)
 
 
-def test_the_second_form_of_a_precision_keeps_what_the_first_found(
+def test_a_form_s_flags_reach_the_precision(
     small_network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, asked = networks.in_precision, []
 
     def spy(result: Any, request: Any, feeds: Any) -> Any:
-        asked.append(request)
+        asked.append((request.precision, request.keep))
         return real(result, request, feeds)
 
     monkeypatch.setattr(networks, "in_precision", spy)
-    list(networks.judge_network(small_network, ["fp16", "fp16 --fp32-sums"], tmp_path, opener(1)))
-    first, second = asked
-    assert (first.decided, first.fp32_sums, second.fp32_sums) == (None, False, True) and second.decided
+    list(networks.judge_network(small_network, networks.FORMS, tmp_path, opener(1)))
+    assert asked == [("fp32", ()), ("fp16", ()), ("fp16", ("Conv",)), ("bf16", ())]
 
 
 def test_factors_are_rounded_as_tf32_is() -> None:
@@ -290,5 +289,5 @@ def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: py
     assert found.failures == [f"{bad}: far off", *(f"{name}: hangs" for name in lost)]
     assert (
         found.summary.startswith(f"1 of {len(network_list.NAMES)} networks")
-        and "fp16 --fp32-sums, bf16" in found.summary
+        and "fp16 --keep-fp32 Conv, bf16" in found.summary
     )

@@ -11,9 +11,9 @@ from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.passes.base import Rewrite
 from converter.passes.local_functions import all_functions, inline
-from converter.passes.precision.between_casts import between_casts, put_between_casts
 from converter.passes.precision.constants import Converted
 from converter.passes.precision.formats import BF16, Format
+from converter.passes.precision.gates import gates, put_between_casts
 from converter.passes.precision.judge import Judge, Judgement, Wish, foreign
 from converter.passes.precision.keep import Kept, kept_by_user
 from converter.passes.precision.opset import BF16_OPSET, QDQ_OPSET, at_least
@@ -51,7 +51,6 @@ def reduce_precision(
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
     decided: Mapping[str, str] | None = None,
-    fp32_sums: bool = False,
 ) -> Reduced:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
 
@@ -62,7 +61,6 @@ def reduce_precision(
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
-    fp32_sums:  whether products of float16 are summed in float32 (converter/passes/precision/between_casts.py).
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
     """
@@ -81,13 +79,12 @@ def reduce_precision(
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None).judge(order, ports)
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
-        chosen = between_casts(order, ports, reduced, fmt, fp32_sums)
         weights = Converted(whole, fmt.elem)
         try:
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             written = draft.model().proto
-            casts = writer.casts + put_between_casts(written, chosen, fmt, draft.names)
+            casts = writer.casts + put_between_casts(written, gates(reduced), fmt, draft.names)
             result = infer_shapes(weights.files().with_proto(written))
         finally:
             weights.close()
@@ -100,8 +97,6 @@ def reduce_precision(
         casts=casts,
         weights=weights.count,
         seen=bool(seen),
-        summed=chosen.products,
-        fp32_sums=fp32_sums,
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())
 

@@ -16,7 +16,6 @@ class PrecisionReport:
     precision: "float16", "bfloat16" or "float32".
     reduced:   nodes in that type. kept: nodes that stay in float32 for a reason; beside: nodes that follow those.
     casts:     inserted Casts. weights: initializers in the new type. seen: whether ranges of values were looked at.
-    summed:    products of float16 that are summed in float32. fp32_sums: whether that was asked for.
     own:       whether the model had this precision itself, and nothing was changed.
     """
 
@@ -27,8 +26,6 @@ class PrecisionReport:
     casts: int
     weights: int
     seen: bool = False
-    summed: int = 0
-    fp32_sums: bool = False
     own: bool = False
 
     def summary(self) -> str:
@@ -39,8 +36,7 @@ class PrecisionReport:
         why = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common())
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""
         beside = f", {self.beside} between them in float32" if self.beside else ""
-        sums = f" ({self.summed} products of them summed in float32)" if self.summed else ""
-        return f"{self.reduced} nodes in {self.precision}{sums}{kept}{beside}, {self.casts} Casts inserted"
+        return f"{self.reduced} nodes in {self.precision}{kept}{beside}, {self.casts} Casts inserted"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

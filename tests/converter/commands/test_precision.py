@@ -9,8 +9,6 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.locate.precision import engine_request
-from converter.origin import origin_of
 from tests.converter.commands.running import refused, snapshot, trtsmith
 from tests.converter.models import save, value
 from tests.converter.passes.precision.networks import normal
@@ -76,20 +74,6 @@ def test_check_and_rewrite_say_the_same(
     assert "precision" not in plain.out
 
 
-def test_sums_in_float32_reach_the_graph_and_the_manifest(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--precision", "fp16", "--fp32-sums", "--shapes", "x=2x8", "--flavour", "tensorrt_rtx"]
-    ran = trtsmith(capsys, "convert", "-q", model, "-o", tmp_path / "m.plan", *arguments, "--target", "sm86")
-    assert ran.code == 0, ran.err
-    assert "2 nodes in float16 (2 products of them summed in float32), 1 kept" in ran.out
-    manifest = json.loads((tmp_path / "m.manifest.json").read_text())
-    assert manifest["precision_report"]["fp32_sums"] is True and manifest["precision_report"]["summed"] == 2
-    assert engine_request(
-        origin_of(tmp_path / "m.plan"), ()
-    ).fp32_sums  # what searches for a node does the same
-
-
 def test_inputs_show_what_float16_does_not_hold(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,7 +87,6 @@ def test_inputs_show_what_float16_does_not_hold(
     ("arguments", "code", "words"),
     [
         (["--keep-fp32", "Conv"], 2, ["--keep-fp32 has no meaning without --precision"]),
-        (["--precision", "bf16", "--fp32-sums"], 2, ["--fp32-sums has no meaning with --precision bf16"]),
         (["--io-precision"], 2, ["--io-precision has no meaning without --precision"]),
         (["--precision", "fp32", "--keep-fp32", "first"], 2, ["with --precision fp32"]),
         (

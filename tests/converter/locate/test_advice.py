@@ -55,16 +55,6 @@ def test_where_float32_is_not_enough_no_node_is_named() -> None:
     assert "does not help" in advice("bf16", (), reduction("Mul"), ())[0]
 
 
-@pytest.mark.parametrize(("kinds", "precision", "told"), [
-    (("Mul", "Conv"), "fp16", True), (("MatMul",), "fp16", True),
-    (("Softmax", "Mul"), "fp16", False), (("Conv",), "bf16", False),
-])  # fmt: skip
-def test_sums_in_float32_are_for_products_of_float16(
-    kinds: tuple[str, ...], precision: str, told: bool
-) -> None:
-    assert ("--fp32-sums" in " ".join(advice(precision, (), reduction(*kinds), ()))) is told
-
-
 def test_the_other_type_is_told_with_what_it_costs() -> None:
     of16, of_bf16 = (advice(p, (), reduction("Mul"), ("n0",))[-1] for p in ("fp16", "bf16"))
     assert of16 == "--precision bf16 where values are beyond 65504: it rounds 8 times coarser"

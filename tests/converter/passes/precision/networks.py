@@ -58,19 +58,3 @@ def made_in(model: Model) -> dict[str, int]:
 
 def casts(model: Model) -> list[onnx.NodeProto]:
     return [n for graph in all_graphs(model.proto.graph) for n in graph.node if n.op_type == "Cast"]
-
-
-def summed_wide(model: Model) -> set[str]:
-    """Names of nodes all of whose inputs come of Casts from float16, and whose output goes to one Cast back."""
-    types, found = types_of(model), set()
-    for graph in all_graphs(model.proto.graph):
-        makers = {n.output[0]: n for n in graph.node if n.op_type == "Cast"}
-        readers = {n.input[0]: n for n in graph.node if n.op_type == "Cast"}
-        for node in graph.node:
-            inputs = [name in makers and types[makers[name].input[0]] == T.FLOAT16 for name in node.input]
-            back = readers.get(node.output[0])
-            if node.op_type == "Cast" or back is None or not all(inputs):
-                continue
-            if (types[node.output[0]], types[back.output[0]]) == (T.FLOAT, T.FLOAT16):
-                found.add(node.name)
-    return found

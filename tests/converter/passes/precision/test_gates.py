@@ -1,0 +1,67 @@
+"""Gates of squeeze-and-excitation: which nodes they are, in what form, and what the numbers are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from converter.modelfile.ort import run
+from converter.passes.precision.emulate import emulated
+from converter.passes.precision.formats import BF16, FP16, Format
+from converter.passes.precision.reduce import reduce_precision
+from tests.converter.passes.precision.networks import T, casts, made_in, network, normal, types_of
+
+BODY = """(float[N,4,h,w] x) => (float[N,4,h,w] y) {
+    [conv] a = Conv <pads = [1,1,1,1], group = 4> (x, k)
+    [scaled] b = Mul (a, c)
+    [pool] p = GlobalAveragePool (b)
+    [squeeze] q = Conv (p, w1)
+    [gate] g = HardSigmoid (q)
+    [excite] e = Mul (g, b)
+    [square] s = Mul (e, e)
+    [last] y = Relu (s)
+}"""
+WEIGHTS = {"k": normal(4, 1, 3, 3), "c": normal(4, 1, 1), "w1": normal(4, 4, 1, 1)}
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16])
+def test_a_gate_is_computed_in_float32(tmp_path: Path, fmt: Format) -> None:
+    model = network(tmp_path, BODY, WEIGHTS)
+    reduced = reduce_precision(model, fmt)
+    types = types_of(reduced.model)
+    assert {name for name, elem in made_in(reduced.model).items() if elem == T.FLOAT} == {"pool", "excite"}
+    (excite,) = (node for node in reduced.model.proto.graph.node if node.name == "excite")
+    makers = {node.output[0]: node for node in casts(reduced.model)}
+    assert all(types[makers[name].input[0]] == fmt.elem for name in excite.input)
+    readers = {node.input[0]: node for node in casts(reduced.model)}
+    assert types[readers[excite.output[0]].output[0]] == fmt.elem
+    assert reduced.report.casts == len(casts(reduced.model)) and reduced.report.kept[0].node == "pool"
+    feeds = {"x": normal(2, 4, 6, 5, seed=1)}
+    found, exact = run(emulated(reduced.model), feeds, optimise=False)["y"], run(model, feeds)["y"]
+    assert 1e-6 < np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2.0**-7
+
+
+def test_a_gate_that_is_kept_in_float32_gets_no_casts_of_its_own(tmp_path: Path) -> None:
+    reduced = reduce_precision(network(tmp_path, BODY, WEIGHTS), FP16, keep=["excite"])
+    plain = reduce_precision(network(tmp_path, BODY, WEIGHTS), FP16)
+    assert made_in(reduced.model)["excite"] == T.FLOAT
+    assert not [name for name in types_of(reduced.model) if name.endswith("/wide")]
+    assert [name for name in types_of(plain.model) if name.endswith("/wide")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(float[N,4,8,8] x, float[N,4,8,8] g) => (float[N,4,8,8] y) { [m] y = Mul (x, g) }",
+        "(float[N,4,1,1] x, float[N,4,1,1] g) => (float[N,4,1,1] y) { [m] y = Mul (x, g) }",
+        "(float[N,4] x, float[N,1] g) => (float[N,4] y) { [m] y = Mul (x, g) }",
+        "(float[N,4,8,8] x, float[N,4,1,1] g) => (float[N,4,8,8] y) { [m] y = Add (x, g) }",
+    ],
+)
+def test_what_is_no_gate(tmp_path: Path, body: str) -> None:
+    heavy = body.replace("[m]", "[c] x2 = MatMul (x, w)\n [m]").replace("(x, g)", "(x2, g)")
+    size = 4 if "[N,4]" in body else 1 if "x) " in body or "[N,4,1,1] x" in body else 8
+    reduced = reduce_precision(network(tmp_path, heavy, {"w": normal(size, size)}), FP16)
+    assert made_in(reduced.model)["m"] == T.FLOAT16
