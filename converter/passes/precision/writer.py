@@ -52,6 +52,7 @@ class Writer:
         self._drop_unread()
         for scope in {**self._after, **self._gone}:
             self._rebuild(scope)
+        self._draft.changed()  # types, even where not a node is new
 
     def _scope(self, scope: Scope) -> None:
         for name in scope.inputs:

@@ -10,7 +10,15 @@ import pytest
 
 from converter.passes.precision.formats import BF16, FP16, Format
 from converter.passes.precision.reduce import Reduced, reduce_precision
-from tests.converter.passes.precision.networks import T, casts, made_in, network, normal, types_of
+from tests.converter.passes.precision.networks import (
+    T,
+    casts,
+    made_in,
+    network,
+    normal,
+    summed_wide,
+    types_of,
+)
 
 CONVOLUTIONS = """(float[N,3,8,8] x) => (float[N,4,8,8] y) {
     [first] a = Conv <pads = [1,1,1,1]> (x, w1)
@@ -51,6 +59,19 @@ def test_interface_types_change_when_asked(tmp_path: Path) -> None:
         ("x", "float32", "float16"),
         ("y", "float32", "float16"),
     ]
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_interface_types_change_where_nothing_else_does(tmp_path: Path, sums: bool) -> None:
+    """Not a Cast is needed, nor a weight: only types are others."""
+    model = network(tmp_path, "(float[4,8] x, float[8,8] z) => (float[4,8] y) { [m] y = MatMul (x, z) }")
+    before = model.proto.SerializeToString()
+    reduced = reduce_precision(model, FP16, reduced_io=True, fp32_sums=sums)
+    types = types_of(reduced.model)
+    assert {types[name] for name in ("x", "z", "y")} == {T.FLOAT16}
+    assert [io.name for io in reduced.io_types] == ["x", "z", "y"]
+    assert summed_wide(reduced.model) == ({"m"} if sums else set())
+    assert model.proto.SerializeToString() == before
 
 
 def test_an_output_that_is_kept_is_cast_to_the_interface_s_type(tmp_path: Path) -> None:
