@@ -75,16 +75,14 @@ def allowance(
     rounded: None where nothing could be run; the least then is all. at_least: by output, what is allowed in any case.
     """
     floors = at_least or {}
-    allowed, moved, drowned = {}, {}, {}
+    moved = {} if rounded is None else moved_by(plain, rounded, precision)
+    allowed, drowned = {}, {}
     for name, value in plain.items():
         dtype = str(value.dtype)
         other = None if rounded is None else rounded[name]
-        if other is not None and other.shape != value.shape:
-            moved[name] = (
-                f"output {name!r} is not comparable: its shape is {list(value.shape)}, and "
-                f"{list(other.shape)} when values are rounded to {precision}"
-            )
-        elif value.dtype.kind in "iub":
+        if name in moved:
+            continue
+        if value.dtype.kind in "iub":
             allowed[name] = max(floors.get(name, 0.0), FACTOR * changed_by(value, other))
         elif dtype in TOLERANCE:
             floor = max(floors.get(name, 0.0), _least(dtype, precision, proto))
@@ -96,6 +94,16 @@ def allowance(
                 f"compare with --rtol and --atol, or with a build in a wider precision"
             )
     return Allowance(allowed, moved, drowned)
+
+
+def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, str]:
+    """Outputs whose very shape the precision changes. By name, why they are not compared."""
+    return {
+        name: f"output {name!r} is not comparable: its shape is {list(value.shape)}, and "
+        f"{list(rounded[name].shape)} when values are rounded to {precision}"
+        for name, value in plain.items()
+        if rounded[name].shape != value.shape
+    }
 
 
 def in_words(precision: str, measured: bool) -> str:

@@ -14,7 +14,7 @@ from converter.modelfile.ort import run
 from converter.passes.precision.emulate import emulated
 from converter.passes.types import IoType, to_engine, to_model
 from converter.rewrite import expand
-from converter.verify.allowance import QUANTISED, allowance, changed_by
+from converter.verify.allowance import QUANTISED, allowance, changed_by, moved_by
 from converter.verify.compare import Arrays, compare
 from converter.verify.engine import onnxruntime_outputs
 from converter.verify.randomness import random_outputs
@@ -77,27 +77,33 @@ the middle between two steps may go to either: if one in 48 does, that is the sq
 
 @dataclass(frozen=True)
 class Quantised:
-    """A graph in 8 bits in onnxruntime: outputs, those with float32 products in TF32, and what an engine may be off by."""
+    """A graph in 8 bits in onnxruntime: outputs, those with float32 products in TF32, and what an engine may be off by.
+
+    moved: outputs of the original whose very shape 8 bits change, which are none of these. By name, why.
+    """
 
     plain: dict[str, np.ndarray]
     narrow: dict[str, np.ndarray]
     allowed: Mapping[str, float]
+    moved: Mapping[str, str]
 
 
 def run_quantised(
-    model: Model, feeds: Arrays, expected: Arrays, io_types: Sequence[IoType] = ()
+    model: Model, feeds: Arrays, expected: Arrays, precision: str, io_types: Sequence[IoType] = ()
 ) -> Quantised:
-    """What onnxruntime makes of it. expected: the original's outputs.
+    """What onnxruntime makes of it. expected: the original's outputs. precision: "int8" or "fp8".
 
     ConversionError if the graph cannot be run; if only its rounding to TF32 cannot, that is taken to change nothing.
     """
-    plain = run_reduced(model, feeds, io_types)
+    found = run_reduced(model, feeds, io_types)
+    moved = moved_by(expected, found, precision)
+    plain = {name: value for name, value in found.items() if name not in moved}
     try:
         narrow = run_reduced(rounded(expand(model), "tf32"), feeds, io_types)
     except ConversionError:
         narrow = plain
-    allowed = {name: STEPS * changed_by(value, plain[name]) for name, value in expected.items()}
-    return Quantised(plain, narrow, allowed)
+    allowed = {name: STEPS * changed_by(expected[name], value) for name, value in plain.items()}
+    return Quantised(plain, narrow, allowed, moved)
 
 
 def _widened(value: np.ndarray) -> np.ndarray:

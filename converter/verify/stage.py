@@ -96,11 +96,12 @@ class Check:
             return compared(precision=precision)
         if precision not in QUANTISED or self.tolerances:
             return compared(precision=precision, plain=[dict(expected)])
-        own = run_quantised(rewritten.model, self.feeds, expected, rewritten.io_types)
+        own = run_quantised(rewritten.model, self.feeds, expected, precision, rewritten.io_types)
         verdict = compared(precision="tf32", plain=[own.plain], narrow=[own.narrow], at_least=own.allowed)
         return replace(
             verdict,
             reason=f"{verdict.reason}, against the graph in {precision}",
+            excluded=(*own.moved.values(), *verdict.excluded),
             precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
         )
 

@@ -82,6 +82,15 @@ def test_a_scale_that_leaves_little_is_no_pass(tmp_path: Path) -> None:
     assert verify_reduced(model, wrong, {"x": X}, "given", "int8", strict).status == "disagree"
 
 
+def folder_of(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def built(folder: Path) -> BuildResult:
+    return BuildResult(folder / "e.plan", 1, 0.0, "tensorrt_rtx", "1.6.1", ("sm86",), (), (), 1, ())
+
+
 def converted(folder: Path, monkeypatch: pytest.MonkeyPatch, made: np.ndarray, **told: Any) -> Verdict:
     """The verdict of a conversion whose engine gives these numbers."""
 
@@ -92,9 +101,8 @@ def converted(folder: Path, monkeypatch: pytest.MonkeyPatch, made: np.ndarray, *
     monkeypatch.setattr(engine, "run_engine", run)
     options = {"tolerances": parse_tolerances(), "expected": None} | told
     check = Check(original(folder), {"x": X}, "given", (), mode="auto", gpu=GPU, **options)
-    built = BuildResult(folder / "e.plan", 1, 0.0, "tensorrt_rtx", "1.6.1", ("sm86",), (), (), 1, ())
     graph = Rewritten(quantised(folder, SCALE), (), ())
-    return check.run(graph, built, RunRequest(folder / "e.plan"), "int8", lambda text: None)
+    return check.run(graph, built(folder), RunRequest(folder / "e.plan"), "int8", lambda text: None)
 
 
 def flipped(y: np.ndarray) -> np.ndarray:
@@ -136,12 +144,38 @@ def test_who_gives_tolerances_or_outputs_speaks_of_the_original(
 
 def test_products_of_the_graph_are_rounded_too(tmp_path: Path) -> None:
     model, exact = quantised(tmp_path, SCALE), X.astype(np.float64) @ W
-    own = run_quantised(model, {"x": X}, {"y": exact, "best": exact.argmax(1)})
+    own = run_quantised(model, {"x": X}, {"y": exact, "best": exact.argmax(1)}, "int8")
     plain, narrow = own.plain["y"], own.narrow["y"]
     assert 1e-5 < np.linalg.norm(narrow - plain) / np.linalg.norm(plain) < 1e-3
     np.testing.assert_allclose(plain, by_numpy(SCALE), rtol=1e-4, atol=1e-4)
     share = float(np.mean(by_numpy(SCALE).argmax(1) != exact.argmax(1)))
     assert share > 0 and own.allowed == {"y": pytest.approx(cost(SCALE) / 2, rel=1e-3), "best": share / 2}
+
+
+def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = "t = Round (y) places = NonZero (t) }"
+    ends = "(float[64,32] x) => (float[64,8] y, int64[2,M] places) {"
+    weights = {"w": W, "s": np.array(SCALE, np.float32), "z": np.array(0, np.int8)}
+    model = network(folder_of(tmp_path / "original"), f"{ends} y = MatMul (x, w) {last}", weights)
+    steps = "q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) y = MatMul (d, w)"
+    graph = network(folder_of(tmp_path / "quantised"), f"{ends} {steps} {last}", weights)
+    made = by_numpy(SCALE)
+    places = np.array(np.nonzero(np.rint(made)))
+    assert places.shape[1] != np.count_nonzero(np.rint(X @ W))
+
+    def run(request: RunRequest, feeds: Sequence[Arrays], progress: object) -> RunResult:
+        return RunResult(INFO, ({"y": made.astype(np.float32), "places": places},), 0.0)
+
+    monkeypatch.setattr(engine, "run_engine", run)
+    check = Check(model, {"x": X}, "given", (), None, None, "auto", GPU)
+    request = RunRequest(tmp_path / "e.plan")
+    rewritten = Rewritten(graph, (), ())
+    verdict = check.run(rewritten, built(tmp_path), request, "int8", lambda text: None)
+    assert verdict.passed and verdict.engine_run and [c.output for c in verdict.comparisons] == ["y"]
+    (why,) = verdict.excluded
+    assert why.startswith("output 'places' is not comparable: its shape is [2, ") and "to int8" in why
 
 
 def test_what_is_allowed_in_any_case_is_allowed(tmp_path: Path) -> None:
