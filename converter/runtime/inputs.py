@@ -85,12 +85,13 @@ class Input:
             array = to_engine({self.name: array}, (io,))[self.name]
         array = np.ascontiguousarray(array).reshape(array.shape)
         self._check(str(array.dtype), array.shape, self.spec.dtype)
+        # First: what was here before is not, should the copy fail.
+        self.source, self.fingerprint = array, None
         if self.spec.is_shape_tensor:
             self._take_values(array)
         else:
             self._place(self._reserve(array.nbytes), array.shape)
             self._device.upload(self.pointer, array, self._stream)
-        self.source, self.fingerprint = array, None
 
     def _import(self, array: ForeignArray, value: object) -> bool:
         """Take an array of another library; whether it is on the device."""

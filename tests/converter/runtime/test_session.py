@@ -15,6 +15,7 @@ from converter.errors import UsageError
 from converter.passes.types import IoType
 from converter.run import Runner
 from converter.runtime import inputs
+from converter.runtime.device import DeviceError
 from converter.runtime.foreign import Library
 from converter.runtime.graph import GraphReplay
 
@@ -266,6 +267,27 @@ def test_known_libraries_are_not_asked_again(
     other = ForeignTensor(device, numbers(4, 3))
     assert session.infer({"x": other})["y"].shape == (4, 3)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_copy_that_fails_leaves_nothing_of_the_array_before(
+    open_runner: Open, device: FakeDevice, monkeypatch: pytest.MonkeyPatch, foreign: bool
+) -> None:
+    library = Library(lambda value: (value.memory.pointer,), lambda index: 33, lambda value: "float32")
+    known = library if foreign else None
+    monkeypatch.setattr(inputs, "library_of", lambda value: known)
+    session = open_runner(b"double").session()
+    x = numbers(2, 3)
+    feeds = {"x": ForeignTensor(device, x)} if foreign else session.upload({"x": x})
+    session.infer(feeds)
+
+    def refused(*told: object) -> None:
+        raise DeviceError("CUDA_ERROR_INVALID_VALUE", "said by the test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "upload", refused)
+        assert "CUDA_ERROR_INVALID_VALUE" in problem_of(lambda: session.infer({"x": x + 1}))
+    np.testing.assert_array_equal(session.infer(feeds)["y"].numpy(), x * 2)
 
 
 def test_device_arrays_that_are_refused(open_runner: Open, device: FakeDevice) -> None:
