@@ -208,7 +208,11 @@ class Binder:
         for item in self._inputs:
             value = feeds[item.name]
             library = libraries.get(type(value))
-            if library is not None and library.fingerprint(value) == item.fingerprint:
+            try:
+                known = library is not None and library.fingerprint(value) == item.fingerprint
+            except RuntimeError:  # PyTorch's, for a tensor that is not dense: refused below, with the reason
+                known = False
+            if known:
                 item.source = value
                 if library is asked:
                     continue

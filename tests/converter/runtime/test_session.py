@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -267,6 +268,25 @@ def test_known_libraries_are_not_asked_again(
     other = ForeignTensor(device, numbers(4, 3))
     assert session.infer({"x": other})["y"].shape == (4, 3)
     assert len(asked) == 2
+
+
+def test_a_tensor_that_is_not_dense_is_refused_after_one_that_is(open_runner: Open) -> None:
+    torch = pytest.importorskip("torch")
+    session = open_runner(b"double").session()
+    dense = torch.ones(2, 3)
+
+    def view(value: Any, stream: object) -> Any:
+        if value is not dense:
+            raise BufferError("Can't export tensors with layout other than torch.strided")
+        array = value.numpy()
+        interface = array.ctypes.data, array.shape, None, array.dtype, False, 0
+        names = ("ptr", "shape", "strides", "dtype", "is_device_accessible", "device_id")
+        return SimpleNamespace(**dict(zip(names, interface, strict=True)))
+
+    session._device.view = view  # type: ignore[method-assign]
+    assert session.infer({"x": dense})["y"].numpy().tolist() == [[2, 2, 2]] * 2
+    text = problem_of(lambda: session.infer({"x": dense.to_sparse()}))
+    assert "layout other than torch.strided" in text and "give a dense one" in text
 
 
 @pytest.mark.parametrize("foreign", [False, True])
