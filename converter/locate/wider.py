@@ -17,7 +17,8 @@ from converter.rewrite import Rewritten
 class Reduction:
     """How the graph that is searched came to its types.
 
-    nodes: name and operator of those in the reduced type, in order. again: the graph with these nodes in float32, too.
+    nodes: name and operator of those in the reduced type, in order; those between Casts are among them, as what they read
+        and give is rounded. again: the graph with these nodes in float32, too.
     """
 
     nodes: tuple[tuple[str, str], ...]
@@ -33,12 +34,13 @@ def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionReq
     fmt, report = request.format, reduced.precision
     if fmt is None or report is None:
         return None
-    dtypes = value_dtypes(reduced.model.proto)
+    dtypes, between = value_dtypes(reduced.model.proto), set(report.between)
     nodes = tuple(
         (node.name, op_name(node))
         for graph in all_graphs(reduced.model.proto.graph)
         for node in graph.node
-        if node.op_type not in ("Cast", "Constant") and any(dtypes.get(n) == fmt.name for n in node.output)
+        if node.name in between
+        or (node.op_type not in ("Cast", "Constant") and any(dtypes.get(n) == fmt.name for n in node.output))
     )
     kept = {one.node: one.reason for one in report.kept}
 

@@ -20,6 +20,9 @@ from importers.problem import Problem
 
 PACKAGES = "pip install 'cuda-core>=1.0,<2' 'cuda-bindings>=12.9,<14' (trtsmith's extra: gpu)"
 
+_THREADS = threading.local()
+"""index: of the device whose context a thread was given last."""
+
 _SMALLEST = 256  # bytes: also an empty tensor has an address of its own, as TensorRT demands
 
 
@@ -89,13 +92,14 @@ class Device:
         self.index = index
         self.compute_capability = f"{major}.{minor}"
         self._context = self._check(driver.cuCtxGetCurrent())
-        self.threads = threading.local()  # `ready` where the context is that of the thread
+        self.threads = _THREADS
+        self.threads.index = index
 
     def make_current(self) -> None:
-        """Once in each thread: CUDA's calls below go to the context of the calling thread."""
-        if not getattr(self.threads, "ready", False):
+        """Where the calling thread has the context of another of our devices, or none: CUDA's calls below go to it."""
+        if getattr(self.threads, "index", None) != self.index:
             self._check(self._driver.cuCtxSetCurrent(self._context))
-            self.threads.ready = True
+            self.threads.index = self.index
 
     def allocate(self, size: int) -> Memory:
         """Device memory, aligned for every type. By cuMemAlloc: freeing it waits for whoever still reads it, in this

@@ -63,7 +63,7 @@ class Session:
             raise UsageError(kernel_problem(error, loaded.origin)) from error
         self._execute = self._context.execute_async_v3
         self._handle = stream.handle
-        self._threads = device.threads
+        self._threads, self._index = device.threads, device.index
         types = {io.name: io for io in io_types}
         self._inputs = tuple(
             Input(spec, profile, types.get(spec.name), device, stream) for spec in loaded.info.inputs
@@ -102,8 +102,9 @@ class Session:
         """
         # Each line here is within every inference: what is rare is in the branches that raise.
         try:
-            self._threads.ready  # noqa: B018
-        except AttributeError:
+            if self._threads.index != self._index:
+                self._device.make_current()
+        except AttributeError:  # a thread that is new to us
             self._device.make_current()
         try:
             if len(feeds) != self._count:

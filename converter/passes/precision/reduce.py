@@ -84,7 +84,8 @@ def reduce_precision(
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             written = draft.model().proto
-            casts = writer.casts + put_between_casts(written, gates(reduced), fmt, draft.names)
+            between = gates(reduced)
+            casts = writer.casts + put_between_casts(written, between, fmt, draft.names)
             result = infer_shapes(weights.files().with_proto(written))
         finally:
             weights.close()
@@ -97,6 +98,7 @@ def reduce_precision(
         casts=casts,
         weights=weights.count,
         seen=bool(seen),
+        between=tuple(sorted(between)),
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())
 

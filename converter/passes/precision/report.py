@@ -16,6 +16,7 @@ class PrecisionReport:
     precision: "float16", "bfloat16" or "float32".
     reduced:   nodes in that type. kept: nodes that stay in float32 for a reason; beside: nodes that follow those.
     casts:     inserted Casts. weights: initializers in the new type. seen: whether ranges of values were looked at.
+    between:   names of reduced nodes that are computed in float32 between Casts (converter/passes/precision/gates.py).
     own:       whether the model had this precision itself, and nothing was changed.
     """
 
@@ -26,6 +27,7 @@ class PrecisionReport:
     casts: int
     weights: int
     seen: bool = False
+    between: tuple[str, ...] = ()
     own: bool = False
 
     def summary(self) -> str:

@@ -82,8 +82,8 @@ class FakeDevice:
     threads: threading.local = field(default_factory=threading.local)
 
     def make_current(self) -> None:
-        self.calls["make_current"] += not getattr(self.threads, "ready", False)
-        self.threads.ready = True
+        self.calls["make_current"] += getattr(self.threads, "index", None) != self.index
+        self.threads.index = self.index
 
     def check_write(self, pointer: int, size: int) -> None:
         """What is written lies in one block of memory that is not freed."""

@@ -510,3 +510,6 @@ def test_each_thread_gets_the_context_once(open_runner: Open, device: FakeDevice
     thread.join()
     session.infer(feeds)
     assert device.calls["make_current"] == before + 1
+    device.threads.index = 7  # a runner on another GPU, in this thread
+    session.infer(feeds)
+    assert device.calls["make_current"] == before + 2 and device.threads.index == device.index

@@ -31,16 +31,18 @@ def test_a_gate_is_computed_in_float32(tmp_path: Path, fmt: Format) -> None:
     model = network(tmp_path, BODY, WEIGHTS)
     reduced = reduce_precision(model, fmt)
     types = types_of(reduced.model)
-    assert {name for name, elem in made_in(reduced.model).items() if elem == T.FLOAT} == {"pool", "excite"}
+    assert made_in(reduced.model)["excite"] == T.FLOAT and made_in(reduced.model)["square"] == fmt.elem
     (excite,) = (node for node in reduced.model.proto.graph.node if node.name == "excite")
     makers = {node.output[0]: node for node in casts(reduced.model)}
     assert all(types[makers[name].input[0]] == fmt.elem for name in excite.input)
     readers = {node.input[0]: node for node in casts(reduced.model)}
     assert types[readers[excite.output[0]].output[0]] == fmt.elem
-    assert reduced.report.casts == len(casts(reduced.model)) and reduced.report.kept[0].node == "pool"
+    assert reduced.report.casts == len(casts(reduced.model))
+    assert reduced.report.between == ("excite",)
     feeds = {"x": normal(2, 4, 6, 5, seed=1)}
     found, exact = run(emulated(reduced.model), feeds, optimise=False)["y"], run(model, feeds)["y"]
-    assert 1e-6 < np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2.0**-7
+    # Five values are rounded one after the other.
+    assert 1e-6 < np.linalg.norm(found - exact) / np.linalg.norm(exact) < 5 * 2.0**-fmt.digits
 
 
 def test_a_gate_that_is_kept_in_float32_gets_no_casts_of_its_own(tmp_path: Path) -> None:
@@ -61,7 +63,5 @@ def test_a_gate_that_is_kept_in_float32_gets_no_casts_of_its_own(tmp_path: Path)
     ],
 )
 def test_what_is_no_gate(tmp_path: Path, body: str) -> None:
-    heavy = body.replace("[m]", "[c] x2 = MatMul (x, w)\n [m]").replace("(x, g)", "(x2, g)")
-    size = 4 if "[N,4]" in body else 1 if "x) " in body or "[N,4,1,1] x" in body else 8
-    reduced = reduce_precision(network(tmp_path, heavy, {"w": normal(size, size)}), FP16)
-    assert made_in(reduced.model)["m"] == T.FLOAT16
+    reduced = reduce_precision(network(tmp_path, body), FP16, reduced_io=True)
+    assert made_in(reduced.model)["m"] == T.FLOAT16 and reduced.report.between == ()
