@@ -9,6 +9,9 @@
         y = session.infer({"x": torch_tensor})["y"]     # no copies
         torch.from_dlpack(y)
 
+Runners on several GPUs may take turns in one thread. Whoever changes the current GPU of a thread by other means
+(torch.cuda.set_device) has to change it back before a session works: TensorRT launches kernels on the current one.
+
 A fault in a kernel ends all use of CUDA in the process that runs it. `trtsmith run`, and
 converter.runtime.child.run_engine for programs, run the engine in a process of its own instead.
 """
