@@ -76,7 +76,7 @@ class Replacement:
 class Example:
     """A model that a rule takes, to test the rule with. Its inputs are generated: non-zero, seeded.
 
-    text:     the model in ONNX text; symbolic dimensions are not allowed.
+    text:     the model in ONNX text; symbolic dimensions are allowed of inputs in `feeds` only.
     feeds:    values for inputs that must not be random, by name.
     scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
     rtol:     |rewritten - original| <= rtol * |original| + atol.

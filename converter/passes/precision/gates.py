@@ -1,8 +1,4 @@
-"""Gates of a reduced network are computed in float32 between Casts: products of an image with one number for each channel.
-
-Squeeze-and-excitation has them. TensorRT-RTX 1.6.1 makes one kernel of such a gate and the depthwise convolution before it;
-for dynamic shapes it has none, and fails when it runs (seen on an H200).
-"""
+"""Gates of a reduced network (converter/passes/gate_shapes.py) are computed in float32 between Casts."""
 
 from __future__ import annotations
 
@@ -13,11 +9,9 @@ from onnx import TensorProto as T
 from onnx import helper
 
 from converter.passes.fresh_names import FreshNames
+from converter.passes.gate_shapes import is_gate
 from converter.passes.precision.formats import Format
 from converter.passes.scopes import Node, all_graphs
-
-_SPATIAL = 2
-"""The first axis behind batch and channels."""
 
 
 def gates(reduced: Mapping[Node, bool]) -> set[str]:
@@ -28,11 +22,7 @@ def gates(reduced: Mapping[Node, bool]) -> set[str]:
 def _is_gate(node: Node) -> bool:
     if node.domain or node.op_type != "Mul" or any(node.scope.is_constant(name) for name in node.inputs):
         return False
-    shapes = [node.scope.dims(name) for name in node.inputs]
-    if any(dims is None or len(dims) <= _SPATIAL for dims in shapes):
-        return False
-    one_pixel = [all(size == 1 for size in dims[_SPATIAL:]) for dims in shapes if dims is not None]
-    return sorted(one_pixel) == [False, True]
+    return is_gate([node.scope.dims(name) for name in node.inputs])
 
 
 def put_between_casts(proto: onnx.ModelProto, chosen: Collection[str], fmt: Format, names: FreshNames) -> int:

@@ -32,6 +32,7 @@ from converter.passes.rules.dynamic_eye import DYNAMIC_EYE
 from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.grid_sample_types import GRID_SAMPLE_TYPES
+from converter.passes.rules.half_gates import HALF_GATES
 from converter.passes.rules.half_range import HALF_RANGE
 from converter.passes.rules.integer_products import INTEGER_PRODUCTS
 from converter.passes.rules.large_top_k import LARGE_TOP_K
@@ -132,8 +133,8 @@ RULES: tuple[NodeRule, ...] = (
 )
 """The rules for every TensorRT."""
 
-RTX_RULES: tuple[NodeRule, ...] = (*RULES, NON_ZERO_PLUGIN, NON_MAX_SUPPRESSION_PLUGIN)
-"""With those for operators that TensorRT has a layer for and TensorRT-RTX has none."""
+RTX_RULES: tuple[NodeRule, ...] = (*RULES, HALF_GATES, NON_ZERO_PLUGIN, NON_MAX_SUPPRESSION_PLUGIN)
+"""With those for what TensorRT has a layer for and TensorRT-RTX has none, or one that fails."""
 
 
 def rules_for(flavour: str) -> tuple[NodeRule, ...]:

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper, reference
 
 from converter.build.build import build
-from converter.build.request import BuildRequest
+from converter.build.request import BuildRequest, Profile
 from converter.libraries import plugin_library
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
@@ -113,8 +113,14 @@ def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, t
     save_model(result.model, path)
     plugins = plan(result).plugins
     libraries = (plugin_library(),) if plugins else ()
+    dynamic = {
+        value.name: Profile(*[(example.feeds or {})[value.name].shape] * 3)
+        for value in result.model.proto.graph.input
+        if any(not d.HasField("dim_value") for d in value.type.tensor_type.shape.dim)
+    }
+    profiles = (dynamic,) if dynamic else ()
     request = BuildRequest(
-        path, tmp_path / "engine", libraries, plugins, targets=("sm86",), flavour="tensorrt_rtx"
+        path, tmp_path / "engine", libraries, plugins, profiles, targets=("sm86",), flavour="tensorrt_rtx"
     )
     assert build(request).size > 0
 

@@ -58,6 +58,7 @@ def test_a_gate_that_is_kept_in_float32_gets_no_casts_of_its_own(tmp_path: Path)
     [
         "(float[N,4,8,8] x, float[N,4,8,8] g) => (float[N,4,8,8] y) { [m] y = Mul (x, g) }",
         "(float[N,4,1,1] x, float[N,4,1,1] g) => (float[N,4,1,1] y) { [m] y = Mul (x, g) }",
+        "(float[2,4,8,8] x, float[2,4,1,1] g) => (float[2,4,8,8] y) { [m] y = Mul (x, g) }",
         "(float[N,4] x, float[N,1] g) => (float[N,4] y) { [m] y = Mul (x, g) }",
         "(float[N,4,8,8] x, float[N,4,1,1] g) => (float[N,4,8,8] y) { [m] y = Add (x, g) }",
     ],
