@@ -63,16 +63,21 @@ def add_flavour(parser: Any) -> None:
     )
 
 
-def add_running(parser: Any, plugins: str, timeout: str) -> None:
-    """--plugins, --flavour and --timeout of commands that run engines. plugins, timeout: what the two are for."""
+def add_plugins(parser: Any, which: str) -> None:
+    """--plugins. which: the libraries that are meant, as "of your own"."""
     parser.add_argument(
         "--plugins",
         action="append",
         default=[],
         type=Path,
         metavar="LIB",
-        help=f"a plugin library {plugins}; may be repeated",
+        help=f"a plugin library {which}; may be repeated",
     )
+
+
+def add_running(parser: Any, plugins: str, timeout: str) -> None:
+    """--plugins, --flavour and --timeout of commands that run engines. plugins, timeout: what the two are for."""
+    add_plugins(parser, plugins)
     parser.add_argument(
         "--flavour",
         default="auto",

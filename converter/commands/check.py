@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from converter.arguments import add_flavour, add_freezing
+from converter.arguments import add_flavour, add_freezing, add_plugins
 from converter.console import Console, check_report, one_line, table, write_report
 from converter.errors import EXIT_FAILED, EXIT_OK
 from converter.pipeline import analyse
@@ -26,14 +26,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
-    parser.add_argument(
-        "--plugins",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="LIB",
-        help="a plugin library of your own; may be repeated",
-    )
+    add_plugins(parser, "of your own")
     add_flavour(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)

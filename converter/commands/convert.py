@@ -9,6 +9,7 @@ from typing import Any
 from converter.arguments import (
     add_flavour,
     add_freezing,
+    add_plugins,
     add_tolerances,
     positive_int,
     positive_seconds,
@@ -82,14 +83,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
     )
     add_flavour(build)
-    build.add_argument(
-        "--plugins",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="LIB",
-        help="a plugin library of your own; may be repeated",
-    )
+    add_plugins(build, "of your own")
     build.add_argument(
         "--embed-plugins",
         action="store_true",
