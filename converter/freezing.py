@@ -16,7 +16,6 @@ from converter.errors import UsageError
 from converter.modelfile.model import Model
 from converter.passes.freeze import example_flag, inputs_to_freeze, value_problems
 from converter.passes.local_functions import all_functions, inline
-from converter.passes.rules import rules_for
 from converter.rewrite import Rewritten, rewrite
 from importers.problem import Problem
 
@@ -34,20 +33,19 @@ def rewrite_frozen(
         the value that is there. flavour: of TensorRT, for which it is rewritten. UsageError lists what is wrong.
     """
     values = parse_freeze(freeze, model.proto)
-    rules = rules_for(flavour)
     if inputs is None:
-        return rewrite(model, rules=rules, freeze=values), values
+        return rewrite(model, flavour=flavour, freeze=values), values
     examples = load_arrays(inputs, "--inputs")
     whole = inline(
         model, frozenset(all_functions(model))
     ).proto  # functions read inputs under names of their own
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
-    result = rewrite(model, rules=rules, freeze=values)
+    result = rewrite(model, flavour=flavour, freeze=values)
     if any(record.fatal for record in result.declined):
         more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
         if more:
             values |= more
-            result = rewrite(model, rules=rules, freeze=values)
+            result = rewrite(model, flavour=flavour, freeze=values)
     return result, values
 
 

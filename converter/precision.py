@@ -34,6 +34,7 @@ class PrecisionRequest:
     keep:       --keep-fp32: names of nodes, patterns, operators.
     io:         whether inputs and outputs of the model get the type too.
     calibration: files of inputs for int8 and fp8.
+    fp16_sums:  --allow-fp16-accumulation: products of float16 may be summed in float16.
     decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
 
@@ -42,6 +43,7 @@ class PrecisionRequest:
     io: bool = False
     calibration: tuple[Path, ...] = ()
     decided: Mapping[str, str] | None = None
+    fp16_sums: bool = False
 
     @property
     def format(self) -> Format | None:
@@ -106,6 +108,8 @@ def in_precision(
         seen=seen,
         reduced_io=request.io,
         decided=request.decided,
+        flavour=rewritten.flavour,
+        fp16_sums=request.fp16_sums,
     )
     return _with(rewritten, reduced)
 

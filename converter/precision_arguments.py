@@ -11,7 +11,7 @@ from importers.problem import Problem
 
 
 def add_precision(parser: ArgumentParser) -> None:
-    """--precision, --keep-fp32, --io-precision and --calibration."""
+    """--precision and the flags that go with it."""
     group = parser.add_argument_group("precision")
     group.add_argument(
         "--precision",
@@ -25,6 +25,11 @@ def add_precision(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME|OP",
         help="leave nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
+    )
+    group.add_argument(
+        "--allow-fp16-accumulation",
+        action="store_true",
+        help="with TensorRT-RTX: sum products of float16 in float16, however many: faster and less accurate",
     )
     group.add_argument(
         "--io-precision", action="store_true", help="give float inputs and outputs that type too"
@@ -47,6 +52,7 @@ def precision_of(options: Namespace) -> PrecisionRequest:
     """What these ask for. UsageError: a flag that means nothing with the precision that is, or is not, asked for."""
     given = {
         "--keep-fp32": bool(options.keep_fp32),
+        "--allow-fp16-accumulation": options.allow_fp16_accumulation,
         "--io-precision": options.io_precision,
         "--calibration": bool(options.calibration),
     }
@@ -64,11 +70,13 @@ def precision_of(options: Namespace) -> PrecisionRequest:
         tuple(options.keep_fp32),
         options.io_precision,
         tuple(options.calibration),
+        fp16_sums=options.allow_fp16_accumulation,
     )
 
 
 _WITH = {
     "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
+    "--allow-fp16-accumulation": ("fp16",),
     "--io-precision": ("fp16", "bf16", "fp32"),
     "--calibration": ("int8", "fp8"),
 }

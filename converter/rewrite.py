@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -24,7 +24,7 @@ from converter.passes.node_rule import NodeRule
 from converter.passes.precision.report import PrecisionReport
 from converter.passes.records import merged
 from converter.passes.rule_engine import apply_rules
-from converter.passes.rules import RULES
+from converter.passes.rules import rules_for
 from converter.passes.scopes import all_graphs
 from converter.passes.spellings import rewrite_spellings
 from converter.passes.types import IoType, carry_types
@@ -46,6 +46,7 @@ class Rewritten:
     frozen:   inputs that became constants; the engine does not have them.
     io_types: inputs and outputs whose element type changed; whoever runs the engine casts.
     precision: what became of the types in which nodes compute, if the user asked for a precision.
+    flavour:  the TensorRT that it was rewritten for, "tensorrt" or "tensorrt_rtx".
     """
 
     model: Model
@@ -54,6 +55,7 @@ class Rewritten:
     frozen: tuple[Frozen, ...] = ()
     io_types: tuple[IoType, ...] = ()
     precision: PrecisionReport | None = None
+    flavour: str = "tensorrt"
 
     def found(self) -> int:
         """Number of nodes that a pass or rule took, or refused."""
@@ -71,15 +73,18 @@ class Rewritten:
 def rewrite(
     model: Model,
     passes: tuple[Pass, ...] = PASSES,
-    rules: tuple[NodeRule, ...] = RULES,
+    rules: tuple[NodeRule, ...] | None = None,
     freeze: Mapping[str, np.ndarray] = _NOTHING,
+    flavour: str = "tensorrt",
 ) -> Rewritten:
     """Freeze inputs, fold constants, run every pass, in order, then the rules for standard nodes until none fires.
 
-    freeze: values of inputs that become constants.
+    rules: those of the flavour where none are given. freeze: values of inputs that become constants.
+    flavour: the TensorRT that gets the graph.
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
+    rules = rules_for(flavour) if rules is None else rules
     with collector_paused():
         inferred = infer_checked(model)
         model, frozen = freeze_inputs(inferred, freeze)
@@ -90,8 +95,8 @@ def rewrite(
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
             inlined = _rewrite(infer_shapes(inline(whole, doubtful)), passes, rules, frozen)
             if inlined.found() > result.found():
-                return inlined
-    return result
+                result = inlined
+    return replace(result, flavour=flavour)
 
 
 def _rewrite(

@@ -30,7 +30,6 @@ from converter.modelfile.model import Model
 from converter.origin import Origin, origin_of
 from converter.passes.freeze import shape_inputs
 from converter.passes.precision.formats import FORMATS
-from converter.passes.rules import rules_for
 from converter.passes.types import to_engine
 from converter.plan import Plan, plan
 from converter.plugin.calls import Kernels
@@ -119,7 +118,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     if asked.frozen is None:
         rewritten, frozen = rewrite_frozen(original, asked.freeze, asked.inputs, written_for)
     else:
-        rewritten = rewrite(original, rules=rules_for(written_for), freeze=asked.frozen)
+        rewritten = rewrite(original, freeze=asked.frozen, flavour=written_for)
         frozen = dict(asked.frozen)
     planned = plan(rewritten, libraries.foreign_creators(asked.plugins))
     if not planned.convertible:

@@ -12,8 +12,11 @@ MATCHED = ("exact", "tf32", "shapes")
 prescribes no values."""
 
 
-FORMS = ("fp32", "fp16", "fp16 --keep-fp32 Conv", "bf16")
-"""In which networks are converted, as the flags of `trtsmith convert --precision` are written. A record may have others."""
+FORMS = ("fp32", "fp16", "bf16")
+"""In which networks have to agree, as the flags of `trtsmith convert --precision` are written."""
+
+COMPARED = ("fp16 --allow-fp16-accumulation",)
+"""Forms that are shown beside these: they are not PyTorch's arithmetic, and need not agree."""
 
 
 def was_done(record: Mapping[str, Any], step: str) -> bool:
@@ -39,7 +42,7 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(network, precision, engine's error, PyTorch's, verdict): of each network the output nearest to its limit."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        if row["precision"] in FORMS:
+        if row["precision"] in (*FORMS, *COMPARED):
             groups[row["network"], row["precision"]].append(row)
     lines: list[tuple[str, ...]] = []
     for (network, precision), group in groups.items():
@@ -48,26 +51,17 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             lines.append((network, precision, "", "", reasons[0]))
             continue
         worst = max(group, key=_share)
-        verdict = "agrees" if all(map(_agrees, group)) else "disagrees"
+        verdict = "agrees" if all(row["passed"] for row in group) else "disagrees"
         figures = ("infinite" if worst[k] is None else f"{worst[k]:.1e}" for k in ("engine", "framework"))
         lines.append((network, precision, *figures, verdict))
     return lines
-
-
-def _agrees(row: Mapping[str, Any]) -> bool:
-    """By what is allowed now. Older records allowed float16 half of what PyTorch's bfloat16 was off, as their yardstick."""
-    if not row["passed"]:
-        return False
-    return (
-        row["precision"] == "fp32" or "yardstick" not in row or row["engine"] <= 2 * (row["framework"] or 0.0)
-    )
 
 
 def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many networks agree, in which of FORMS."""
     judged = [row for row in rows if row["precision"] in FORMS]
     names = {row["network"] for row in judged}
-    wrong = {row["network"] for row in judged if not _agrees(row)}
+    wrong = {row["network"] for row in judged if not row["passed"]}
     forms = [form for form in FORMS if any(row["precision"] == form for row in judged)]
     return f"{len(names - wrong)} of {len(names)} networks agree, in {', '.join(forms)}"
 

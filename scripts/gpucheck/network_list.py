@@ -30,6 +30,9 @@ PRECISIONS[TF32] = torch.float32
 
 DEVICE = "cuda"
 
+DRAWS = (16, 8, 4)
+"""Sets of images for the smallest, usual and largest shape of networks that read text."""
+
 BATCHES = (1, 2, MAX_BATCH)
 """Of the models of models/, whose other sizes are fixed: smallest, usual and largest."""
 
@@ -41,7 +44,7 @@ class Network:
     ranges:    smallest, usual and largest shape of each input.
     plugins:   whether what plugins compute is recognised, then expanded; else the graph is taken as it was exported.
     write:     the ONNX file, made in a folder.
-    feeds:     arrays by input name, in the smallest, usual or largest (0, 1, 2) shapes.
+    feeds:     one set or several of arrays by input name, in the smallest, usual or largest (0, 1, 2) shapes.
     framework: PyTorch's own run on DEVICE in one of PRECISIONS; float64 arrays by output name.
     """
 
@@ -49,7 +52,7 @@ class Network:
     ranges: Mapping[str, ShapeRange]
     plugins: bool
     write: Callable[[Path], Path]
-    feeds: Callable[[int], dict[str, np.ndarray]]
+    feeds: Callable[[int], list[dict[str, np.ndarray]]]
     framework: Callable[[Arrays, str], dict[str, np.ndarray]]
 
 
@@ -83,15 +86,15 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
         onnx.save(filled(bundle / f"{name}{SUFFIX}", module()), path)
         return path
 
-    def feeds(size: int) -> dict[str, np.ndarray]:
+    def feeds(size: int) -> list[dict[str, np.ndarray]]:
         tensors = model.make(small=small, batch=BATCHES[size])[1]
-        return {key: tensor.numpy() for key, tensor in tensors.items()}
+        return [{key: tensor.numpy() for key, tensor in tensors.items()}]
 
     def framework(arrays: Arrays, precision: str) -> dict[str, np.ndarray]:
         outputs = _run_module(module(), [torch.from_numpy(array) for array in arrays.values()], precision)
         return dict(zip(model.output_names, outputs, strict=True))
 
-    shapes = {key: array.shape[1:] for key, array in feeds(0).items()}
+    shapes = {key: array.shape[1:] for key, array in feeds(0)[0].items()}
     ranges = {k: ShapeRange(*((batch, *rest) for batch in BATCHES)) for k, rest in shapes.items()}
     return Network(name, ranges, not name.endswith("_grid_sample"), write, feeds, framework)
 
@@ -135,8 +138,11 @@ def published(model: RealModel, bundle: Path) -> Network:
     path = bundle / f"{model.name}.onnx"
     ranges = parse_shapes(model.shapes)
 
-    def feeds(size: int) -> dict[str, np.ndarray]:
-        return {name: text_images(_of(given, size)) for name, given in ranges.items()}
+    def feeds(size: int) -> list[dict[str, np.ndarray]]:
+        return [
+            {name: text_images(_of(given, size), draw) for name, given in ranges.items()}
+            for draw in range(DRAWS[size])
+        ]
 
     def framework(arrays: Arrays, precision: str) -> dict[str, np.ndarray]:
         proto = onnx.load(path)
@@ -151,20 +157,23 @@ def _of(given: ShapeRange, size: int) -> tuple[int, ...]:
     return tuple((given.min, given.opt, given.max)[size])
 
 
-def text_images(shape: tuple[int, ...]) -> np.ndarray:
-    """float32 images [batch,3,height,width] in -1..1 with lines of text on grey: what networks that read expect."""
+def text_images(shape: tuple[int, ...], draw: int = 0) -> np.ndarray:
+    """float32 images [batch,3,height,width] in -1..1 with lines of text on grey: what networks that read expect.
+
+    draw: which of the sets of such images.
+    """
     from PIL import Image, ImageDraw, ImageFont
 
     batch, _, height, width = shape
-    rng = np.random.default_rng(height * width)
+    rng = np.random.default_rng([height * width, draw])
     size = min(32, height - 8)
     images = []
     for number in range(batch):
         shade = 200 + 5 * number
         image = Image.new("RGB", (width, height), (shade, shade, 255 - 10 * number))
-        draw = ImageDraw.Draw(image)
+        pen = ImageDraw.Draw(image)
         for top in range(4, height - size, 2 * size):
             words = " ".join("".join(map(chr, rng.integers(65, 91, 6))) for _ in range(width // 80 + 1))
-            draw.text((4 + 6 * number, top), words, fill=(10, 20, 40), font=ImageFont.load_default(size))
+            pen.text((4 + 6 * number, top), words, fill=(10, 20, 40), font=ImageFont.load_default(size))
         images.append(np.asarray(image, np.float32).transpose(2, 0, 1) / 127.5 - 1)
     return np.stack(images)

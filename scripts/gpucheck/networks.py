@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,10 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import run as run_onnxruntime
 from converter.modelfile.save import save_model
 from converter.passes import PASSES
-from converter.passes.scopes import all_graphs
 from converter.precision import PrecisionRequest, in_precision
 from converter.rewrite import Rewritten, reference, rewrite
 from gpucheck.crew import run_crew
-from gpucheck.engine_tables import FORMS
+from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.graphs import without_plugins
 from gpucheck.metrics import TF32, allowed_error, relative_error
@@ -59,9 +58,9 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
 
     def work(name: str) -> dict[str, Any]:
         rows, failures = [], []
-        for row in judge_network(network(name, bundle), FORMS, folder, open_engine):
+        for row in judge_network(network(name, bundle), (*FORMS, *COMPARED), folder, open_engine):
             rows.append(row)
-            failures += [] if row["passed"] else [failure_text(row)]
+            failures += [] if row["passed"] or row["precision"] in COMPARED else [failure_text(row)]
         return {"rows": rows, "failures": failures}
 
     done = agreed = 0
@@ -93,27 +92,35 @@ def failure_text(row: Mapping[str, Any]) -> str:
 def judge_network(
     network: Any, forms: Sequence[str], folder: Path, opener: Opener
 ) -> Iterator[dict[str, Any]]:
-    """A row for each form, size and output; or one with `reason` where there is no engine or no run. forms: of FORMS."""
+    """A row for each form, size and output; or one with `reason` where there is no engine or no run.
+
+    forms: of FORMS and COMPARED. Errors are those of all inputs of a size together: where a network decides between two
+    readings, one of them alone is a matter of luck.
+    """
     model = load_model(network.write(folder))
     feeds = [network.feeds(size) for size in range(len(SIZES))]
-    exact = [network.framework(arrays, "float64") for arrays in feeds]
+    exact = [_together(network.framework(arrays, "float64") for arrays in given) for given in feeds]
     plain = [
-        _onnxruntime(model, arrays) if size in REFERENCE_SIZES else {}
-        for size, arrays in zip(SIZES, feeds, strict=True)
+        _together(_onnxruntime(model, arrays) for arrays in given) if size in REFERENCE_SIZES else {}
+        for size, given in zip(SIZES, feeds, strict=True)
     ]
-    result = without_plugins(rewrite(model, passes=PASSES if network.plugins else ()))
+    passes = PASSES if network.plugins else ()
+    result = without_plugins(rewrite(model, passes=passes, flavour="tensorrt_rtx"))
     for form in forms:
         head = {"network": network.name, "precision": form}
         try:
-            reduced = _reduced(result, form, feeds)
+            reduced = _reduced(result, form, feeds[0][0])
             outputs = _run_engine(network, reduced, form, feeds, folder, opener)
         except (EngineError, TrtsmithError) as error:
             how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
             yield {**head, "passed": False, "reason": how + str(error).splitlines()[0]}
             continue
-        for size, arrays, wanted, oracle, found in zip(SIZES, feeds, exact, plain, outputs, strict=True):
-            framework = network.framework(arrays, form.partition(" ")[0])
-            everywhere = network.framework(arrays, TF32) if form == "fp32" else {}
+        for size, given, wanted, oracle, found in zip(SIZES, feeds, exact, plain, outputs, strict=True):
+            precision = form.partition(" ")[0]
+            framework = _together(network.framework(arrays, precision) for arrays in given)
+            everywhere = (
+                _together(network.framework(arrays, TF32) for arrays in given) if form == "fp32" else {}
+            )
             for name, right in wanted.items():
                 row = compare(
                     right, found.get(name), framework[name], oracle.get(name), form, everywhere.get(name)
@@ -149,26 +156,29 @@ def compare(
     return {**errors, "allowed": allowed, "onnxruntime": plain, "passed": bool(passed)}
 
 
+def _together(runs: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The outputs of several runs, by name along a new first axis."""
+    found = list(runs)
+    return {name: np.stack([outputs[name] for outputs in found]) for name in found[0]}
+
+
 def _onnxruntime(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """onnxruntime's outputs for the original graph, its custom operators expanded."""
     return run_onnxruntime(reference(model), arrays)
 
 
-def _reduced(result: Rewritten, form: str, feeds: Sequence[Mapping[str, np.ndarray]]) -> Rewritten:
-    """The graph in one form. The smallest inputs show ranges as well: onnxruntime runs them on the CPU."""
+def _reduced(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
+    """The graph in one form. feeds: show ranges as well; onnxruntime runs them on the CPU."""
     precision, *flags = form.split()
-    keep = tuple(flags[1:])
-    kinds = {node.op_type for graph in all_graphs(result.model.proto.graph) for node in graph.node}
-    return in_precision(
-        result, PrecisionRequest(precision, keep=keep if kinds.issuperset(keep) else ()), feeds[0]
-    )
+    request = PrecisionRequest(precision, fp16_sums="--allow-fp16-accumulation" in flags)
+    return in_precision(result, request, feeds)
 
 
 def _run_engine(
     network: Any,
     result: Rewritten,
     form: str,
-    feeds: Sequence[Mapping[str, np.ndarray]],
+    feeds: Sequence[Sequence[Mapping[str, np.ndarray]]],
     folder: Path,
     opener: Opener,
 ) -> list[dict[str, np.ndarray]]:
@@ -177,6 +187,6 @@ def _run_engine(
     sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
     engine = opener(path, sizes, result.io_types)
     try:
-        return [engine.run(arrays) for arrays in feeds]
+        return [_together(engine.run(arrays) for arrays in given) for given in feeds]
     finally:
         engine.close()

@@ -19,9 +19,14 @@ from torch import Tensor
 Attributes = Mapping[str, Any]
 Compute = Callable[[Sequence[Any], Attributes], Any]
 
+_NORM = "BatchNormalization"
+
 
 class TorchGraph:
     """A graph with its weights on a device, floats in `dtype`. Call it with inputs by name; outputs by name come back.
+
+    Parameters of BatchNormalization are float32 beside 16 bits, as those who train and run in them keep them: a variance of
+    1e8, which the networks have, is infinite in float16.
 
     NotImplementedError for an operator, or a form of one, that is not covered.
     """
@@ -31,11 +36,14 @@ class TorchGraph:
         unknown = sorted({node.op_type for node in proto.graph.node} - set(COMPUTE) - {"Constant", "Cast"})
         if unknown:
             raise NotImplementedError(f"PyTorch has no words here for {', '.join(unknown)}")
-        self._constants = {t.name: self._placed(numpy_helper.to_array(t)) for t in proto.graph.initializer}
+        self._wide = {n for node in proto.graph.node if node.op_type == _NORM for n in node.input[1:]}
+        self._constants = {
+            t.name: self._placed(numpy_helper.to_array(t), t.name) for t in proto.graph.initializer
+        }
 
     def __call__(self, feeds: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
         values: dict[str, Any] = {"": None, **self._constants}
-        values.update({name: self._placed(array) for name, array in feeds.items()})
+        values.update({name: self._placed(array, name) for name, array in feeds.items()})
         with torch.inference_mode():
             for node in self._proto.graph.node:
                 attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -46,7 +54,7 @@ class TorchGraph:
 
     def _compute(self, node: onnx.NodeProto, inputs: Sequence[Any], attributes: Attributes) -> Any:
         if node.op_type == "Constant":
-            return self._placed(numpy_helper.to_array(attributes["value"]))
+            return self._placed(numpy_helper.to_array(attributes["value"]), node.output[0])
         if node.op_type == "Cast":
             wanted = helper.tensor_dtype_to_np_dtype(attributes["to"])
             if wanted.kind == "f":
@@ -54,10 +62,13 @@ class TorchGraph:
             return inputs[0].to("cpu", torch.from_numpy(np.zeros(1, wanted)).dtype)
         return COMPUTE[node.op_type](inputs, attributes)
 
-    def _placed(self, array: np.ndarray) -> Tensor:
+    def _placed(self, array: np.ndarray, name: str) -> Tensor:
         """Floats on the device in the type of the run; integers on the CPU."""
         tensor = torch.from_numpy(np.array(array))  # a copy: PyTorch takes no read-only arrays
-        return tensor.to(self._device, self._dtype) if tensor.is_floating_point() else tensor
+        if not tensor.is_floating_point():
+            return tensor
+        reduced = self._dtype in (torch.float16, torch.bfloat16)
+        return tensor.to(self._device, torch.float32 if reduced and name in self._wide else self._dtype)
 
 
 def _padding(attributes: Attributes, rank: int) -> list[int]:
@@ -206,7 +217,7 @@ COMPUTE: Mapping[str, Compute] = {
     "Concat": lambda x, a: torch.cat(list(x), dim=a["axis"]),
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
-    "BatchNormalization": _batch_norm,
+    _NORM: _batch_norm,
     "MaxPool": lambda x, a: _pool(x, a, "max"),
     "AveragePool": lambda x, a: _pool(x, a, "average"),
     "GlobalAveragePool": lambda x, a: x[0].mean(dim=tuple(range(2, x[0].dim())), keepdim=True),

@@ -17,7 +17,6 @@ from converter.modelfile.ort import open_session
 from converter.modelfile.save import save_model
 from converter.passes.freeze import inputs_to_freeze
 from converter.passes.loop_bodies import loop_inputs_to_freeze
-from converter.passes.rules import RTX_RULES
 from converter.passes.scopes import all_graphs
 from converter.passes.types import to_model
 from converter.plan import plan
@@ -92,7 +91,7 @@ def rewrite_case(case: Case, folder: Path, freeze_inputs: bool) -> tuple[Model, 
     wanted = inputs_to_freeze(model.proto) | loop_inputs_to_freeze(model.proto)
     names = wanted if freeze_inputs else frozenset()
     freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
-    return model, rewrite(model, rules=RTX_RULES, freeze=freeze)
+    return model, rewrite(model, flavour="tensorrt_rtx", freeze=freeze)
 
 
 def is_changed(result: Rewritten) -> bool:

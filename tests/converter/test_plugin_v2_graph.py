@@ -12,7 +12,6 @@ from onnx import helper as oh
 from converter.errors import ConversionError
 from converter.infer import value_dtypes
 from converter.modelfile.load import load_model
-from converter.passes.rules import rules_for
 from converter.plugin_v2_graph import for_plugin_v2
 from converter.rewrite import expand, rewrite
 from tests.converter.models import attention, convolution, inverse, load, value
@@ -92,10 +91,7 @@ def test_what_has_no_index_is_left_alone(tmp_path: Path) -> None:
 def test_a_plugin_whose_output_sizes_depend_on_values_is_refused(tmp_path: Path) -> None:
     node = oh.make_node("NonZero", ["x"], ["y"], name="found")
     model = load(tmp_path / "m.onnx", [node], [value("x", (3, 4))], [value("y", None, TensorProto.INT64)])
-    rewritten = rewrite(model, rules=rules_for("tensorrt_rtx")).model
+    rewritten = rewrite(model, flavour="tensorrt_rtx").model
     with pytest.raises(ConversionError, match=r"NonZeroPositions.*depend on values"):
         for_plugin_v2(rewritten)
-    assert (
-        for_plugin_v2(rewrite(model, rules=rules_for("tensorrt")).model).proto.graph.node[0].op_type
-        == "NonZero"
-    )
+    assert for_plugin_v2(rewrite(model, flavour="tensorrt").model).proto.graph.node[0].op_type == "NonZero"

@@ -148,16 +148,13 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
     lost = engine_tables.network_rows([far, {**near, "engine": None, "passed": False}])
     assert lost == [("n", "fp32", "infinite", "6.0e-05", "disagrees")]
     assert engine_tables.network_rows([far, {**near, "passed": False}])[0][-1] == "disagrees"
-    loose = {**far, "precision": "fp16", "engine": 1.1e-2, "allowed": 2e-2, "yardstick": 2e-2}
+    loose = {**far, "precision": engine_tables.COMPARED[0], "passed": False}
     assert engine_tables.network_rows([loose])[0][-1] == "disagrees"
-    assert engine_tables.network_rows([{**loose, "engine": 0.9e-2}])[0][-1] == "agrees"
-    assert engine_tables.network_rows([{**loose, "precision": "fp32"}])[0][-1] == "agrees"
+    assert engine_tables.networks_said([far, loose]) == "1 of 1 networks agree, in fp32"
     tried = {**far, "precision": "fp16 with a flag that is gone", "passed": False}
     assert engine_tables.networks_said([far, tried]) == "1 of 1 networks agree, in fp32"
-    assert (
-        engine_tables.networks_said([far, {**loose, "network": "k"}])
-        == "1 of 2 networks agree, in fp32, fp16"
-    )
+    wrong = {**far, "network": "k", "precision": "fp16", "passed": False}
+    assert engine_tables.networks_said([far, wrong]) == "1 of 2 networks agree, in fp32, fp16"
     record = {
         "gpu": "G",
         "driver": "1",

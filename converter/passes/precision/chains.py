@@ -9,6 +9,7 @@ from onnx import TensorProto as T
 
 from converter.passes.precision.policy import ANGLE, CHAINS_GO_THROUGH, GEOMETRY, HEAVY, POSITIONS
 from converter.passes.precision.ports import Ports
+from converter.passes.precision.sums import products
 from converter.passes.scopes import Node, Scope
 from importers.opdef import PLUGIN_NAMESPACE
 from importers.registry import by_name
@@ -25,10 +26,8 @@ def sums_few(node: Node) -> bool:
     """Whether the node multiplies small matrices, as those of cameras and rotations are."""
     if node.op_type not in ("MatMul", "Gemm") or node.domain:
         return False
-    transposed = any(a.name == "transA" and a.i for a in node.proto.attribute)
-    dims = node.scope.dims(node.inputs[0])
-    size = dims[-2 if transposed and len(dims) > 1 else -1] if dims else None
-    return isinstance(size, int) and size <= GEOMETRY
+    count = products(node)
+    return count is not None and count <= GEOMETRY
 
 
 def chains(order: Iterable[Node], nodes: Mapping[Node, Ports]) -> dict[Node, str]:

@@ -14,6 +14,7 @@ from converter.passes.precision.formats import Format
 from converter.passes.precision.measured import refusal
 from converter.passes.precision.policy import FIXED, HEAVY, INTERFACES, POSITION_DIGITS, QUOTIENT, SENSITIVE
 from converter.passes.precision.ports import Ports, described
+from converter.passes.precision.sums import LONG_SUM, sums_more_than
 from converter.passes.scopes import Node, Scope
 from importers.opdef import PLUGIN_NAMESPACE
 from importers.registry import by_name
@@ -43,6 +44,7 @@ class Judge:
     seen:   by value name (of the outermost graph), the largest magnitude in the float32 run.
     limit:  what magnitudes of `seen` must not exceed.
     final:  whether `asked` is all that stays in float32: nothing else is looked at.
+    longest: how many products a reduced node may sum; None: any number.
     """
 
     fmt: Format
@@ -50,6 +52,7 @@ class Judge:
     seen: Mapping[str, float]
     limit: float
     final: bool = False
+    longest: int | None = None
     _unfit: dict[tuple[Scope, str], str] = field(default_factory=dict)
 
     def judge(self, order: Sequence[Node], nodes: Mapping[Node, Ports]) -> dict[Node, Judgement]:
@@ -88,6 +91,8 @@ class Judge:
             return SENSITIVE[node.op_type]
         elif node.op_type == "Div" and not node.scope.is_constant(node.inputs[1]):
             return QUOTIENT
+        elif self.longest is not None and sums_more_than(node, self.longest):
+            return LONG_SUM
         if self.fmt.digits < POSITION_DIGITS and reads_positions(node):
             return f"{self.fmt.name} has too few digits for the positions that it reads at"
         return ""

@@ -21,6 +21,7 @@ from converter.passes.precision.policy import INTERFACES
 from converter.passes.precision.ports import reducible_ports
 from converter.passes.precision.regions import assign, flow_of, is_cast
 from converter.passes.precision.report import PrecisionReport
+from converter.passes.precision.sums import longest_sum
 from converter.passes.precision.writer import Writer
 from converter.passes.scopes import Draft, Node, Scope, all_graphs
 from converter.passes.types import IoType
@@ -51,6 +52,8 @@ def reduce_precision(
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
     decided: Mapping[str, str] | None = None,
+    flavour: str = "tensorrt",
+    fp16_sums: bool = False,
 ) -> Reduced:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
 
@@ -61,6 +64,9 @@ def reduce_precision(
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
+    flavour:    the TensorRT that gets the graph: how many products a reduced node may sum
+        (converter/passes/precision/sums.py), and which nodes are put between Casts (converter/passes/precision/gates.py).
+    fp16_sums:  whether products of float16 may be summed in float16, any number of them.
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
     """
@@ -76,7 +82,10 @@ def reduce_precision(
         asked = kept_by_user(keep, ((n.proto.name, _kind(n)) for n in order if not is_cast(n)), rewrites)
         if decided is not None:
             asked = dict(decided)
-        judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None).judge(order, ports)
+        longest = None if fp16_sums else longest_sum(flavour, fmt)
+        judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest).judge(
+            order, ports
+        )
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
         weights = Converted(whole, fmt.elem)
@@ -84,7 +93,7 @@ def reduce_precision(
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             written = draft.model().proto
-            between = gates(reduced)
+            between = gates(reduced) if flavour == "tensorrt_rtx" else set()
             casts = writer.casts + put_between_casts(written, between, fmt, draft.names)
             result = infer_shapes(weights.files().with_proto(written))
         finally:

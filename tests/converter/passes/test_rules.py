@@ -16,7 +16,7 @@ from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.modelfile.save import save_model
 from converter.passes.node_rule import Example, NodeRule
-from converter.passes.rules import RTX_RULES, RULES, rules_for
+from converter.passes.rules import RTX_RULES, RULES
 from converter.passes.rules.non_zero_plugin import NON_ZERO_PLUGIN
 from converter.plan import Route, native_operators, plan
 from converter.rewrite import expand, rewrite
@@ -70,7 +70,7 @@ def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RTX_RULES for text in rule.refused])
 def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
-    result = rewrite(parsed(Example("", text), tmp_path), passes=(), rules=RTX_RULES)
+    result = rewrite(parsed(Example("", text), tmp_path), passes=(), flavour="tensorrt_rtx")
     assert {record.pass_name for record in result.declined} == {rule.name}
     planned = plan(result)
     assert not planned.convertible
@@ -82,7 +82,7 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     model = parsed(example, tmp_path)
     inputs = feeds(model, example)
     expected = by_reference(model, inputs) if example.reference else run(model, inputs)
-    result = rewrite(model, passes=(), rules=RTX_RULES)
+    result = rewrite(model, passes=(), flavour="tensorrt_rtx")
     assert rule.name in {name for record in result.rewrites for name in record.pass_name.split(", ")}
     assert not result.declined
     assert plan(result).convertible
@@ -108,7 +108,7 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     [p for p in EXAMPLES if p.values[1].builds],  # type: ignore[union-attr]
 )
 def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, tmp_path: Path) -> None:
-    result = rewrite(parsed(example, tmp_path), passes=(), rules=RTX_RULES)
+    result = rewrite(parsed(example, tmp_path), passes=(), flavour="tensorrt_rtx")
     path = tmp_path / "rewritten.onnx"
     save_model(result.model, path)
     plugins = plan(result).plugins
@@ -136,17 +136,13 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
     for rule in rtx_only:
         for example in rule.examples:
             model = parsed(example, tmp_path)
-            assert rule.name not in {
-                r.pass_name for r in rewrite(model, rules=rules_for("tensorrt")).rewrites
-            }
-            assert rule.name in {
-                r.pass_name for r in rewrite(model, rules=rules_for("tensorrt_rtx")).rewrites
-            }
+            assert rule.name not in {r.pass_name for r in rewrite(model, flavour="tensorrt").rewrites}
+            assert rule.name in {r.pass_name for r in rewrite(model, flavour="tensorrt_rtx").rewrites}
 
 
 def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) -> None:
     (example,) = [e for e in NON_ZERO_PLUGIN.examples if e.name == "then gathered"]
-    planned = plan(rewrite(parsed(example, tmp_path), rules=RTX_RULES))
+    planned = plan(rewrite(parsed(example, tmp_path), flavour="tensorrt_rtx"))
     assert [(n.op_type, n.route) for n in planned.nodes] == [
         ("NonZero", Route.PLUGIN),
         ("Transpose", Route.NATIVE),

@@ -1,0 +1,113 @@
+"""How many products a node sums for one value of its result, and how many may be summed in the reduced type itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil, prod
+from typing import Any
+
+from onnx import helper
+
+from converter.passes.precision.formats import FP16, Format
+from converter.passes.scopes import Dim, Node
+
+LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no more"
+
+LONGEST: Mapping[tuple[str, str], int] = {("tensorrt_rtx", FP16.flag): 256}
+"""By flavour and precision, how many products a reduced node may sum. Elsewhere sums are float32's, and of any length.
+
+TensorRT-RTX 1.6.1 sums products of float16 in float16; those of bfloat16 and TF32 in float32. Measured on an H200: the error
+is 3.8e-5 of the result's size times the root of the number of products. Rounding both factors and the result, which is
+what a framework does, costs 3.6e-4: at 256 products the two together are twice that.
+"""
+
+
+def longest_sum(flavour: str, fmt: Format) -> int | None:
+    """Products that a node may sum in the type; None: any number."""
+    return LONGEST.get((flavour, fmt.flag))
+
+
+def sums_more_than(node: Node, longest: int) -> bool:
+    """Whether the node sums more products. One whose shapes do not say how many counts as if it did."""
+    if node.domain or node.op_type not in _SUMMED:
+        return False
+    count = products(node)
+    return count is None or count > longest
+
+
+def products(node: Node) -> int | None:
+    """How many products one value of the result sums; None where shapes do not say it."""
+    shapes = [node.scope.dims(name) if name else () for name in node.inputs]
+    given = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
+    sizes = _SUMMED[node.op_type](given, shapes)
+    known = [n for n in sizes if isinstance(n, int)]
+    return prod(known) if len(known) == len(sizes) else None
+
+
+_Shapes = list[tuple[Dim, ...] | None]
+_UNKNOWN: tuple[Dim, ...] = (None,)
+
+
+def _conv(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """Weights are [outputs, inputs of a group, kernel...]."""
+    weights = shapes[1]
+    return _UNKNOWN if weights is None else weights[1:]
+
+
+def _conv_transpose(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """Weights are [inputs, outputs of a group, kernel...]; a value sums the taps that a stride leaves to it."""
+    weights = shapes[1]
+    if weights is None or not all(isinstance(n, int) for n in weights):
+        return _UNKNOWN
+    channels, _, *kernel = (n for n in weights if isinstance(n, int))
+    strides = given.get("strides", [1] * len(kernel))
+    return channels // given.get("group", 1), *(ceil(k / s) for k, s in zip(kernel, strides, strict=True))
+
+
+def _either(a: Dim, b: Dim) -> tuple[Dim, ...]:
+    """A size that two shapes have: one of them may not say it."""
+    return (a if isinstance(a, int) else b,)
+
+
+def _matmul(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    a, b = shapes
+    return _either(a[-1] if a else None, b[max(len(b) - 2, 0)] if b else None)
+
+
+def _gemm(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    a, b = shapes[:2]
+    first, second = 0 if given.get("transA") else 1, 1 if given.get("transB") else 0
+    return _either(a[first] if a else None, b[second] if b else None)
+
+
+def _einsum(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """The sizes of the letters that the result has not; what "..." stands for it has."""
+    factors, arrow, result = given["equation"].decode().replace(" ", "").partition("->")
+    sizes: dict[str, Dim] = {}
+    for factor, dims in zip(factors.split(","), shapes, strict=True):
+        first, _, last = factor.partition("...")
+        for names, along in ((first, dims or ()), (last[::-1], (dims or ())[::-1])):
+            sizes.update((c, n) for c, n in zip(names, along, strict=False) if isinstance(n, int))
+    letters = dict.fromkeys(c for c in factors if c.isalpha())
+    return tuple(sizes.get(c) for c in letters if (c not in result if arrow else factors.count(c) > 1))
+
+
+def _recurrent(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """W is [directions, gates, inputs] and R [directions, gates, hidden]: a gate sums over both."""
+    w, r = shapes[1:3]
+    if w is None or r is None or not (isinstance(w[-1], int) and isinstance(r[-1], int)):
+        return _UNKNOWN
+    return (w[-1] + r[-1],)
+
+
+_SUMMED: Mapping[str, Callable[[Mapping[str, Any], _Shapes], tuple[Dim, ...]]] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Einsum": _einsum,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
+}
+"""Of each operator, sizes whose product is the number of products that one value of its result sums."""
