@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,17 @@ PRECISIONS[TF32] = torch.float32
 
 DEVICE = "cuda"
 
-DRAWS = (16, 8, 4)
-"""Sets of images for the smallest, usual and largest shape of networks that read text."""
+IMAGES = (256, 384, 384)
+FEWEST, ELEMENTS = 24, 2**27
+"""Images of the smallest, usual and largest shape for networks that read text: so many, or as many as have so many numbers
+together, but not fewer than so many sets.
+
+Their outputs are decisions, and nearly all are clear: the error is that of the few that are not. With one or two of these
+it is chance whose error is larger, with twenty it is not.
+"""
+
+AT_ONCE = 2**22
+"""Numbers that PyTorch is given at once, in several sets."""
 
 BATCHES = (1, 2, MAX_BATCH)
 """Of the models of models/, whose other sizes are fixed: smallest, usual and largest."""
@@ -45,7 +55,7 @@ class Network:
     plugins:   whether what plugins compute is recognised, then expanded; else the graph is taken as it was exported.
     write:     the ONNX file, made in a folder.
     feeds:     one set or several of arrays by input name, in the smallest, usual or largest (0, 1, 2) shapes.
-    framework: PyTorch's own run on DEVICE in one of PRECISIONS; float64 arrays by output name.
+    framework: PyTorch's own runs on DEVICE in one of PRECISIONS; of each set float64 arrays by output name.
     """
 
     name: str
@@ -53,7 +63,7 @@ class Network:
     plugins: bool
     write: Callable[[Path], Path]
     feeds: Callable[[int], list[dict[str, np.ndarray]]]
-    framework: Callable[[Arrays, str], dict[str, np.ndarray]]
+    framework: Callable[[Sequence[Arrays], str], list[dict[str, np.ndarray]]]
 
 
 NAMES = (*MODELS, *(model.name for model in REAL_MODELS))
@@ -90,9 +100,10 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
         tensors = model.make(small=small, batch=BATCHES[size])[1]
         return [{key: tensor.numpy() for key, tensor in tensors.items()}]
 
-    def framework(arrays: Arrays, precision: str) -> dict[str, np.ndarray]:
-        outputs = _run_module(module(), [torch.from_numpy(array) for array in arrays.values()], precision)
-        return dict(zip(model.output_names, outputs, strict=True))
+    def framework(sets: Sequence[Arrays], precision: str) -> list[dict[str, np.ndarray]]:
+        given = [[torch.from_numpy(array) for array in arrays.values()] for arrays in sets]
+        found = [_run_module(module(), inputs, precision) for inputs in given]
+        return [dict(zip(model.output_names, outputs, strict=True)) for outputs in found]
 
     shapes = {key: array.shape[1:] for key, array in feeds(0)[0].items()}
     ranges = {k: ShapeRange(*((batch, *rest) for batch in BATCHES)) for k, rest in shapes.items()}
@@ -139,41 +150,58 @@ def published(model: RealModel, bundle: Path) -> Network:
     ranges = parse_shapes(model.shapes)
 
     def feeds(size: int) -> list[dict[str, np.ndarray]]:
-        return [
-            {name: text_images(_of(given, size), draw) for name, given in ranges.items()}
-            for draw in range(DRAWS[size])
-        ]
+        shapes = {name: (given.min, given.opt, given.max)[size] for name, given in ranges.items()}
+        sets = _sets(IMAGES[size], *shapes.values())
+        return [{name: text_images(shape, draw) for name, shape in shapes.items()} for draw in range(sets)]
 
-    def framework(arrays: Arrays, precision: str) -> dict[str, np.ndarray]:
-        proto = onnx.load(path)
+    def framework(sets: Sequence[Arrays], precision: str) -> list[dict[str, np.ndarray]]:
+        graph = TorchGraph(onnx.load(path), DEVICE, PRECISIONS[precision])
+        each = max(1, AT_ONCE // sum(array.size for array in sets[0].values()))
+        found: list[dict[str, np.ndarray]] = []
         with products(precision):
-            outputs = TorchGraph(proto, DEVICE, PRECISIONS[precision])(arrays)
-            return {name: tensor.double().cpu().numpy() for name, tensor in outputs.items()}
+            for some in (sets[start : start + each] for start in range(0, len(sets), each)):
+                together = {name: np.concatenate([arrays[name] for arrays in some]) for name in some[0]}
+                outputs = {name: tensor.double().cpu().numpy() for name, tensor in graph(together).items()}
+                parts = {name: np.split(array, len(some)) for name, array in outputs.items()}
+                found += ({name: arrays[i] for name, arrays in parts.items()} for i in range(len(some)))
+        return found
 
     return Network(model.name, ranges, True, lambda _: path, feeds, framework)
 
 
-def _of(given: ShapeRange, size: int) -> tuple[int, ...]:
-    return tuple((given.min, given.opt, given.max)[size])
+def _sets(images: int, *shapes: tuple[int, ...]) -> int:
+    """Sets of inputs of these shapes, batch first."""
+    elements = sum(prod(shape) for shape in shapes)
+    return max(FEWEST, min(images // shapes[0][0], ELEMENTS // elements))
+
+
+LINE = 48
+"""Pixels: height of an image that has one line of text."""
 
 
 def text_images(shape: tuple[int, ...], draw: int = 0) -> np.ndarray:
     """float32 images [batch,3,height,width] in -1..1 with lines of text on grey: what networks that read expect.
 
-    draw: which of the sets of such images.
+    draw: which of the sets of such images; in every second one they are upside down. Some single lines are very noisy, so
+    that it is not always clear what they say.
     """
     from PIL import Image, ImageDraw, ImageFont
 
     batch, _, height, width = shape
     rng = np.random.default_rng([height * width, draw])
     size = min(32, height - 8)
+    font = ImageFont.load_default(size)
     images = []
     for number in range(batch):
-        shade = 200 + 5 * number
-        image = Image.new("RGB", (width, height), (shade, shade, 255 - 10 * number))
+        shade, ink = int(rng.integers(120, 250)), int(rng.integers(0, 100))
+        image = Image.new("RGB", (width, height), (shade, shade, shade - 10 * number))
         pen = ImageDraw.Draw(image)
         for top in range(4, height - size, 2 * size):
             words = " ".join("".join(map(chr, rng.integers(65, 91, 6))) for _ in range(width // 80 + 1))
-            pen.text((4 + 6 * number, top), words, fill=(10, 20, 40), font=ImageFont.load_default(size))
-        images.append(np.asarray(image, np.float32).transpose(2, 0, 1) / 127.5 - 1)
+            pen.text((4 + 6 * number, top), words, fill=(ink, ink + 10, ink + 20), font=font)
+        if draw % 2:
+            image = image.transpose(Image.Transpose.ROTATE_180)
+        noise = rng.uniform(0, 60 if height <= LINE else 10)
+        pixels = np.asarray(image, np.float32) + rng.normal(0, noise, (height, width, 1))
+        images.append(pixels.clip(0, 255).astype(np.float32).transpose(2, 0, 1) / 127.5 - 1)
     return np.stack(images)

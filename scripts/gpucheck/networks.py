@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from converter.errors import TrtsmithError
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
-from converter.modelfile.ort import run as run_onnxruntime
+from converter.modelfile.ort import open_session, run_session
 from converter.modelfile.save import save_model
 from converter.passes import PASSES
 from converter.precision import PrecisionRequest, in_precision
@@ -29,7 +30,7 @@ from gpucheck.crew import run_crew
 from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.graphs import without_plugins
-from gpucheck.metrics import TF32, allowed_error, relative_error
+from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
 
@@ -39,6 +40,9 @@ REFERENCE_SIZES = ("min", "opt")
 """At which onnxruntime runs on the CPU: it takes minutes for eight images of 800x1333."""
 
 DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+Arrays = Mapping[str, np.ndarray]
+Errors = dict[str, float]
 
 AT_ONCE = 7
 """Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
@@ -99,72 +103,92 @@ def judge_network(
     """
     model = load_model(network.write(folder))
     feeds = [network.feeds(size) for size in range(len(SIZES))]
-    exact = [_together(network.framework(arrays, "float64") for arrays in given) for given in feeds]
+    exact = [network.framework(sets, "float64") for sets in feeds]
+
+    @cache
+    def framework(precision: str, size: int) -> Errors:
+        return errors(network.framework(feeds[size], precision), exact[size])
+
     plain = [
-        _together(_onnxruntime(model, arrays) for arrays in given) if size in REFERENCE_SIZES else {}
-        for size, given in zip(SIZES, feeds, strict=True)
+        _onnxruntime(model, sets, right) if size in REFERENCE_SIZES else {}
+        for size, sets, right in zip(SIZES, feeds, exact, strict=True)
     ]
     passes = PASSES if network.plugins else ()
     result = without_plugins(rewrite(model, passes=passes, flavour="tensorrt_rtx"))
     for form in forms:
         head = {"network": network.name, "precision": form}
+        precision = form.partition(" ")[0]
         try:
             reduced = _reduced(result, form, feeds[0][0])
-            outputs = _run_engine(network, reduced, form, feeds, folder, opener)
+            found = _run_engine(network, reduced, form, feeds, exact, folder, opener)
         except (EngineError, TrtsmithError) as error:
             how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
             yield {**head, "passed": False, "reason": how + str(error).splitlines()[0]}
             continue
-        for size, given, wanted, oracle, found in zip(SIZES, feeds, exact, plain, outputs, strict=True):
-            precision = form.partition(" ")[0]
-            framework = _together(network.framework(arrays, precision) for arrays in given)
-            everywhere = (
-                _together(network.framework(arrays, TF32) for arrays in given) if form == "fp32" else {}
-            )
-            for name, right in wanted.items():
+        for size, right in enumerate(exact):
+            everywhere = framework(TF32, size) if precision == "fp32" else {}
+            rounding = errors(_rounded(right, precision), right)
+            for name in right[0]:
                 row = compare(
-                    right, found.get(name), framework[name], oracle.get(name), form, everywhere.get(name)
+                    {
+                        "framework": framework(precision, size)[name],
+                        **({"yardstick": everywhere[name]} if everywhere else {}),
+                        "engine": found[size][name],
+                    },
+                    plain[size].get(name),
+                    rounding[name],
+                    sum(outputs[name].size for outputs in right),
+                    precision,
                 )
-                yield {**head, "size": size, "output": name, **row}
+                yield {**head, "size": SIZES[size], "output": name, **row}
+
+
+def errors(runs: Iterable[Arrays], exact: Sequence[Arrays]) -> Errors:
+    """||y - x|| / ||x|| of each output, over all sets of inputs. Infinite where a set lacks the output, gives it another
+    shape, or is not finite.
+
+    runs: outputs of each set of inputs. exact: those that are right, which are finite.
+    """
+    off = dict.fromkeys(exact[0], 0.0)
+    for found, right in zip(runs, exact, strict=True):
+        for name, wanted in right.items():
+            got = found.get(name)
+            if got is None or got.shape != wanted.shape:
+                off[name] = np.inf
+            else:
+                off[name] += float(np.sum(np.square(got.astype(np.float64) - wanted)))
+    size = {name: float(sum(np.sum(np.square(right[name])) for right in exact)) for name in off}
+    assert all(size.values()), "outputs that are all zeros show no error"
+    return {n: np.sqrt(off[n] / size[n]) if np.isfinite(off[n]) else np.inf for n in off}
 
 
 def compare(
-    exact: np.ndarray,
-    found: np.ndarray | None,
-    framework: np.ndarray,
-    oracle: np.ndarray | None,
-    form: str,
-    everywhere: np.ndarray | None = None,
+    found: Mapping[str, float], onnxruntime: float | None, rounding: float, elements: int, precision: str
 ) -> dict[str, Any]:
-    """Errors of one output against `exact`, relative: the engine's, the framework's, onnxruntime's; and what is allowed.
+    """What is allowed to the engine, and whether it keeps to that.
 
-    everywhere: for fp32, the output of PyTorch's run with TF32 in every product, whose error is the row's `yardstick`.
+    found: relative errors of the engine, the framework and, for fp32, the `yardstick`: PyTorch with TF32 in every product.
+    onnxruntime: that of the original model, which has to be as near. rounding: that of the exact output in the precision.
+    elements: of the output.
     """
-    dtype = DTYPE[form.partition(" ")[0]]
-    rounding = relative_error(exact.astype(np.dtype(dtype)), exact)
-    errors = {"framework": relative_error(framework, exact)}
-    if everywhere is not None:
-        errors["yardstick"] = relative_error(everywhere, exact)
-    errors["engine"] = np.inf if found is None else relative_error(found, exact)
     # A framework whose numbers are not finite excuses nothing.
-    finite = [errors[run] for run in ("framework", "yardstick") if np.isfinite(errors.get(run, np.inf))]
-    allowed = allowed_error(
-        max(finite, default=None), rounding, exact.size, TF32 if dtype == "float32" else dtype
-    )
-    plain = None if oracle is None else relative_error(oracle, exact)
-    passed = errors["engine"] <= allowed and (plain is None or plain <= allowed)
-    return {**errors, "allowed": allowed, "onnxruntime": plain, "passed": bool(passed)}
+    finite = [found[run] for run in ("framework", "yardstick") if np.isfinite(found.get(run, np.inf))]
+    dtype = TF32 if precision == "fp32" else DTYPE[precision]
+    allowed = allowed_error(max(finite, default=None), rounding, elements, dtype)
+    passed = found["engine"] <= allowed and (onnxruntime is None or onnxruntime <= allowed)
+    return {**found, "allowed": allowed, "onnxruntime": onnxruntime, "passed": bool(passed)}
 
 
-def _together(runs: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The outputs of several runs, by name along a new first axis."""
-    found = list(runs)
-    return {name: np.stack([outputs[name] for outputs in found]) for name in found[0]}
+def _rounded(exact: Sequence[Arrays], precision: str) -> Iterator[Arrays]:
+    dtype = np.dtype(DTYPE[precision])
+    return ({name: array.astype(dtype) for name, array in outputs.items()} for outputs in exact)
 
 
-def _onnxruntime(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """onnxruntime's outputs for the original graph, its custom operators expanded."""
-    return run_onnxruntime(reference(model), arrays)
+def _onnxruntime(model: Model, sets: Sequence[Arrays], exact: Sequence[Arrays]) -> Errors:
+    """onnxruntime's errors with the original graph, its custom operators expanded."""
+    expanded = reference(model)
+    session = open_session(expanded)
+    return errors((run_session(session, expanded, arrays) for arrays in sets), exact)
 
 
 def _reduced(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
@@ -178,15 +202,20 @@ def _run_engine(
     network: Any,
     result: Rewritten,
     form: str,
-    feeds: Sequence[Sequence[Mapping[str, np.ndarray]]],
+    feeds: Sequence[Sequence[Arrays]],
+    exact: Sequence[Sequence[Arrays]],
     folder: Path,
     opener: Opener,
-) -> list[dict[str, np.ndarray]]:
+) -> list[Errors]:
+    """The engine's errors at each size."""
     path = folder / f"{network.name}.{form.replace(' ', '')}.trt.onnx"
     save_model(result.model, path)
     sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
     engine = opener(path, sizes, result.io_types)
     try:
-        return [_together(engine.run(arrays) for arrays in given) for given in feeds]
+        return [
+            errors((engine.run(arrays) for arrays in sets), right)
+            for sets, right in zip(feeds, exact, strict=True)
+        ]
     finally:
         engine.close()

@@ -11,6 +11,7 @@ from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.passes.base import Rewrite
 from converter.passes.local_functions import all_functions, inline
+from converter.passes.precision.affine import fold_affine
 from converter.passes.precision.constants import Converted
 from converter.passes.precision.formats import BF16, Format
 from converter.passes.precision.gates import gates, put_between_casts
@@ -78,10 +79,12 @@ def reduce_precision(
         draft = Draft(whole)
         order = list(_all_nodes(draft.root))
         _name_all(order)
-        ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
         asked = kept_by_user(keep, ((n.proto.name, _kind(n)) for n in order if not is_cast(n)), rewrites)
         if decided is not None:
             asked = dict(decided)
+        folded = fold_affine(draft, asked)
+        order = list(_all_nodes(draft.root)) if folded else order
+        ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
         longest = None if fp16_sums else longest_sum(flavour, fmt)
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest).judge(
             order, ports
@@ -108,6 +111,7 @@ def reduce_precision(
         weights=weights.count,
         seen=bool(seen),
         between=tuple(sorted(between)),
+        folded=folded,
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())
 

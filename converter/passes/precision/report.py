@@ -17,6 +17,7 @@ class PrecisionReport:
     reduced:   nodes in that type. kept: nodes that stay in float32 for a reason; beside: nodes that follow those.
     casts:     inserted Casts. weights: initializers in the new type. seen: whether ranges of values were looked at.
     between:   names of reduced nodes that are computed in float32 between Casts (converter/passes/precision/gates.py).
+    folded:    names of nodes whose scale or shift is in the weights of a convolution (converter/passes/precision/affine.py).
     own:       whether the model had this precision itself, and nothing was changed.
     """
 
@@ -28,6 +29,7 @@ class PrecisionReport:
     weights: int
     seen: bool = False
     between: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
     own: bool = False
 
     def summary(self) -> str:
@@ -38,7 +40,8 @@ class PrecisionReport:
         why = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common())
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""
         beside = f", {self.beside} between them in float32" if self.beside else ""
-        return f"{self.reduced} nodes in {self.precision}{kept}{beside}, {self.casts} Casts inserted"
+        folded = f", {len(self.folded)} folded into convolutions" if self.folded else ""
+        return f"{self.reduced} nodes in {self.precision}{kept}{beside}{folded}, {self.casts} Casts inserted"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,0 +1,152 @@
+"""Scales and shifts behind convolutions: which are folded into the weights, and that the numbers stay."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.passes.precision.affine import fold_affine
+from converter.passes.precision.emulate import emulated
+from converter.passes.precision.formats import BF16, FP16, Format
+from converter.passes.precision.reduce import reduce_precision
+from converter.passes.scopes import Draft
+from tests.converter.passes.precision.networks import T, network, normal, types_of
+
+FEEDS = {"x": normal(2, 6, 5, 4)}
+WEIGHTS = {
+    "k": normal(8, 6, 3, 3, seed=1),
+    "b": normal(8, seed=2),
+    "t": normal(6, 8, 2, 2, seed=3),
+    "s": normal(8, seed=4),
+    "m": normal(8, seed=5),
+    "v": np.abs(normal(8, seed=6)) + 0.1,
+    "c": normal(8, 1, 1, seed=7),
+    "c1": normal(1, 8, 1, 1, seed=8),
+    "one": normal(1, seed=9),
+    "wide": normal(5, 4, seed=10),
+    "g": normal(8, 3, 3, 3, seed=11),
+    "t2": normal(6, 4, 2, 2, seed=12),
+}
+
+
+def folded(model: Model) -> tuple[Model, tuple[str, ...]]:
+    draft = Draft(model)
+    names = fold_affine(draft, ())
+    return draft.infer(), names
+
+
+def net(folder: Path, lines: str) -> Model:
+    words = set(re.findall(r"\w+", lines))
+    used = {name: array for name, array in WEIGHTS.items() if name in words}
+    return network(folder, f"(float[N,6,5,4] x) => (float[N,8,h,w] y) {{ {lines} }}", used)
+
+
+FOLDED = [
+    ("[conv] a = Conv (x, k) [n] y = BatchNormalization (a, s, b, m, v)", "n"),
+    ("[conv] a = Conv (x, k, b) [n] y = BatchNormalization <epsilon = 0.5> (a, s, b, m, v)", "n"),
+    ("[conv] a = Conv (x, k, b) [u] d = Mul (a, one) [w] y = Add (d, c)", "u w"),
+    ("[conv] a = Conv (x, k) [u] d = Mul (c1, a) [w] e = Sub (d, one) [z] y = Relu (e)", "u w"),
+    ("[conv] a = Conv (x, k, b) [u] d = Sub (c, a) [w] y = Div (d, one)", "u w"),
+    ("[conv] a = ConvTranspose <strides = [2, 2]> (x, t, b) [u] y = Mul (a, c)", "u"),
+    ("[conv] a = ConvTranspose (x, t) [n] y = BatchNormalization (a, s, b, m, v)", "n"),
+    ("[conv] a = Conv <group = 2> (x, g) [u] y = Mul (a, c)", "u"),
+]
+LEFT = [
+    "a = Conv (x, k) y = Mul (a, a)",
+    "a = Conv (x, k) d = Mul (a, c) e = Relu (a) y = Add (d, e)",
+    "a = Conv (x, k) y = Div (c, a)",
+    "a = Conv <pads = [1, 1, 1, 1]> (x, k) y = Mul (a, wide)",
+    "a = Conv (x, k) d = Relu (a) y = Mul (d, c)",
+    "w2 = Abs (k) a = Conv (x, w2) y = Mul (a, c)",
+    "a = Conv (x, k) e = Identity (a) y = Mul (e, c)",
+    "a = ConvTranspose <group = 2> (x, t2) y = Mul (a, c)",
+    "a = Conv (x, k) p, q, r = BatchNormalization <training_mode = 1> (a, s, b, m, v) y = Identity (p)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "gone"), FOLDED, ids=[lines for lines, _ in FOLDED])
+def test_the_numbers_stay(tmp_path: Path, lines: str, gone: str) -> None:
+    model = net(tmp_path, lines)
+    result, names = folded(model)
+    assert list(names) == gone.split()
+    ops = [node.op_type for node in result.proto.graph.node]
+    assert not {"Mul", "Add", "Sub", "Div", "BatchNormalization"}.intersection(ops)
+    read = {name for node in result.proto.graph.node for name in node.input}
+    assert {t.name for t in result.proto.graph.initializer} == read - {"x", "a", "e"}
+    exact, found = run(model, FEEDS)["y"], run(result, FEEDS)["y"]
+    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("lines", LEFT)
+def test_what_is_no_scale_of_channels_is_left(tmp_path: Path, lines: str) -> None:
+    model = net(tmp_path, lines)
+    result, names = folded(model)
+    assert names == () and list(result.proto.graph.node) == list(model.proto.graph.node)
+
+
+def test_a_result_that_others_see_is_left(tmp_path: Path) -> None:
+    body = "(float[N,6,5,4] x) => (float[N,8,h,w] a, float[N,8,h,w] y) { a = Conv (x, k) y = Mul (a, c) }"
+    model = network(tmp_path, body, {"k": WEIGHTS["k"], "c": WEIGHTS["c"]})
+    assert folded(model)[1] == ()
+
+
+def test_what_does_not_become_a_number_is_left(tmp_path: Path) -> None:
+    huge = np.full((8, 1, 1), 3e38, np.float32)
+    lines = "{ a = Conv (x, k) y = Mul (a, c) }"
+    body = f"(float[N,6,5,4] x) => (float[N,8,h,w] y) {lines}"
+    assert folded(network(tmp_path, body, {"k": WEIGHTS["k"] * 10, "c": huge}))[1] == ()
+    norm = body.replace("Mul (a, c)", "BatchNormalization (a, s, b, m, v)")
+    weights = {name: WEIGHTS[name] for name in "ksbm"} | {"v": -np.ones(8, np.float32)}
+    assert folded(network(tmp_path, norm, weights))[1] == ()
+
+
+LAYERS = """(float[N,6,5,4] x) => (float[N,8,h,w] y) {
+    [conv] a = Conv (x, k)
+    [norm] d = BatchNormalization (a, s, b, m, v)
+    [scale] y = Mul (d, c)
+}"""
+
+
+def layers(folder: Path) -> Model:
+    return network(folder, LAYERS, {name: WEIGHTS[name] for name in "ksbmvc"})
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16])
+def test_weights_are_rounded_once(tmp_path: Path, fmt: Format) -> None:
+    """The error is that of the weights, the input and the result; scales that were rounded too would add theirs."""
+    model = layers(tmp_path)
+    reduced = reduce_precision(model, fmt)
+    assert reduced.report.folded == ("norm", "scale")
+    assert "2 folded into convolutions" in reduced.report.summary()
+    assert [node.op_type for node in reduced.model.proto.graph.node] == ["Cast", "Conv", "Cast"]
+    assert {types_of(reduced.model)[t.name] for t in reduced.model.proto.graph.initializer} == {fmt.elem}
+    exact, found = run(model, FEEDS)["y"], run(emulated(reduced.model), FEEDS, optimise=False)["y"]
+    assert 0 < np.linalg.norm(found - exact) / np.linalg.norm(exact) < 1.2 * 2.0**-fmt.digits
+
+
+def test_what_is_kept_in_float32_is_not_folded(tmp_path: Path) -> None:
+    reduced = reduce_precision(layers(tmp_path), FP16, keep=["scale"])
+    assert reduced.report.folded == ("norm",) and [k.node for k in reduced.report.kept] == ["scale"]
+    again = reduce_precision(layers(tmp_path), FP16, decided={"scale": "asked"})
+    assert again.model.proto == reduced.model.proto
+    everything = reduce_precision(layers(tmp_path), FP16, keep=["BatchNormalization"])
+    assert everything.report.folded == () and types_of(everything.model)["y"] == T.FLOAT
+
+
+def test_convolutions_inside_branches_are_folded(tmp_path: Path) -> None:
+    body = """(bool c0, float[N,6,5,4] x) => (float[N,8,h,w] y) {
+        y = If (c0) <then_branch = one () => (float[N,8,h,w] p) { a = Conv (x, k) p = Mul (a, c) },
+                     else_branch = two () => (float[N,8,h,w] q) { q = Conv (x, k) }>
+    }"""
+    model = network(tmp_path, body, {name: WEIGHTS[name] for name in "kc"})
+    reduced = reduce_precision(model, FP16)
+    assert len(reduced.report.folded) == 1
+    for choice in (True, False):
+        feeds = {"c0": np.array(choice), **FEEDS}
+        exact, found = run(model, feeds)["y"], run(emulated(reduced.model), feeds, optimise=False)["y"]
+        assert np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-3
