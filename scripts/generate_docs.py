@@ -283,10 +283,17 @@ def engines_of(step: str, header: Sequence[str]) -> Callable[[], str]:
 
 
 def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) -> str:
-    found = record["steps"].get(step, {"summary": "The step was not run.", "rows": []})
-    rows, said = found["rows"], found["summary"]
-    make = engine_tables.node_test_rows if step == "onnx-tests" else engine_tables.network_rows
-    if step == "networks" and rows:
+    found = record["steps"].get(step, {"rows": []})
+    rows = found["rows"]
+    if not rows:
+        return "The step was not run yet."
+    said = found["summary"]
+    make = {
+        "onnx-tests": engine_tables.node_test_rows,
+        "networks": engine_tables.network_rows,
+        "sums": engine_tables.sum_rows,
+    }[step]
+    if step == "networks":
         said = engine_tables.networks_said(rows)
     return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, make(rows))}"
 
@@ -349,6 +356,9 @@ ENGINES_PARTS: Mapping[str, Callable[[], str]] = {
     ),
     "networks on a GPU": engines_of(
         "networks", ("network", "precision", "error of the engine", "of PyTorch", "verdict")
+    ),
+    "sums of products on a GPU": engines_of(
+        "sums", ("layer", "products", "precision", "error", "of rounding the result", "times that")
     ),
 }
 

@@ -61,6 +61,7 @@ ENGINE_STEPS = (
     Step("runner", 60, "the runner's overhead"),
     Step("planted", 420, "planted errors, each of which has to be found"),
     Step("networks", 480, "networks without plugins against PyTorch's error, at all ends of their shapes"),
+    Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
 )
@@ -234,6 +235,10 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.node_tests import check as check_node_tests
 
         check_node_tests(folder, limit_s, notes)
+    elif name == "sums":
+        from gpucheck.product_sums import check as check_sums
+
+        check_sums(folder, limit_s, notes)
     elif name == "networks":
         from gpucheck.networks import check as check_networks
 

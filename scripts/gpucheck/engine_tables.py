@@ -57,6 +57,18 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     return lines
 
 
+def sum_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(layer, products, precision, error, that of rounding the result, times)."""
+    order = sorted(rows, key=lambda row: (row["precision"] != "fp16", row["layer"], row["products"]))
+    return [(r["layer"], str(r["products"] or ""), r["precision"], *_figures(r)) for r in order]
+
+
+def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    if "error" not in row:
+        return "", "", row["problem"]
+    return f"{row['error']:.1e}", f"{row['rounding']:.1e}", f"{row['error'] / row['rounding']:.1f}"
+
+
 def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many networks agree, in which of FORMS."""
     judged = [row for row in rows if row["precision"] in FORMS]

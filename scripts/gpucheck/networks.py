@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 Arrays = Mapping[str, np.ndarray]
 Errors = dict[str, float]
+
+LEFT_OUT = 0.01
+"""Share of the sets of inputs, rounded up, that no error counts: those in which it is largest, for every run its own.
+
+What a network decides can hang on one image to which it has no clear answer: text recognition reads one of 256 otherwise as
+soon as a run is off by as much as bfloat16 is, in PyTorch too, and that one was three quarters of the error of them all.
+"""
 
 AT_ONCE = 7
 """Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
@@ -144,22 +152,32 @@ def judge_network(
 
 
 def errors(runs: Iterable[Arrays], exact: Sequence[Arrays]) -> Errors:
-    """||y - x|| / ||x|| of each output, over all sets of inputs. Infinite where a set lacks the output, gives it another
-    shape, or is not finite.
+    """||y - x|| / ||x|| of each output, over all sets of inputs but those that LEFT_OUT takes away, the worst.
 
+    Infinite where any set lacks the output, gives it another shape, or is not finite.
     runs: outputs of each set of inputs. exact: those that are right, which are finite.
     """
-    off = dict.fromkeys(exact[0], 0.0)
+    off: dict[str, list[float]] = {name: [] for name in exact[0]}
     for found, right in zip(runs, exact, strict=True):
         for name, wanted in right.items():
             got = found.get(name)
             if got is None or got.shape != wanted.shape:
-                off[name] = np.inf
+                off[name].append(np.inf)
             else:
-                off[name] += float(np.sum(np.square(got.astype(np.float64) - wanted)))
-    size = {name: float(sum(np.sum(np.square(right[name])) for right in exact)) for name in off}
-    assert all(size.values()), "outputs that are all zeros show no error"
-    return {n: np.sqrt(off[n] / size[n]) if np.isfinite(off[n]) else np.inf for n in off}
+                off[name].append(float(np.sum(np.square(got.astype(np.float64) - wanted))))
+    return {
+        name: _error(np.array(squares), np.array([np.sum(np.square(right[name])) for right in exact]))
+        for name, squares in off.items()
+    }
+
+
+def _error(off: np.ndarray, size: np.ndarray) -> float:
+    """Of squares of norms, one for each set."""
+    assert size.any(), "outputs that are all zeros show no error"
+    if not np.isfinite(off).all():
+        return np.inf
+    kept = np.argsort(off)[: len(off) - (ceil(LEFT_OUT * len(off)) if len(off) > 1 else 0)]
+    return float(np.sqrt(off[kept].sum() / size[kept].sum()))
 
 
 def compare(

@@ -64,6 +64,8 @@ class TorchGraph:
 
     def _placed(self, array: np.ndarray, name: str) -> Tensor:
         """Floats on the device in the type of the run; integers on the CPU."""
+        if array.dtype.name == "bfloat16":  # PyTorch does not take it from numpy
+            array = array.astype(np.float32)
         tensor = torch.from_numpy(np.array(array))  # a copy: PyTorch takes no read-only arrays
         if not tensor.is_floating_point():
             return tensor

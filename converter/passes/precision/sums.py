@@ -16,9 +16,9 @@ LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no mo
 LONGEST: Mapping[tuple[str, str], int] = {("tensorrt_rtx", FP16.flag): 256}
 """By flavour and precision, how many products a reduced node may sum. Elsewhere sums are float32's, and of any length.
 
-TensorRT-RTX 1.6.1 sums products of float16 in float16; those of bfloat16 and TF32 in float32. Measured on an H200: the error
-is 3.8e-5 of the result's size times the root of the number of products. Rounding both factors and the result, which is
-what a framework does, costs 3.6e-4: at 256 products the two together are twice that.
+TensorRT-RTX 1.6.1 sums products of float16 in float16; those of bfloat16 and TF32 in float32. On an H200 the error grows as
+the root of the number of products (scripts/gpucheck/product_sums.py): at 256 it is twice that of a framework, which rounds
+two factors and the result.
 """
 
 

@@ -296,7 +296,8 @@ def test_the_statistics_of_a_batch_norm_stay_exact(tmp_path: Path) -> None:
     """TensorRT takes them beside a reduced input, and ONNX from opset 15 on; a variance of 1e8 is beyond float16."""
     body = """(float[1,4,8,8] x) => (float[1,4,8,8] y) {
         [c] a = Conv (x, w0)
-        [bn] b = BatchNormalization (a, s, s, s, v)
+        [r] r = Relu (a)
+        [bn] b = BatchNormalization (r, s, s, s, v)
         [d] y = Conv (b, w0) }"""
     weights = {"w0": normal(4, 4, 1, 1), "s": normal(4), "v": np.full(4, 1e8, np.float32)}
     reduced = reduce_precision(network(tmp_path, body, weights, opset=15), FP16)

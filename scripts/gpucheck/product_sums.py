@@ -1,0 +1,144 @@
+"""In what type TensorRT sums products: engines of one layer in 16 bits, against float64 on the same rounded numbers.
+
+An error above that of rounding the result is the sum's. What converter/passes/precision/sums.py and affine.py do rests on
+these numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from converter.passes.precision.formats import FORMATS
+from converter.passes.precision.sums import longest_sum
+from gpucheck.crew import run_crew
+from gpucheck.engines import EngineError, Opener, open_engine
+from gpucheck.metrics import relative_error
+from gpucheck.record import Notes
+from onnxcoverage.builder import Sizes
+
+AT_ONCE = 6
+
+TIMEOUT_S = 60.0
+
+WIDER = 1.2
+"""Times the error of rounding the result: what is beyond was not summed in float32."""
+
+BATCH = 4
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One node. products: that one value of its result sums, 0 for a norm. x: shape of its input; weights: of the others."""
+
+    op: str
+    products: int
+    x: tuple[int, ...]
+    weights: tuple[tuple[int, ...], ...]
+    fields: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.op} {self.products}" if self.products else self.op
+
+
+LAYERS = (
+    *(Layer("MatMul", n, (BATCH, 64, n), ((n, 64),), {}) for n in (16, 64, 256, 1024, 4096)),
+    *(Layer("Conv 1x1", n, (BATCH, n, 16, 16), ((64, n, 1, 1),), {}) for n in (16, 64, 256, 1024)),
+    *(
+        Layer("Conv 3x3", 9 * n, (BATCH, n, 16, 16), ((64, n, 3, 3),), {"pads": [1, 1, 1, 1]})
+        for n in (16, 64, 256)
+    ),
+    Layer("Conv 5x5, depthwise", 25, (BATCH, 64, 16, 16), ((64, 1, 5, 5),), {"group": 64}),
+    Layer("BatchNormalization", 0, (BATCH, 64, 16, 16), ((64,),) * 4, {}),
+)
+
+
+def check(folder: Path, limit_s: float, notes: Notes) -> None:
+    """The step. A row for each layer and precision."""
+    end = time.monotonic() + limit_s
+    import onnxruntime  # noqa: F401  imported here once, so that no child has to
+    import tensorrt_rtx  # noqa: F401
+
+    jobs = {f"{layer.name} {flag}": (layer, flag) for layer in LAYERS for flag in FORMATS}
+
+    def work(name: str) -> dict[str, Any]:
+        return measure(*jobs[name], folder, open_engine)
+
+    wrong = done = 0
+    for name, finding in run_crew(deque(jobs), work, AT_ONCE, TIMEOUT_S, end, folder):
+        done += 1
+        problem = finding.died or finding.found["problem"]
+        if not finding.died:
+            notes.row(**finding.found)
+        if problem:
+            wrong += 1
+            notes.failure(f"{name}: {problem}")
+    notes.summary(f"{done - wrong} of {done} layers sum as converter/passes/precision/sums.py says")
+
+
+def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, Any]:
+    """The row of one layer in "fp16" or "bf16"."""
+    import torch
+
+    from gpucheck.torch_graph import TorchGraph
+
+    fmt = FORMATS[flag]
+    proto, x = model_of(layer, fmt.elem)
+    path = folder / f"{layer.name} {flag}.onnx".replace(" ", "_")
+    onnx.save(proto, path)
+    row: dict[str, Any] = {"layer": layer.op, "products": layer.products, "precision": flag}
+    (exact,) = TorchGraph(proto, "cpu", torch.float64)({"x": x.astype(np.float64)}).values()
+    right = exact.numpy()
+    rounding = relative_error(right.astype(x.dtype), right)
+    try:
+        engine = opener(path, {"x": Sizes((layer.x,) * 3)}, ())
+        try:
+            error = relative_error(engine.run({"x": x})["y"], right)
+        finally:
+            engine.close()
+    except EngineError as problem:
+        return row | {"problem": f"{problem.verdict}: {problem}"}
+    return row | {"error": error, "rounding": rounding, "problem": _problem(layer, flag, error, rounding)}
+
+
+def model_of(layer: Layer, elem: int) -> tuple[onnx.ModelProto, np.ndarray]:
+    """The layer in the type, strongly typed, and an input of it. Statistics of a norm are float32."""
+    dtype = helper.tensor_dtype_to_np_dtype(elem)
+    rng = np.random.default_rng([layer.products, *layer.x])
+    norm = layer.op == "BatchNormalization"
+    arrays = [rng.standard_normal(shape).astype(np.float32 if norm else dtype) for shape in layer.weights]
+    if norm:
+        arrays[-1] = np.abs(arrays[-1]) + np.float32(0.1)
+    names = [f"w{i}" for i in range(len(arrays))]
+    node = helper.make_node(layer.op.split()[0].rstrip(","), ["x", *names], ["y"], **layer.fields)
+    graph = helper.make_graph(
+        [node],
+        "layer",
+        [helper.make_tensor_value_info("x", elem, layer.x)],
+        [helper.make_tensor_value_info("y", elem, None)],
+        [numpy_helper.from_array(array, name) for array, name in zip(arrays, names, strict=True)],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return onnx.shape_inference.infer_shapes(proto), rng.standard_normal(layer.x).astype(dtype)
+
+
+def _problem(layer: Layer, flag: str, error: float, rounding: float) -> str:
+    """What contradicts the precision pass; "" if nothing does. Norms are shown only."""
+    fmt = FORMATS[flag]
+    longest = longest_sum("tensorrt_rtx", fmt)
+    if not layer.products or (longest is not None and layer.products > longest):
+        return ""
+    if longest is None:
+        allowed, what = WIDER * rounding, "of sums in float32"
+    else:  # twice that of two factors and a result which are rounded, each by so much
+        allowed, what = 2 * 3**0.5 * rounding, f"of {layer.products} products in {fmt.name}"
+    return "" if error <= allowed else f"error {error:.2g}; {allowed:.2g} is that {what}"
