@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from converter.errors import TrtsmithError
 from converter.locate.batches import Batch, batch_of, batches, halves
+from converter.locate.confirm import confirmed
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.graph import GraphView, with_outputs
 from converter.locate.local import local_errors
@@ -16,7 +17,7 @@ from converter.modelfile.model import Model
 from converter.verify import Comparison, compare
 
 Progress = Callable[[str], None]
-DISTURBED = "TensorRT computes it wrongly only where what it is made of is an output as well"
+DISTURBED = "TensorRT computes it otherwise only where what it is made of is an output as well"
 
 Judge = Callable[[Arrays, Arrays], tuple[Comparison, ...]]
 """Expected and actual outputs, compared as the user wants it."""
@@ -30,7 +31,7 @@ class Seen:
     comparison: Comparison
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fault:
     """A node that is wrong by itself.
 
@@ -124,7 +125,10 @@ def search(
         found.runs.append(Run(batch, all(c.agrees for c in own)))
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if faults and executor.fuses:
-            faults = _confirmed(view, faults, usable, feeds, executor, found)
+            seen, faults = faults, confirmed(view, faults, batch.marks, usable, feeds, executor)
+            found.skipped += [
+                Skipped(name, DISTURBED) for f in seen if f not in faults for name in f.region.outputs
+            ]
         found.faults += faults
         if found.faults and not everything:
             break
@@ -162,35 +166,3 @@ def _judge(
             kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
             faults.append(Fault(region, kept, local, overall))
     return faults
-
-
-def _confirmed(
-    view: GraphView,
-    faults: Sequence[Fault],
-    values: Mapping[str, Value],
-    feeds: Arrays,
-    executor: Executor,
-    found: Search,
-) -> list[Fault]:
-    """Those that are there without their inputs as outputs, too: to ask for a value can itself make another one wrong.
-
-    TensorRT-RTX 1.6.1 was seen to give zeros for a slice of a loop's result where the result was an output as well.
-    """
-    marks = dict.fromkeys(name for fault in faults for name in fault.region.outputs)
-    inputs = {name for fault in faults for name in fault.region.inputs}
-    asked = [name for name in marks if name not in inputs and name not in view.outputs]
-    try:
-        again = executor.execute(marked_model(view, values, asked), feeds)
-    except TrtsmithError:  # then what was seen must do
-        return list(faults)
-    kept = []
-    for fault in faults:
-        outputs = {name: again[name] for name in fault.region.outputs if name in again}
-        given = {**fault.given, **outputs}
-        if not outputs or any(
-            not c.agrees for c in local_errors(view, fault.region, given, values, executor)
-        ):
-            kept.append(fault)
-        else:
-            found.skipped += [Skipped(name, DISTURBED) for name in outputs]
-    return kept

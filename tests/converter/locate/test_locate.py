@@ -411,3 +411,31 @@ def test_a_value_that_is_wrong_only_beside_what_it_is_made_of_accuses_nobody(
     assert ("r", DISTURBED) in result.skipped and "r" in render(result)
     both = Sabotaged(lambda graph: (wrong_beside_its_input(graph), wrong_weight(graph))[0], fuses=True)
     assert found(network(tmp_path / "m.onnx"), both).nodes[0].name == "second"
+
+
+def test_values_in_a_row_that_are_wrong_only_beside_what_they_are_made_of_accuse_nobody(
+    tmp_path: Path,
+) -> None:
+    def wrong_beside_inputs(graph: onnx.GraphProto) -> None:
+        asked = {value.name for value in graph.output}
+        for name, op_type in (("relu", "Abs"), ("softmax", "LogSoftmax")):
+            node = node_of(graph, name)
+            if node is not None and {node.input[0], node.output[0]} <= asked:
+                node.op_type = op_type
+        if {"r", "p"} <= asked:
+            wrong_weight(graph)
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(wrong_beside_inputs, fuses=True))
+    assert result.status == "agree" and not result.nodes
+    assert {name for name, reason in result.skipped if reason == DISTURBED} >= {"r", "p"}
+
+
+def test_what_is_wrong_alone_is_named_though_it_is_right_in_company(tmp_path: Path) -> None:
+    def change(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, "relu")
+        alone = len(graph.node) == 1
+        if node is not None and (alone or {"h", "r"} <= {value.name for value in graph.output}):
+            node.op_type = "Abs"
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
+    assert [node.name for node in result.nodes] == ["relu"] and result.nodes[0].alone is True
