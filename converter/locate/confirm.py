@@ -8,6 +8,7 @@ TensorRT-RTX 1.6.1 was seen to give zeros for a slice of a loop's result where t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from converter.errors import TrtsmithError
@@ -21,61 +22,56 @@ if TYPE_CHECKING:
     from converter.locate.search import Fault
 
 
-def confirmed(
-    view: GraphView,
-    faults: Sequence[Fault],
-    marks: Sequence[str],
-    values: Mapping[str, Value],
-    feeds: Arrays,
-    executor: Executor,
-) -> list[Fault]:
-    """Those that are there in an engine of the node alone, or without the node's inputs as outputs. marks: the outputs that
-    were asked for when the faults were seen."""
-    kept: list[Fault] = []
-    waiting = list(faults)
-    while waiting:
-        read = {name for fault in waiting for name in fault.region.inputs}
-        # Of several in a row the last comes first: its outputs nobody reads who has to be looked at.
-        now = [fault for fault in waiting if not read.intersection(fault.region.outputs)]
-        hidden = {name for fault in now for name in fault.region.inputs}
-        asked = [name for name in marks if name not in hidden]
-        kept += _among(view, now, asked, values, feeds, executor)
-        waiting = [fault for fault in waiting if fault not in now]
-    return [fault for fault in faults if fault in kept]
+@dataclass(frozen=True)
+class Confirmation:
+    """What it is asked with: the graph, the values that can be looked at, the graph's inputs, and who computes."""
 
+    view: GraphView
+    values: Mapping[str, Value]
+    feeds: Arrays
+    executor: Executor
 
-def _among(
-    view: GraphView,
-    faults: Sequence[Fault],
-    asked: Sequence[str],
-    values: Mapping[str, Value],
-    feeds: Arrays,
-    executor: Executor,
-) -> list[Fault]:
-    try:
-        again = executor.execute(with_outputs(view.model, (values[n].info() for n in asked)), feeds)
-    except TrtsmithError:  # then what was seen must do
-        return list(faults)
-    given = {**feeds, **again}
-    kept = []
-    for fault in faults:
-        region = region_of(view, fault.node, given)
-        right = all(c.agrees for c in local_errors(view, region, given, values, executor))
-        if not right or _wrong_alone(view, fault.region, fault.given, values, executor):
-            kept.append(fault)
-    return kept
+    def of(self, faults: Sequence[Fault], marks: Sequence[str]) -> list[Fault]:
+        """Those that are there in an engine of the node alone, or without the node's inputs as outputs.
 
+        marks: the outputs that were asked for when the faults were seen.
+        """
+        kept: list[Fault] = []
+        waiting = list(faults)
+        while waiting:
+            read = {name for fault in waiting for name in fault.region.inputs}
+            # Of several in a row the last comes first: its outputs nobody reads who has to be looked at.
+            now = [fault for fault in waiting if not read.intersection(fault.region.outputs)]
+            hidden = {name for fault in now for name in fault.region.inputs}
+            kept += self._among(now, [name for name in marks if name not in hidden])
+            waiting = [fault for fault in waiting if fault not in now]
+        return [fault for fault in faults if fault in kept]
 
-def _wrong_alone(
-    view: GraphView, region: Region, given: Arrays, values: Mapping[str, Value], executor: Executor
-) -> bool:
-    """Whether an engine of the region alone is wrong for its inputs in `given`. One that cannot be is not."""
-    constants = frozenset(region.inputs) - view.varying  # TensorRT wants shapes constant
-    infos = [values[name].info() for name in region.outputs]
-    model = region_model(view, region, given, infos, constants)
-    inputs = {name: given[name] for name in region.inputs}
-    try:
-        outputs = executor.execute(model, {n: a for n, a in inputs.items() if n not in constants})
-    except TrtsmithError:
-        return False
-    return any(not c.agrees for c in local_errors(view, region, {**inputs, **outputs}, values, executor))
+    def _among(self, faults: Sequence[Fault], asked: Sequence[str]) -> list[Fault]:
+        """Which of them are there when the values in `asked` are outputs, from what is known before them then."""
+        marked = with_outputs(self.view.model, (self.values[name].info() for name in asked))
+        try:
+            given = {**self.feeds, **self.executor.execute(marked, self.feeds)}
+        except TrtsmithError:  # then what was seen must do
+            return list(faults)
+        return [
+            fault
+            for fault in faults
+            if self._wrong(region_of(self.view, fault.node, given), given) or self._wrong_alone(fault)
+        ]
+
+    def _wrong(self, region: Region, given: Arrays) -> bool:
+        found = local_errors(self.view, region, given, self.values, self.executor)
+        return any(not c.agrees for c in found)
+
+    def _wrong_alone(self, fault: Fault) -> bool:
+        """Whether an engine of the fault's region alone is wrong for the same inputs. One that cannot be is not."""
+        region, given = fault.region, fault.given
+        constants = frozenset(region.inputs) - self.view.varying  # TensorRT wants shapes constant
+        infos = [self.values[name].info() for name in region.outputs]
+        model = region_model(self.view, region, given, infos, constants)
+        try:
+            outputs = self.executor.execute(model, {n: given[n] for n in region.inputs if n not in constants})
+        except TrtsmithError:
+            return False
+        return self._wrong(region, {**given, **outputs})

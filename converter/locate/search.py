@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from converter.errors import TrtsmithError
 from converter.locate.batches import Batch, batch_of, batches, halves
-from converter.locate.confirm import confirmed
+from converter.locate.confirm import Confirmation
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.graph import GraphView, with_outputs
 from converter.locate.local import local_errors
@@ -102,6 +102,7 @@ def search(
         if name not in values or values[name].dtype not in executor.types
     ]
     usable = {name: value for name, value in values.items() if value.dtype in executor.types}
+    confirmation = Confirmation(view, usable, feeds, executor)
     waiting = list(batches(view, usable, limit))
     while waiting:
         batch = batch_of(view, usable, waiting.pop(0).nodes)
@@ -125,7 +126,7 @@ def search(
         found.runs.append(Run(batch, all(c.agrees for c in own)))
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if faults and executor.fuses:
-            seen, faults = faults, confirmed(view, faults, batch.marks, usable, feeds, executor)
+            seen, faults = faults, confirmation.of(faults, batch.marks)
             found.skipped += [
                 Skipped(name, DISTURBED) for f in seen if f not in faults for name in f.region.outputs
             ]

@@ -61,7 +61,7 @@ def _conv_transpose(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...
         return _UNKNOWN
     channels, _, *kernel = (n for n in weights if isinstance(n, int))
     strides = given.get("strides", [1] * len(kernel))
-    return channels // given.get("group", 1), *(ceil(k / s) for k, s in zip(kernel, strides, strict=True))
+    return channels // given.get("group", 1), *(ceil(k / s) for k, s in zip(kernel, strides, strict=False))
 
 
 def _either(a: Dim, b: Dim) -> tuple[Dim, ...]:
@@ -69,22 +69,25 @@ def _either(a: Dim, b: Dim) -> tuple[Dim, ...]:
     return (a if isinstance(a, int) else b,)
 
 
+def _size(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+    return shape[axis] if shape and axis < len(shape) else None
+
+
 def _matmul(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
     a, b = shapes
-    return _either(a[-1] if a else None, b[max(len(b) - 2, 0)] if b else None)
+    return _either(_size(a, -1), _size(b, max(len(b or ()) - 2, 0)))
 
 
 def _gemm(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
     a, b = shapes[:2]
-    first, second = 0 if given.get("transA") else 1, 1 if given.get("transB") else 0
-    return _either(a[first] if a else None, b[second] if b else None)
+    return _either(_size(a, 0 if given.get("transA") else 1), _size(b, 1 if given.get("transB") else 0))
 
 
 def _einsum(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
     """The sizes of the letters that the result has not; what "..." stands for it has."""
     factors, arrow, result = given["equation"].decode().replace(" ", "").partition("->")
     sizes: dict[str, Dim] = {}
-    for factor, dims in zip(factors.split(","), shapes, strict=True):
+    for factor, dims in zip(factors.split(","), shapes, strict=False):
         first, _, last = factor.partition("...")
         for names, along in ((first, dims or ()), (last[::-1], (dims or ())[::-1])):
             sizes.update((c, n) for c, n in zip(names, along, strict=False) if isinstance(n, int))
@@ -94,10 +97,8 @@ def _einsum(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
 
 def _recurrent(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
     """W is [directions, gates, inputs] and R [directions, gates, hidden]: a gate sums over both."""
-    w, r = shapes[1:3]
-    if w is None or r is None or not (isinstance(w[-1], int) and isinstance(r[-1], int)):
-        return _UNKNOWN
-    return (w[-1] + r[-1],)
+    inputs, hidden = (_size(shape, -1) for shape in shapes[1:3])
+    return (inputs + hidden,) if isinstance(inputs, int) and isinstance(hidden, int) else _UNKNOWN
 
 
 _SUMMED: Mapping[str, Callable[[Mapping[str, Any], _Shapes], tuple[Dim, ...]]] = {
