@@ -1,7 +1,7 @@
 """Scales and shifts behind a convolution, folded into its weights in float32, before these are rounded.
 
 TensorRT folds them as well, but from constants of the reduced type: the products are rounded once more, and the scale of a
-BatchNormalization too.
+BatchNormalization too. Into the weights of a deformable convolution, which is a plugin, it folds nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,27 @@ from onnx import TensorProto as T
 from onnx import numpy_helper
 
 from converter.passes.scopes import Draft, Node, Scope
+from importers.opdef import PLUGIN_NAMESPACE
 
 _CHANNELS = 1
 """Axis of the channels in what a convolution makes."""
 
-_OUTPUTS = {"Conv": 0, "ConvTranspose": 1}
-"""Axis of a convolution's weights along which its outputs lie."""
+
+@dataclass(frozen=True)
+class _Ports:
+    """Positions of a convolution's weights and bias, and the axis of the weights along which its outputs lie."""
+
+    weights: int
+    bias: int
+    outputs: int = 0
+
+
+_PORTS = {
+    ("", "Conv"): _Ports(1, 2),
+    ("", "ConvTranspose"): _Ports(1, 2, outputs=1),
+    (PLUGIN_NAMESPACE, "DeformableConvolution"): _Ports(2, 3),
+    (PLUGIN_NAMESPACE, "ModulatedDeformableConvolution"): _Ports(3, 4),
+}
 
 
 @dataclass(frozen=True)
@@ -44,8 +59,9 @@ def fold_affine(draft: Draft, kept: Collection[str]) -> tuple[str, ...]:
     for scope in _scopes(draft.root):
         replacements: dict[Node, list[Node]] = {}
         for node in scope.nodes:
-            chain = _chain(node, kept) if node.op_type in _OUTPUTS and not node.domain else []
-            made = _folded(node, [affine for _, affine in chain]) if chain else None
+            ports = _PORTS.get((node.domain, node.op_type))
+            chain = _chain(node, ports, kept) if ports is not None else []
+            made = _folded(node, ports, [affine for _, affine in chain]) if chain and ports else None
             if made is None:
                 continue
             followers = [follower for follower, _ in chain]
@@ -67,14 +83,15 @@ def _scopes(scope: Scope) -> Iterator[Scope]:
             yield from _scopes(inner)
 
 
-def _chain(node: Node, kept: Collection[str]) -> list[tuple[Node, Affine]]:
+def _chain(node: Node, ports: _Ports, kept: Collection[str]) -> list[tuple[Node, Affine]]:
     """The nodes behind a convolution that scale or shift its channels, and what each does."""
     chain: list[tuple[Node, Affine]] = []
-    weights = node.scope.dims(node.inputs[1])
-    if weights is None or not all(node.scope.is_constant(name) for name in node.inputs[1:] if name):
+    weights = node.scope.dims(node.inputs[ports.weights])
+    held = (node.inputs[ports.weights], *node.inputs[ports.bias : ports.bias + 1])
+    if weights is None or not all(node.scope.is_constant(name) for name in held if name):
         return chain
     rank, last = len(weights), node
-    channels = weights[_OUTPUTS[node.op_type]]
+    channels = weights[ports.outputs]
     if not isinstance(channels, int) or (node.op_type == "ConvTranspose" and _group(node) != 1):
         return chain
     while (follower := _only_reader(last)) is not None and follower.proto.name not in kept:
@@ -146,15 +163,16 @@ def _norm(node: Node, channels: int) -> Affine | None:
     return Affine(factor, shift - mean * factor)
 
 
-def _folded(node: Node, chain: list[Affine]) -> onnx.NodeProto | None:
+def _folded(node: Node, ports: _Ports, chain: list[Affine]) -> onnx.NodeProto | None:
     """The convolution with weights that do what `chain` does; None where they are no float32 numbers."""
     scope, whole = node.scope, reduce(Affine.then, chain)
-    weights = scope.constant(node.inputs[1])
-    bias = scope.constant(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
+    weights = scope.constant(node.inputs[ports.weights])
+    name = next(iter(node.inputs[ports.bias : ports.bias + 1]), "")
+    bias = scope.constant(name) if name else None
     if weights is None or weights.dtype != np.float32 or (bias is not None and bias.dtype != np.float32):
         return None
     along = [1] * weights.ndim
-    along[_OUTPUTS[node.op_type]] = -1
+    along[ports.outputs] = -1
     with np.errstate(over="ignore", invalid="ignore"):
         new = weights * whole.scale.reshape(along).astype(np.float32)
         shift = whole.shift + (0.0 if bias is None else bias.astype(np.float64) * whole.scale)
@@ -166,5 +184,6 @@ def _folded(node: Node, chain: list[Affine]) -> onnx.NodeProto | None:
     names = [scope.draft.names.value(f"{node.outputs[0]}/{part}") for part in ("weights", "bias")]
     for name, values in zip(names, (new, new_bias), strict=True):
         scope.add_tensor(numpy_helper.from_array(values, name))
-    made.input[:] = [node.inputs[0], *names]
+    made.input[:] = [*node.inputs[: ports.bias], names[1]]
+    made.input[ports.weights] = names[0]
     return made

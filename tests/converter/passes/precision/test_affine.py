@@ -10,11 +10,14 @@ import pytest
 
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
+from converter.passes.plugin_call import plugin_call
 from converter.passes.precision.affine import fold_affine
 from converter.passes.precision.emulate import emulated
 from converter.passes.precision.formats import BF16, FP16, Format
 from converter.passes.precision.reduce import reduce_precision
 from converter.passes.scopes import Draft
+from converter.rewrite import expand
+from importers.registry import by_name
 from tests.converter.passes.precision.networks import T, network, normal, types_of
 
 FEEDS = {"x": normal(2, 6, 5, 4)}
@@ -150,3 +153,26 @@ def test_convolutions_inside_branches_are_folded(tmp_path: Path) -> None:
         feeds = {"c0": np.array(choice), **FEEDS}
         exact, found = run(model, feeds)["y"], run(emulated(reduced.model), feeds, optimise=False)["y"]
         assert np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-3
+
+
+FIELDS = {"stride": (1, 1), "padding": (0,) * 4, "dilation": (1, 1), "groups": 1, "offset_groups": 1}
+
+
+@pytest.mark.parametrize(("masked", "bias"), [(True, ""), (True, ", b"), (False, ""), (False, ", b")])
+def test_deformable_convolutions_are_folded(tmp_path: Path, masked: bool, bias: str) -> None:
+    """TensorRT folds nothing into the weights of a plugin."""
+    op = "ModulatedDeformableConvolution" if masked else "DeformableConvolution"
+    arguments = f"x, offset, {'mask, ' if masked else ''}k{bias}"
+    body = f"""(float[N,6,5,4] x, float[N,18,3,2] offset, float[N,9,3,2] mask) => (float[N,8,3,2] y) {{
+        {plugin_call("a", by_name()[op], arguments, FIELDS)}
+        [norm] d = BatchNormalization (a, s, b, m, v)
+        [last] y = Relu (d)
+    }}"""
+    model = network(tmp_path, body, {name: WEIGHTS[name] for name in "ksbmv"})
+    result, names = folded(model)
+    assert names == ("norm",) and [node.op_type for node in result.proto.graph.node] == [op, "Relu"]
+    assert len(result.proto.graph.node[0].input) == (5 if masked else 4)
+    feeds = {**FEEDS, "offset": normal(2, 18, 3, 2, seed=20), "mask": np.abs(normal(2, 9, 3, 2, seed=21))}
+    exact, found = run(expand(model), feeds)["y"], run(expand(result), feeds)["y"]
+    assert np.abs(exact).max() > 0.1
+    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max())
