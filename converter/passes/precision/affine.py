@@ -13,8 +13,8 @@ from functools import reduce
 import numpy as np
 import onnx
 from onnx import TensorProto as T
-from onnx import numpy_helper
 
+from converter.passes.precision.constants import Converted
 from converter.passes.scopes import Draft, Node, Scope
 from importers.opdef import PLUGIN_NAMESPACE
 
@@ -50,10 +50,11 @@ class Affine:
         return Affine(self.scale * other.scale, self.shift * other.scale + other.shift)
 
 
-def fold_affine(draft: Draft, kept: Collection[str]) -> tuple[str, ...]:
+def fold_affine(draft: Draft, kept: Collection[str], store: Converted) -> tuple[str, ...]:
     """Changes the draft; names of the nodes that are gone.
 
     kept: names of nodes that are to stay as they are, so that they are computed in float32 by themselves.
+    store: takes the new weights, in float32; the draft's model has them with the files of `store` only.
     """
     folded: list[str] = []
     for scope in _scopes(draft.root):
@@ -61,7 +62,7 @@ def fold_affine(draft: Draft, kept: Collection[str]) -> tuple[str, ...]:
         for node in scope.nodes:
             ports = _PORTS.get((node.domain, node.op_type))
             chain = _chain(node, ports, kept) if ports is not None else []
-            made = _folded(node, ports, [affine for _, affine in chain]) if chain and ports else None
+            made = _folded(node, ports, [affine for _, affine in chain], store) if chain and ports else None
             if made is None:
                 continue
             followers = [follower for follower, _ in chain]
@@ -163,7 +164,7 @@ def _norm(node: Node, channels: int) -> Affine | None:
     return Affine(factor, shift - mean * factor)
 
 
-def _folded(node: Node, ports: _Ports, chain: list[Affine]) -> onnx.NodeProto | None:
+def _folded(node: Node, ports: _Ports, chain: list[Affine], store: Converted) -> onnx.NodeProto | None:
     """The convolution with weights that do what `chain` does; None where they are no float32 numbers."""
     scope, whole = node.scope, reduce(Affine.then, chain)
     weights = scope.constant(node.inputs[ports.weights])
@@ -183,7 +184,7 @@ def _folded(node: Node, ports: _Ports, chain: list[Affine]) -> onnx.NodeProto | 
     made.CopyFrom(node.proto)
     names = [scope.draft.names.value(f"{node.outputs[0]}/{part}") for part in ("weights", "bias")]
     for name, values in zip(names, (new, new_bias), strict=True):
-        scope.add_tensor(numpy_helper.from_array(values, name))
+        scope.add_tensor(store.tensor(values, name))
     made.input[:] = [*node.inputs[: ports.bias], names[1]]
     made.input[ports.weights] = names[0]
     return made

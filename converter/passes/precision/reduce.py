@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+
+from onnx import TensorProto as T
 
 from converter.collector import collector_paused
 from converter.errors import ConversionError
@@ -82,8 +85,12 @@ def reduce_precision(
         asked = kept_by_user(keep, ((n.proto.name, _kind(n)) for n in order if not is_cast(n)), rewrites)
         if decided is not None:
             asked = dict(decided)
-        folded = fold_affine(draft, asked)
-        order = list(_all_nodes(draft.root)) if folded else order
+        with closing(Converted(whole, T.FLOAT)) as store:
+            folded = fold_affine(draft, asked, store)
+            if folded:
+                whole = store.files().with_proto(draft.model().proto)
+                draft = Draft(whole)
+                order = list(_all_nodes(draft.root))
         ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
         longest = None if fp16_sums else longest_sum(flavour, fmt)
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest).judge(

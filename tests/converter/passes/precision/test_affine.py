@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from converter.infer import infer_shapes
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.passes.plugin_call import plugin_call
 from converter.passes.precision.affine import fold_affine
+from converter.passes.precision.constants import Converted
 from converter.passes.precision.emulate import emulated
 from converter.passes.precision.formats import BF16, FP16, Format
 from converter.passes.precision.reduce import reduce_precision
@@ -38,9 +41,10 @@ WEIGHTS = {
 
 
 def folded(model: Model) -> tuple[Model, tuple[str, ...]]:
-    draft = Draft(model)
-    names = fold_affine(draft, ())
-    return draft.infer(), names
+    draft, store = Draft(model), Converted(model, T.FLOAT)
+    with closing(store):
+        names = fold_affine(draft, (), store)
+        return infer_shapes(store.files().with_proto(draft.model().proto)), names
 
 
 def net(folder: Path, lines: str) -> Model:
@@ -176,3 +180,13 @@ def test_deformable_convolutions_are_folded(tmp_path: Path, masked: bool, bias: 
     exact, found = run(expand(model), feeds)["y"], run(expand(result), feeds)["y"]
     assert np.abs(exact).max() > 0.1
     np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max())
+
+
+def test_large_weights_are_in_a_file_and_not_in_the_model(tmp_path: Path) -> None:
+    body = "(float[1,256,4,4] x) => (float[1,256,4,4] y) { a = Conv (x, k) y = Mul (a, c) }"
+    weights = {"k": normal(256, 256, 1, 1), "c": normal(256, 1, 1)}
+    result, names = folded(network(tmp_path, body, weights))
+    assert len(names) == 1 and result.proto.ByteSize() < 10_000
+    (tensor,) = (t for t in result.proto.graph.initializer if len(t.dims) == 4)
+    wanted = weights["k"] * weights["c"][..., np.newaxis]
+    np.testing.assert_allclose(result.array(tensor), wanted, rtol=1e-6)
