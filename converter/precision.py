@@ -11,11 +11,13 @@ import numpy as np
 
 from converter.errors import ConversionError
 from converter.modelfile.model import Model
+from converter.passes.precision.emulate import REDUCED
 from converter.passes.precision.formats import FORMATS, FP16, Format
 from converter.passes.precision.observe import magnitudes
 from converter.passes.precision.reduce import Reduced, reduce_precision
 from converter.passes.precision.report import PrecisionReport
 from converter.passes.precision.widen import widen_precision
+from converter.passes.scopes import elem_types
 from converter.passes.types import to_engine
 from converter.quantise.samples import load_samples, split
 from converter.quantise.stage import QUANTISED, quantise
@@ -83,6 +85,8 @@ def in_precision(
 ) -> Rewritten:
     """The rewritten graph in the precision that is asked for; itself if none is.
 
+    A model that has 16-bit types of its own keeps those of its inputs and outputs, and is else treated as if all of it
+    were float32.
     feeds: inputs of the original model, with which float16's range is tried in a float32 run; None: it is not tried.
     given: whether they are the user's: int8 and fp8 are not calibrated with made-up ones.
     """
@@ -97,6 +101,8 @@ def in_precision(
     fmt = request.format
     if fmt is None:
         return _with(rewritten, widen_precision(rewritten.model, wide_io=request.io))
+    if REDUCED & elem_types(rewritten.model.proto.graph):  # what is in 16 bits already is decided anew
+        rewritten = _with(rewritten, widen_precision(rewritten.model))
     seen = (
         _magnitudes(rewritten, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
     )

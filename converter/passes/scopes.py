@@ -40,6 +40,16 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
             yield from all_graphs(inner)
 
 
+def elem_types(graph: onnx.GraphProto) -> set[int]:
+    """onnx.TensorProto.DataType of every initializer and of every value whose type is known, inner graphs' among them."""
+    found: set[int] = set()
+    for part in all_graphs(graph):
+        found.update(tensor.data_type for tensor in part.initializer)
+        values = (*part.input, *part.value_info, *part.output)
+        found.update(value.type.tensor_type.elem_type for value in values)
+    return found
+
+
 class Node:
     """A node of a draft: its proto, what is asked of it all the time, and the scopes of its subgraphs."""
 
@@ -355,6 +365,14 @@ class Scope:
             node.proto = proto
             for scope, inner in zip(node.scopes, subgraphs(proto), strict=True):
                 scope._rebind(inner)
+
+
+def all_scopes(scope: Scope) -> Iterator[Scope]:
+    """The graph and every graph inside it, outer ones first."""
+    yield scope
+    for node in scope.nodes:
+        for inner in node.scopes:
+            yield from all_scopes(inner)
 
 
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)

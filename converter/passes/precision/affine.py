@@ -6,7 +6,7 @@ BatchNormalization too. Into the weights of a deformable convolution, which is a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,7 +15,7 @@ import onnx
 from onnx import TensorProto as T
 
 from converter.passes.precision.constants import Converted
-from converter.passes.scopes import Draft, Node, Scope
+from converter.passes.scopes import Draft, Node, all_scopes
 from importers.opdef import PLUGIN_NAMESPACE
 
 _CHANNELS = 1
@@ -57,7 +57,7 @@ def fold_affine(draft: Draft, kept: Collection[str], store: Converted) -> tuple[
     store: takes the new weights, in float32; the draft's model has them with the files of `store` only.
     """
     folded: list[str] = []
-    for scope in _scopes(draft.root):
+    for scope in all_scopes(draft.root):
         replacements: dict[Node, list[Node]] = {}
         for node in scope.nodes:
             ports = _PORTS.get((node.domain, node.op_type))
@@ -75,13 +75,6 @@ def fold_affine(draft: Draft, kept: Collection[str], store: Converted) -> tuple[
             scope.replace(replacements)
             draft.remove_dead((name for old in replacements for name in old.inputs), scope)
     return tuple(folded)
-
-
-def _scopes(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for node in scope.nodes:
-        for inner in node.scopes:
-            yield from _scopes(inner)
 
 
 def _chain(node: Node, ports: _Ports, kept: Collection[str]) -> list[tuple[Node, Affine]]:

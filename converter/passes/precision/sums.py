@@ -8,8 +8,9 @@ from typing import Any
 
 from onnx import helper
 
+from converter.modelfile.model import Model
 from converter.passes.precision.formats import FP16, Format
-from converter.passes.scopes import Dim, Node
+from converter.passes.scopes import Dim, Draft, Node, all_scopes, elem_types
 
 LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no more"
 
@@ -33,6 +34,19 @@ def sums_more_than(node: Node, longest: int) -> bool:
         return False
     count = products(node)
     return count is None or count > longest
+
+
+def own_long_sums(model: Model, flavour: str) -> int:
+    """How many nodes sum more products of the model's own float16 than LONGEST has for the flavour. Types are inferred."""
+    longest = longest_sum(flavour, FP16)
+    if longest is None or FP16.elem not in elem_types(model.proto.graph):
+        return 0
+    return sum(
+        1
+        for scope in all_scopes(Draft(model).root)
+        for node in scope.nodes
+        if scope.elem_type(node.outputs[0]) == FP16.elem and sums_more_than(node, longest)
+    )
 
 
 def products(node: Node) -> int | None:

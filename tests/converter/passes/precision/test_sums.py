@@ -7,13 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.passes.precision.emulate import emulated
 from converter.passes.precision.formats import BF16, FP16
 from converter.passes.precision.reduce import Reduced, reduce_precision
 from converter.passes.precision.sums import LONG_SUM, products
 from converter.passes.scopes import Draft
-from tests.converter.passes.precision.networks import T, made_in, network, normal
+from converter.precision import PrecisionRequest, in_precision
+from converter.rewrite import rewrite
+from tests.converter.passes.precision.networks import T, made_in, network, normal, types_of
 
 COUNTS = [
     ("(float[N,6,h,w] x) => (float[N,8,h,w] y) { y = Conv <group = 2, pads = [1,1,1,1]> (x, k) }", (8, 3, 3, 3), 27),
@@ -104,3 +107,39 @@ def test_a_sum_of_unknown_length_counts_as_long(tmp_path: Path) -> None:
 def test_what_was_decided_once_is_not_judged_again(tmp_path: Path) -> None:
     done = reduced(tmp_path, flavour="tensorrt_rtx", decided={"short": "asked"})
     assert [k.node for k in done.report.kept] == ["short"] and made_in(done.model)["long"] == T.FLOAT16
+
+
+HALF = """(float16[N,64,h,w] x) => (float16[N,4,h,w] y) {
+    [short] a = Conv (x, k)
+    [long] c = Conv <pads = [1,1,1,1]> (a, m)
+    [soft] d = Softmax <axis = 1> (c)
+    [end] y = Conv (d, n)
+}"""
+
+
+def half(folder: Path) -> Model:
+    return network(folder, HALF, {name: (array * 0.05).astype(np.float16) for name, array in WEIGHTS.items()})
+
+
+def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
+    rewritten = rewrite(half(tmp_path), flavour="tensorrt_rtx")
+    done = in_precision(rewritten, PrecisionRequest("fp16"))
+    made = made_in(done.model)
+    assert made["long"] == made["soft"] == T.FLOAT and made["short"] == made["end"] == T.FLOAT16
+    assert done.precision is not None and {k.node for k in done.precision.kept} == {"long", "soft"}
+    assert {types_of(done.model)[name] for name in "xy"} == {T.FLOAT16} and done.io_types == ()
+    feeds = {"x": normal(2, 64, 6, 5).astype(np.float16)}
+    found = run(emulated(done.model), {"x": feeds["x"].astype(np.float32)}, optimise=False)["y"]
+    exact = run(half(tmp_path), feeds)["y"].astype(np.float32)
+    assert np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-3
+    brain = made_in(in_precision(rewritten, PrecisionRequest("bf16")).model)
+    assert brain["short"] == T.BFLOAT16 and brain["soft"] == T.FLOAT
+
+
+def test_long_sums_of_a_model_s_own_float16_are_warned_of(tmp_path: Path) -> None:
+    (warning,) = rewrite(half(tmp_path), flavour="tensorrt_rtx").warnings()
+    assert "as in 1 nodes" in warning and "--precision fp16" in warning
+    assert rewrite(half(tmp_path)).warnings() == ()
+    assert rewrite(network(tmp_path, NETWORK, WEIGHTS), flavour="tensorrt_rtx").warnings() == ()
+    reduced = in_precision(rewrite(half(tmp_path), flavour="tensorrt_rtx"), PrecisionRequest("fp16"))
+    assert reduced.warnings() == ()
