@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from converter.locate.search import Fault
 
 
+MOST_ALONE = 8
+"""Nodes of which engines of their own are built, to see whether they are wrong alone."""
+
+
 @dataclass(frozen=True)
 class Confirmation:
     """What it is asked with: the graph, the values that can be looked at, the graph's inputs, and who computes."""
@@ -36,29 +40,36 @@ class Confirmation:
 
         marks: the outputs that were asked for when the faults were seen.
         """
-        kept: list[Fault] = []
+        suspects = {fault.node for fault in faults}
+        company: set[Fault] = set()
         waiting = list(faults)
         while waiting:
-            read = {name for fault in waiting for name in fault.region.inputs}
-            # Of several in a row the last comes first: its outputs nobody reads who has to be looked at.
-            now = [fault for fault in waiting if not read.intersection(fault.region.outputs)]
+            now = _apart(waiting)
             hidden = {name for fault in now for name in fault.region.inputs}
-            kept += self._among(now, [name for name in marks if name not in hidden])
+            asked = [name for name in marks if name not in hidden]
+            company.update(self._in_company(now, asked, suspects))
             waiting = [fault for fault in waiting if fault not in now]
-        return [fault for fault in faults if fault in kept]
+        doubtful = [fault for fault in faults if fault not in company][:MOST_ALONE]
+        alone = {fault for fault in doubtful if self._wrong_alone(fault)}
+        return [fault for fault in faults if fault in company or fault in alone]
 
-    def _among(self, faults: Sequence[Fault], asked: Sequence[str]) -> list[Fault]:
-        """Which of them are there when the values in `asked` are outputs, from what is known before them then."""
+    def _in_company(self, faults: Sequence[Fault], asked: Sequence[str], suspects: set[int]) -> list[Fault]:
+        """Which of them are there when the values in `asked` are outputs, from what is known before them then.
+
+        Where another suspect stands between the two, it may be that one's fault.
+        """
         marked = with_outputs(self.view.model, (self.values[name].info() for name in asked))
         try:
             given = {**self.feeds, **self.executor.execute(marked, self.feeds)}
         except TrtsmithError:  # then what was seen must do
             return list(faults)
-        return [
-            fault
-            for fault in faults
-            if self._wrong(region_of(self.view, fault.node, given), given) or self._wrong_alone(fault)
-        ]
+        found = []
+        for fault in faults:
+            region = region_of(self.view, fault.node, given)
+            others = suspects.intersection(region.nodes) - {fault.node}
+            if not others and self._wrong(region, given):
+                found.append(fault)
+        return found
 
     def _wrong(self, region: Region, given: Arrays) -> bool:
         found = local_errors(self.view, region, given, self.values, self.executor)
@@ -75,3 +86,16 @@ class Confirmation:
         except TrtsmithError:
             return False
         return self._wrong(region, {**given, **outputs})
+
+
+def _apart(faults: Sequence[Fault]) -> list[Fault]:
+    """As many of them as can be looked at in one run: of none are the outputs another one's inputs, which are hidden."""
+    chosen: list[Fault] = []
+    inputs: set[str] = set()
+    outputs: set[str] = set()
+    for fault in faults:
+        if inputs.isdisjoint(fault.region.outputs) and outputs.isdisjoint(fault.region.inputs):
+            chosen.append(fault)
+            inputs.update(fault.region.inputs)
+            outputs.update(fault.region.outputs)
+    return chosen

@@ -10,6 +10,7 @@ import numpy as np
 
 from converter.errors import TrtsmithError
 from converter.locate.advice import advice, arithmetic
+from converter.locate.confirm import MOST_ALONE
 from converter.locate.describe import growths, node_report, origin_of, seen_report
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
@@ -27,9 +28,6 @@ from converter.modelfile.model import Model
 from converter.passes.types import to_engine
 from converter.rewrite import Rewritten, expand, reference
 from converter.verify import Comparison, compare
-
-MOST_ALONE = 8
-"""Nodes that are tried in engines of their own when several are wrong where they stand."""
 
 
 def locate(

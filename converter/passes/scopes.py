@@ -160,7 +160,7 @@ class Draft:
             if holder is None or self.used[name] > 0:
                 continue
             if holder.tensors.pop(name, None) is not None:
-                self.changed()
+                touched[holder] = None
             node = holder.producers.get(name)
             if node is None or node.gone or node.scopes or any(self.used[o] > 0 for o in node.outputs if o):
                 continue
@@ -169,6 +169,7 @@ class Draft:
             queue.extend((read, holder) for read in node.inputs if read)
         for holder in touched:
             holder.nodes = [node for node in holder.nodes if not node.gone]
+            holder.rewritten = True
             self.changed()
 
 
@@ -176,6 +177,7 @@ class Scope:
     """One graph of a draft: its nodes and values; those of the graphs around it through `outer`.
 
     nodes: in order. tensors: initializers that are constants, by name. producers: who makes a value of this graph.
+    rewritten: whether its proto has to be written anew.
     """
 
     def __init__(self, graph: onnx.GraphProto, draft: Draft, outer: Scope | None = None) -> None:
@@ -189,7 +191,7 @@ class Scope:
         self.outputs = {value.name for value in graph.output}
         self.types: dict[str, onnx.ValueInfoProto] = {}
         self._defaults: list[onnx.TensorProto] = []  # of inputs: a caller may replace them
-        self._rewritten = False
+        self.rewritten = False
         self._read_own_types(graph)
         for tensor in graph.initializer:
             if tensor.name in self.inputs:
@@ -235,7 +237,7 @@ class Scope:
     def replace(self, replacements: Mapping[Node, list[Node]]) -> None:
         """Nodes of this graph by others, in their places. The others were entered already."""
         self.nodes = [new for old in self.nodes for new in replacements.get(old, (old,))]
-        self._rewritten = True
+        self.rewritten = True
         self.draft.changed()
 
     def add_tensor(self, tensor: onnx.TensorProto) -> None:
@@ -345,14 +347,14 @@ class Scope:
         for node in self.nodes:
             for scope in node.scopes:
                 scope.write_inner()
-                if scope._rewritten:
+                if scope.rewritten:
                     scope._write_back()
 
     def _write_back(self) -> None:
         graph = onnx.GraphProto()
         self.write(graph)
         self.graph.CopyFrom(graph)
-        self._rewritten = False
+        self.rewritten = False
         # The nodes' protos were those of the graph before the copy; the ones of now are others.
         for node, proto in zip(self.nodes, self.graph.node, strict=True):
             node.proto = proto

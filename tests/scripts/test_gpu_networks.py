@@ -166,13 +166,13 @@ def test_errors_are_judged_by_the_frameworks() -> None:
 
 def test_errors_are_those_of_all_sets_together_but_the_worst_of_a_hundred() -> None:
     exact = [{"y": RNG.standard_normal((3, 4)), "z": RNG.standard_normal(2)} for _ in range(120)]
-    scales = [1 + 1e-3 * (i % 7) for i in range(118)] + [1.5, -3]
+    scales = [1 + 1e-3 * (i % 7) for i in range(118)] + [1.001, -3]
     found = [{n: a * scale for n, a in one.items()} for one, scale in zip(exact, scales, strict=True)]
-    size = [np.sum(one["y"] ** 2) for one in exact[:118]]
-    off = sum(n * (scale - 1) ** 2 for n, scale in zip(size, scales[:118], strict=True))
+    size = [np.sum(one["y"] ** 2) for one in exact[:119]]
+    off = sum(n * (scale - 1) ** 2 for n, scale in zip(size, scales[:119], strict=True))
     assert networks.errors(found, exact)["y"] == pytest.approx(np.sqrt(off / sum(size)))
-    assert networks.errors(found[-2:], exact[-2:])["y"] == pytest.approx(0.5)
-    assert networks.errors(found[-1:], exact[-1:])["y"] == pytest.approx(4)  # of one set nothing is left out
+    assert networks.errors(found[-1:], exact[-1:])["y"] == pytest.approx(4)  # of few nothing is left out
+    assert networks.errors(found[-49:], exact[-49:])["y"] > 0.2
     assert networks.errors(exact, exact) == {"y": 0, "z": 0}
 
 
@@ -246,20 +246,20 @@ def test_a_form_s_flags_reach_the_precision(
 
 
 def test_errors_are_those_of_all_inputs_of_a_size_together(small_network: Any, tmp_path: Path) -> None:
-    """One set of three is computed wrongly, and one more, which is left out as the worst."""
-    thrice = replace(small_network, feeds=lambda size: small_network.feeds(size) * 3)
+    """One set of two is computed wrongly: by 1 % of it, that is by less of both."""
+    twice = replace(small_network, feeds=lambda size: small_network.feeds(size) * 2)
 
-    def some_wrong(path: Path, sizes: Mapping[str, Any], io_types: Any) -> Engine:
+    def every_other(path: Path, sizes: Mapping[str, Any], io_types: Any) -> Engine:
         engine, runs = opener(1)(path, sizes, io_types), count()
-        scales = (np.float32(1), np.float32(1.01), np.float32(7))
+        scales = (np.float32(1), np.float32(1.01))
 
         def run_engine(feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            scale = scales[next(runs) % 3]
+            scale = scales[next(runs) % 2]
             return {name: array * scale for name, array in engine.run(feeds).items()}
 
         return Engine(run_engine, engine.close)
 
-    (row, *_) = networks.judge_network(thrice, ["fp32"], tmp_path, some_wrong)
+    (row, *_) = networks.judge_network(twice, ["fp32"], tmp_path, every_other)
     assert row["engine"] == pytest.approx(0.01 / 2**0.5, rel=0.05)
 
 

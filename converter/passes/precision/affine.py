@@ -6,7 +6,7 @@ BatchNormalization too. Into the weights of a deformable convolution, which is a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,9 +14,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T
 
-from converter.passes.precision.constants import Converted
+from converter.passes.precision.constants import Converted, unfit
+from converter.passes.precision.formats import Format
 from converter.passes.scopes import Draft, Node, all_scopes
 from importers.opdef import PLUGIN_NAMESPACE
+
+_KERNEL = 2
+"""The first axis of a convolution's weights behind outputs and inputs."""
 
 _CHANNELS = 1
 """Axis of the channels in what a convolution makes."""
@@ -39,36 +43,53 @@ _PORTS = {
 }
 
 
+_OPSET = 7
+"""The first in which constants broadcast as numpy's do, and norms know whether they are trained."""
+
+_MARGIN = 8
+"""A channel's largest weight over the smallest normal number, so that those a few bits smaller keep most of their digits."""
+
+
 @dataclass(frozen=True)
 class Affine:
-    """y = x * scale + shift, float64, one number for each channel."""
+    """y = x * scale + shift, float64, one number for each channel. spread: y's standard deviation, infinite if unknown."""
 
     scale: np.ndarray
     shift: np.ndarray
+    spread: np.ndarray
 
     def then(self, other: Affine) -> Affine:
-        return Affine(self.scale * other.scale, self.shift * other.scale + other.shift)
+        spread = np.where(np.isfinite(other.spread), other.spread, self.spread * np.abs(other.scale))
+        return Affine(self.scale * other.scale, self.shift * other.scale + other.shift, spread)
 
 
-def fold_affine(draft: Draft, kept: Collection[str], store: Converted) -> tuple[str, ...]:
+def fold_affine(draft: Draft, fmt: Format, kept: Collection[str], store: Converted) -> tuple[str, ...]:
     """Changes the draft; names of the nodes that are gone.
 
-    kept: names of nodes that are to stay as they are, so that they are computed in float32 by themselves.
+    fmt:   the type that the weights will be rounded to, and must bear.
+    kept:  names of nodes that are to stay as they are, so that they are computed in float32 by themselves.
     store: takes the new weights, in float32; the draft's model has them with the files of `store` only.
     """
+    if draft.opset("") < _OPSET:
+        return ()
     folded: list[str] = []
     for scope in all_scopes(draft.root):
         replacements: dict[Node, list[Node]] = {}
         for node in scope.nodes:
             ports = _PORTS.get((node.domain, node.op_type))
             chain = _chain(node, ports, kept) if ports is not None else []
-            made = _folded(node, ports, [affine for _, affine in chain], store) if chain and ports else None
-            if made is None:
+            new = None
+            while chain and ports is not None and new is None:
+                new = _weights(node, ports, [affine for _, affine in chain], fmt)
+                if new is None:  # as far as the type bears it
+                    chain.pop()
+            if new is None or ports is None:
                 continue
             followers = [follower for follower, _ in chain]
+            made = _made(node, ports, new, store)
+            made.output[0] = followers[-1].outputs[0]
             for gone in (node, *followers):
                 scope.leave(gone)
-            made.output[0] = followers[-1].outputs[0]
             replacements |= {node: [scope.enter(made)], **{f: [] for f in followers}}
             folded += [follower.proto.name for follower in followers]
         if replacements:
@@ -80,13 +101,17 @@ def fold_affine(draft: Draft, kept: Collection[str], store: Converted) -> tuple[
 def _chain(node: Node, ports: _Ports, kept: Collection[str]) -> list[tuple[Node, Affine]]:
     """The nodes behind a convolution that scale or shift its channels, and what each does."""
     chain: list[tuple[Node, Affine]] = []
-    weights = node.scope.dims(node.inputs[ports.weights])
-    held = (node.inputs[ports.weights], *node.inputs[ports.bias : ports.bias + 1])
-    if weights is None or not all(node.scope.is_constant(name) for name in held if name):
+    scope, bias = node.scope, _bias(node, ports)
+    weights = scope.dims(node.inputs[ports.weights]) if len(node.inputs) > ports.weights else None
+    if weights is None or len(weights) <= _KERNEL:
         return chain
     rank, last = len(weights), node
     channels = weights[ports.outputs]
     if not isinstance(channels, int) or (node.op_type == "ConvTranspose" and _group(node) != 1):
+        return chain
+    if not scope.is_constant(node.inputs[ports.weights]):
+        return chain
+    if bias and not (scope.is_constant(bias) and scope.dims(bias) == (channels,)):
         return chain
     while (follower := _only_reader(last)) is not None and follower.proto.name not in kept:
         affine = _affine(follower, last.outputs[0], channels, rank)
@@ -103,9 +128,10 @@ def _group(node: Node) -> int:
 
 def _only_reader(node: Node) -> Node | None:
     """Who reads the node's result, if it is one node of the same graph alone."""
-    (name, *others), draft = node.outputs, node.scope.draft
-    if others or draft.used[name] != 1:
+    draft = node.scope.draft
+    if len(node.outputs) != 1 or draft.used[node.outputs[0]] != 1:
         return None
+    name = node.outputs[0]
     reader = next((r for r in draft.readers[name] if not r.gone), None)
     return reader if reader is not None and reader.scope is node.scope and not reader.domain else None
 
@@ -119,26 +145,27 @@ def _affine(node: Node, source: str, channels: int, rank: int) -> Affine | None:
         return None
     first = node.inputs[0] == source
     other = node.inputs[1] if first else node.inputs[0]
-    dims = scope.dims(other)
-    if scope.elem_type(other) != T.FLOAT or not scope.is_constant(other) or dims is None or len(dims) > rank:
-        return None
-    padded = (1,) * (rank - len(dims)) + dims
-    if any(size != 1 and (axis != _CHANNELS or size != channels) for axis, size in enumerate(padded)):
+    if scope.elem_type(other) != T.FLOAT or not scope.is_constant(other):
         return None
     array = scope.constant(other)
-    if array is None:
+    if array is None or array.ndim > rank:
+        return None
+    padded = (1,) * (rank - array.ndim) + array.shape
+    if any(size != 1 and (axis != _CHANNELS or size != channels) for axis, size in enumerate(padded)):
         return None
     values = np.broadcast_to(np.asarray(array, np.float64).reshape(-1), channels)
-    one, zero = np.ones(channels), np.zeros(channels)
+    one, zero, unknown = np.ones(channels), np.zeros(channels), np.full(channels, np.inf)
     match node.op_type, first:
         case "Mul", _:
-            return Affine(values, zero)
+            return Affine(values, zero, unknown)
         case "Add", _:
-            return Affine(one, values)
+            return Affine(one, values, unknown)
+        case "Sub", True:
+            return Affine(one, -values, unknown)
         case "Sub", _:
-            return Affine(one, -values) if first else Affine(-one, values)
+            return Affine(-one, values, unknown)
         case _:
-            return Affine(1 / values, zero) if first and values.all() else None
+            return Affine(1 / values, zero, unknown) if first and values.all() else None
 
 
 def _norm(node: Node, channels: int) -> Affine | None:
@@ -154,30 +181,64 @@ def _norm(node: Node, channels: int) -> Affine | None:
     if not (variance + epsilon > 0).all():
         return None
     factor = scale / np.sqrt(variance + epsilon)
-    return Affine(factor, shift - mean * factor)
+    return Affine(factor, shift - mean * factor, np.abs(scale))
 
 
-def _folded(node: Node, ports: _Ports, chain: list[Affine], store: Converted) -> onnx.NodeProto | None:
-    """The convolution with weights that do what `chain` does; None where they are no float32 numbers."""
-    scope, whole = node.scope, reduce(Affine.then, chain)
+def _weights(
+    node: Node, ports: _Ports, chain: Sequence[Affine], fmt: Format
+) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """Weights and bias with which the convolution does what `chain` does; None where the type does not bear them."""
+    scope = node.scope
     weights = scope.constant(node.inputs[ports.weights])
-    name = next(iter(node.inputs[ports.bias : ports.bias + 1]), "")
+    name = _bias(node, ports)
     bias = scope.constant(name) if name else None
     if weights is None or weights.dtype != np.float32 or (bias is not None and bias.dtype != np.float32):
         return None
     along = [1] * weights.ndim
     along[ports.outputs] = -1
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
+        whole = reduce(Affine.then, chain)
         new = weights * whole.scale.reshape(along).astype(np.float32)
         shift = whole.shift + (0.0 if bias is None else bias.astype(np.float64) * whole.scale)
-        new_bias = shift.astype(np.float32)
-    if not (np.isfinite(new).all() and np.isfinite(new_bias).all()):
+        new_bias = shift.astype(np.float32) if name or shift.any() else None
+    if not (np.isfinite(new).all() and (new_bias is None or np.isfinite(new_bias).all())):
         return None
+    if _lost(weights, new, whole, ports, fmt) or (new_bias is not None and unfit(new_bias, fmt)):
+        return None
+    return new, new_bias
+
+
+def _lost(old: np.ndarray, new: np.ndarray, whole: Affine, ports: _Ports, fmt: Format) -> bool:
+    """Whether the weights of a channel leave the range in which the type has all of its digits, and had not before.
+
+    Not where the channel's values are too small for the type anyway, or next to nothing beside its shift.
+    """
+    if unfit(new, fmt):
+        return True
+    axes = tuple(axis for axis in range(old.ndim) if axis != ports.outputs)
+    before, after = (np.abs(array).max(axes, initial=0.0) for array in (old, new))
+    small = (after < _MARGIN * fmt.normal) & (after < before)
+    matters = whole.spread > np.maximum(fmt.normal, np.abs(whole.shift) * 2.0**-fmt.digits)
+    return bool((small & matters).any())
+
+
+def _bias(node: Node, ports: _Ports) -> str:
+    return next(iter(node.inputs[ports.bias : ports.bias + 1]), "")
+
+
+def _made(
+    node: Node, ports: _Ports, new: tuple[np.ndarray, np.ndarray | None], store: Converted
+) -> onnx.NodeProto:
     made = onnx.NodeProto()
     made.CopyFrom(node.proto)
-    names = [scope.draft.names.value(f"{node.outputs[0]}/{part}") for part in ("weights", "bias")]
-    for name, values in zip(names, (new, new_bias), strict=True):
-        scope.add_tensor(store.tensor(values, name))
-    made.input[:] = [*node.inputs[: ports.bias], names[1]]
-    made.input[ports.weights] = names[0]
+    made.input[:] = node.inputs[: ports.bias]
+    for part, values in zip(("weights", "bias"), new, strict=True):
+        if values is None:
+            continue
+        name = node.scope.draft.names.value(f"{node.outputs[0]}/{part}")
+        node.scope.add_tensor(store.tensor(values, name))
+        if part == "weights":
+            made.input[ports.weights] = name
+        else:
+            made.input.append(name)
     return made

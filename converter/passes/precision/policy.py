@@ -59,7 +59,7 @@ SENSITIVE: Mapping[str, str] = {
 HEAVY = frozenset(
     {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention", "DeformConv"}
 )
-"""Operators for whose sake one reduces precision: their products are summed in float32 and rounded once."""
+"""Operators for whose sake one reduces precision."""
 
 GEOMETRY = 4
 """A MatMul that sums at most so many products turns points or rays by a matrix: it is no layer, and follows."""

@@ -86,7 +86,7 @@ def reduce_precision(
         if decided is not None:
             asked = dict(decided)
         with closing(Converted(whole, T.FLOAT)) as store:
-            folded = fold_affine(draft, asked, store)
+            folded = fold_affine(draft, fmt, asked, store)
             if folded:
                 whole = store.files().with_proto(draft.model().proto)
                 draft = Draft(whole)

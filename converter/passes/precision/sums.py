@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import ceil, prod
+from math import ceil, gcd, prod
 from typing import Any
 
 from onnx import helper
@@ -51,7 +51,8 @@ def own_long_sums(model: Model, flavour: str) -> int:
 
 def products(node: Node) -> int | None:
     """How many products one value of the result sums; None where shapes do not say it."""
-    shapes = [node.scope.dims(name) if name else () for name in node.inputs]
+    shapes = [node.scope.dims(name) if name else None for name in node.inputs]
+    shapes += [None] * (_MOST_READ - len(shapes))  # those that a broken model lacks
     given = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
     sizes = _SUMMED[node.op_type](given, shapes)
     known = [n for n in sizes if isinstance(n, int)]
@@ -60,22 +61,31 @@ def products(node: Node) -> int | None:
 
 _Shapes = list[tuple[Dim, ...] | None]
 _UNKNOWN: tuple[Dim, ...] = (None,)
+_MOST_READ = 3
+"""Inputs whose shapes say something of the number."""
+
+_KERNEL = 2
+"""The first axis of a convolution's weights behind outputs and inputs."""
 
 
 def _conv(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
     """Weights are [outputs, inputs of a group, kernel...]."""
     weights = shapes[1]
-    return _UNKNOWN if weights is None else weights[1:]
+    return _UNKNOWN if weights is None or len(weights) <= _KERNEL else weights[1:]
 
 
 def _conv_transpose(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
     """Weights are [inputs, outputs of a group, kernel...]; a value sums the taps that a stride leaves to it."""
     weights = shapes[1]
-    if weights is None or not all(isinstance(n, int) for n in weights):
+    if weights is None or len(weights) <= _KERNEL or not all(isinstance(n, int) for n in weights):
         return _UNKNOWN
     channels, _, *kernel = (n for n in weights if isinstance(n, int))
-    strides = given.get("strides", [1] * len(kernel))
-    return channels // given.get("group", 1), *(ceil(k / s) for k, s in zip(kernel, strides, strict=False))
+    strides, dilations = (given.get(name, [1] * len(kernel)) for name in ("strides", "dilations"))
+    groups = given.get("group", 1)
+    if min(groups, *strides, *dilations) < 1:
+        return _UNKNOWN
+    taps = zip(kernel, strides, dilations, strict=False)
+    return channels // groups, *(ceil(k / (s // gcd(s, d))) for k, s, d in taps)
 
 
 def _either(a: Dim, b: Dim) -> tuple[Dim, ...]:
@@ -88,7 +98,7 @@ def _size(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
 
 
 def _matmul(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
-    a, b = shapes
+    a, b = shapes[:2]
     return _either(_size(a, -1), _size(b, max(len(b or ()) - 2, 0)))
 
 
@@ -99,7 +109,7 @@ def _gemm(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
 
 def _einsum(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
     """The sizes of the letters that the result has not; what "..." stands for it has."""
-    factors, arrow, result = given["equation"].decode().replace(" ", "").partition("->")
+    factors, arrow, result = given.get("equation", b"").decode().replace(" ", "").partition("->")
     sizes: dict[str, Dim] = {}
     for factor, dims in zip(factors.split(","), shapes, strict=False):
         first, _, last = factor.partition("...")

@@ -439,3 +439,14 @@ def test_what_is_wrong_alone_is_named_though_it_is_right_in_company(tmp_path: Pa
 
     result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
     assert [node.name for node in result.nodes] == ["relu"] and result.nodes[0].alone is True
+
+
+def test_a_node_behind_a_wrong_one_is_not_accused_of_it(tmp_path: Path) -> None:
+    def change(graph: onnx.GraphProto) -> None:
+        wrong_weight(graph)
+        node = node_of(graph, "add")
+        if node is not None and {"p", *node.output} <= {value.name for value in graph.output}:
+            node.op_type = "Sub"
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
+    assert [node.name for node in result.nodes] == ["second"]

@@ -7,9 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from converter.infer import infer_shapes
+from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.passes.plugin_call import plugin_call
@@ -40,10 +42,10 @@ WEIGHTS = {
 }
 
 
-def folded(model: Model) -> tuple[Model, tuple[str, ...]]:
+def folded(model: Model, fmt: Format = BF16) -> tuple[Model, tuple[str, ...]]:
     draft, store = Draft(model), Converted(model, T.FLOAT)
     with closing(store):
-        names = fold_affine(draft, (), store)
+        names = fold_affine(draft, fmt, (), store)
         return infer_shapes(store.files().with_proto(draft.model().proto)), names
 
 
@@ -190,3 +192,106 @@ def test_large_weights_are_in_a_file_and_not_in_the_model(tmp_path: Path) -> Non
     (tensor,) = (t for t in result.proto.graph.initializer if len(t.dims) == 4)
     wanted = weights["k"] * weights["c"][..., np.newaxis]
     np.testing.assert_allclose(result.array(tensor), wanted, rtol=1e-6)
+
+
+def test_a_node_that_dies_in_a_graph_between_two_leaves_it(tmp_path: Path) -> None:
+    """The innermost graph is rewritten for its Mul, the outermost for its own; the one between only loses a constant."""
+    body = """(bool q0, float[N,6,5,4] x) => (float[N,8,h,w] y) {
+        y = If (q0) <
+            then_branch = one () => (float[N,8,h,w] p) {
+                a = Conv (x, k)
+                a2 = Mul (a, c)
+                p1 = If (q0) <
+                    then_branch = two () => (float[N,8,h,w] q) {
+                        two0 = Constant <value = float {2.0}> ()
+                        q = If (q0) <
+                            then_branch = three () => (float[N,8,h,w] r) { d = Conv (x, k) r = Mul (d, two0) },
+                            else_branch = four () => (float[N,8,h,w] r4) { r4 = Conv (x, k) }>
+                    },
+                    else_branch = five () => (float[N,8,h,w] q5) { q5 = Conv (x, k) }>
+                p = Add (p1, a2)
+            },
+            else_branch = six () => (float[N,8,h,w] p6) { p6 = Conv (x, k) }>
+    }"""
+    model = network(tmp_path, body, {name: WEIGHTS[name] for name in "kc"})
+    reduced = reduce_precision(model, FP16)
+    assert len(reduced.report.folded) == 2
+    feeds = {"q0": np.array(True), **FEEDS}
+    exact, found = run(model, feeds)["y"], run(emulated(reduced.model), feeds, optimise=False)["y"]
+    assert np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("lines", "weights"),
+    [
+        ("a = Conv (x, k, b) y = Mul (a, c)", {"b": normal(4)}),
+        ("a = Conv (x, k) y = Mul (a, c)", {"k": np.float32(2)}),
+        ("a = ConvTranspose (x, k) y = Mul (a, c)", {"k": normal(6)}),
+        ("y = Gemm (x)", {}),
+        ("y = LSTM (x)", {}),
+        ("y = Einsum (x, k)", {}),
+        ("y = ConvTranspose <group = 0> (x, t)", {}),
+        ("y = ConvTranspose <strides = [0, 0]> (x, t)", {}),
+    ],
+)
+def test_what_is_broken_is_left_to_those_who_say_so(
+    tmp_path: Path, lines: str, weights: dict[str, np.ndarray]
+) -> None:
+    words = set(re.findall(r"\w+", lines))
+    used = {name: array for name, array in {**WEIGHTS, **weights}.items() if name in words}
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 20]> g (float[N,6,5,4] x) => (float[N,8,h,w] y) {{ {lines} }}'
+    )
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in used.items())
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    assert reduce_precision(model, FP16, flavour="tensorrt_rtx").report.folded == ()
+
+
+def channel_errors(model: Model, reduced: Model, feeds: dict[str, np.ndarray]) -> np.ndarray:
+    exact, found = run(model, feeds)["y"], run(emulated(reduced), feeds, optimise=False)["y"]
+    off, size = (np.sqrt(np.square(array).sum((0, 2, 3))) for array in (found - exact, exact))
+    return np.asarray(off / size)
+
+
+def test_channels_keep_their_digits(tmp_path: Path) -> None:
+    """Values of 1e4 that a norm brings to 1: its scale in the weights would make them subnormal in float16."""
+    body = (
+        "(float[N,6,5,4] x) => (float[N,8,h,w] y) { a = Conv (x, k) y = BatchNormalization (a, s, b, m, v) }"
+    )
+    weights = {name: WEIGHTS[name] for name in "ksbm"} | {"v": np.full(8, 1e8, np.float32)}
+    feeds = {"x": FEEDS["x"] * np.float32(1000)}
+    model = network(tmp_path, body, weights)
+    reduced = reduce_precision(model, FP16)
+    assert reduced.report.folded == () and channel_errors(model, reduced.model, feeds).max() < 1e-3
+    assert reduce_precision(model, BF16).report.folded  # whose range is that of float32
+
+
+def test_a_dead_channel_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    body = (
+        "(float[N,6,5,4] x) => (float[N,8,h,w] y) { a = Conv (x, k) y = BatchNormalization (a, s, b, m, v) }"
+    )
+    weights = {name: WEIGHTS[name] for name in "ksbmv"}
+    weights["s"] = np.where(np.arange(8) == 3, np.float32(1e-7), WEIGHTS["s"])
+    model = network(tmp_path, body, weights)
+    reduced = reduce_precision(model, FP16)
+    assert reduced.report.folded and channel_errors(model, reduced.model, FEEDS).max() < 2e-3
+
+
+@pytest.mark.parametrize(
+    "constant", [np.full((8, 1, 1), 1e-7, np.float32), np.full((8, 1, 1), 1e6, np.float32)]
+)
+def test_a_convolution_stays_in_the_reduced_type(tmp_path: Path, constant: np.ndarray) -> None:
+    op = "Add" if constant.max() < 1 else "Mul"
+    body = f"(float[N,6,5,4] x) => (float[N,8,h,w] y) {{ [conv] a = Conv (x, k) [c] d = {op} (a, c) y = Relu (d) }}"
+    reduced = reduce_precision(network(tmp_path, body, {"k": WEIGHTS["k"], "c": constant}), FP16)
+    assert reduced.report.folded == () and [k.node for k in reduced.report.kept] == ["c"]
+
+
+def test_an_old_opset_is_left(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 3, opset_import: ["" : 6]> g (float[8,6,5,4] x, float[8,6,3,3] k, float[8,1,1] c) '
+        "=> (float[8,8,3,2] y) { a = Conv (x, k) y = Mul <broadcast = 1, axis = 0> (a, c) }"
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    assert folded(infer_shapes(load_model(tmp_path / "m.onnx")))[1] == ()

@@ -23,6 +23,7 @@ COUNTS = [
     ("(float[N,6,h] x) => (float[N,8,m] y) { y = Conv (x, k) }", (8, 6, 5), 30),
     ("(float[N,6,h,w] x) => (float[N,8,a,b] y) { y = ConvTranspose <strides = [2,2]> (x, k) }", (6, 8, 3, 4), 24),
     ("(float[N,6,h,w] x) => (float[N,8,a,b] y) { y = ConvTranspose <group = 2> (x, k) }", (6, 4, 2, 2), 12),
+    ("(float[N,6,h] x) => (float[N,8,a] y) { y = ConvTranspose <strides = [2], dilations = [2]> (x, k) }", (6, 8, 3), 18),
     ("(float[N,7] x) => (float[N,5] y) { y = MatMul (x, k) }", (7, 5), 7),
     ("(float[N,m] x) => (float[N,5] y) { y = MatMul (x, k) }", (7, 5), 7),
     ("(float[N,7] x) => (float[N] y) { y = MatMul (x, k) }", (7,), 7),
