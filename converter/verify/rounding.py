@@ -12,6 +12,7 @@ from converter.modelfile.model import Model
 from converter.passes.fresh_names import FreshNames
 from converter.passes.local_functions import all_functions, inline
 from converter.passes.precision.opset import BF16_OPSET, at_least
+from converter.passes.precision.policy import KEPT_PORTS
 from converter.passes.scopes import all_graphs
 from importers.registry import normalise_domain
 
@@ -54,8 +55,9 @@ def rounded(model: Model, precision: str) -> Model:
     """The model as an engine of this precision computes it, in standard operators on float32 values.
 
     tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32.
-    fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE; arithmetic inside
-    a node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
+    fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE and the statistics
+    of BatchNormalization; arithmetic inside a node is float32, as in the kernels of tensor cores. Custom operators compute
+    in float32 inside, as ours do.
     Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
     convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
     """
@@ -70,7 +72,13 @@ def rounded(model: Model, precision: str) -> Model:
     names.take(dtypes)
     names.take(name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output)
     split = names.value("tf32_split")
-    made = {name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output}
+    made = {
+        name
+        for graph in all_graphs(proto.graph)
+        for node in graph.node
+        for name in node.output
+        if not _is_weight(node)
+    }
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
         if precision == "tf32":
             nodes = list(_products_rounded(graph, dtypes, names, split))
@@ -122,13 +130,15 @@ def _values_stored(
     """Each result is rounded where it is made; weights and inputs where a graph first reads them, to hold few at once."""
     held: dict[str, str] = {}
     for node in graph.node:
+        native = not normalise_domain(node.domain)
+        exact = KEPT_PORTS[node.op_type][1] if native and node.op_type in KEPT_PORTS else ()
         for position, value in enumerate(node.input):
-            if dtypes.get(value) == "float32" and value not in made:
+            if dtypes.get(value) == "float32" and value not in made and position not in exact:
                 if value not in held:
                     held[value] = names.value(f"{value}_stored")
                     yield from _stored(value, held[value], names, elem_type)
                 node.input[position] = held[value]
-        if node.op_type in WIDE and not normalise_domain(node.domain):
+        if _is_weight(node) or (native and node.op_type in WIDE):
             yield node
             continue
         results = [(i, value) for i, value in enumerate(node.output) if dtypes.get(value) == "float32"]
@@ -138,6 +148,11 @@ def _values_stored(
         yield node
         for i, value in results:
             yield from _stored(unrounded[i], value, names, elem_type)
+
+
+def _is_weight(node: onnx.NodeProto) -> bool:
+    """Whether the node is a weight that is written as a node."""
+    return node.op_type == "Constant" and not normalise_domain(node.domain)
 
 
 def _stored(value: str, stored: str, names: FreshNames, elem_type: int) -> Iterator[onnx.NodeProto]:

@@ -122,3 +122,16 @@ def test_fp32_is_the_model_itself_and_engines_of_fp32_compute_in_tf32(tmp_path: 
     assert rounded(model, "fp32") is model
     asked = ("fp32", "float32", "fp16", "float16", "bf16", "bfloat16", "int8")
     assert [engine_precision(p) for p in asked] == ["tf32", "tf32", "fp16", "fp16", "bf16", "bf16", "int8"]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_statistics_of_a_norm_are_exact(precision: str, tmp_path: Path) -> None:
+    """A variance of 1e8 is infinite in float16, and the channel would be its shift alone."""
+    floats = "{1.001, 2.001, 3.001, 4.001, 1e8}"
+    constants = f"v = Constant <value = float[5] {floats}> ()"
+    body = f"p = MatMul (x, w) {constants} y = BatchNormalization (p, v, v, v, v)"
+    product = ran(tmp_path, "y = MatMul (x, w)", precision, optimise=False).astype(np.float64)
+    v = np.array([1.001, 2.001, 3.001, 4.001, 1e8])
+    expected = (product - v) / np.sqrt(v + 1e-5) * v + v
+    found = ran(tmp_path, body, precision, optimise=False)
+    assert found == pytest.approx(expected, rel=1e-4)
