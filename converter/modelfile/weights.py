@@ -31,6 +31,7 @@ class MappedFile:
         """Raises OSError, and ValueError when `path` is not a regular file (a FIFO does not block)."""
         self.path = path
         self.bytes: npt.NDArray[np.uint8] = np.empty(0, np.uint8)  # uint8[size], read-only
+        self._mapping: mmap.mmap | None = None
         try:
             self._map()
         except OSError as error:
@@ -50,7 +51,8 @@ class MappedFile:
         if not stat.S_ISREG(self.stat.st_mode):
             raise ValueError("not a regular file")
         if self.size:
-            self.bytes = np.frombuffer(mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ), np.uint8)
+            self._mapping = mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ)
+            self.bytes = np.frombuffer(self._mapping, np.uint8)
         self.bytes.flags.writeable = False
 
     def view(self) -> memoryview:
@@ -60,6 +62,16 @@ class MappedFile:
         """Where in the file the data of `array` lies, or None when it lies elsewhere."""
         offset = array.ctypes.data - self.bytes.ctypes.data
         return offset if offset >= 0 and offset + array.nbytes <= self.size else None
+
+    def release(self, array: npt.NDArray[np.generic]) -> None:
+        """Takes what `array` has of the file out of this process's memory; whoever reads it again gets it again."""
+        offset = self.offset_of(array) if array.nbytes else None
+        if offset is None or self._mapping is None:
+            return
+        page = mmap.PAGESIZE
+        start, stop = -(-offset // page) * page, (offset + array.nbytes) // page * page
+        if start < stop:
+            self._mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def is_at(self, path: Path) -> bool:
         """Whether `path` is this very file (by device and inode, so through links too)."""

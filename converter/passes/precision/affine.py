@@ -85,6 +85,7 @@ def fold_affine(draft: Draft, fmt: Format, kept: Collection[str], store: Convert
                     chain.pop()
             if new is None or ports is None:
                 continue
+            store.release(np.asarray(scope.constant(node.inputs[ports.weights])))
             followers = [follower for follower, _ in chain]
             made = _made(node, ports, new, store)
             made.output[0] = followers[-1].outputs[0]

@@ -74,7 +74,13 @@ class Converted:
         except OSError as error:
             raise self._no_room(error) from error
         set_reference(tensor, Reference(self._location, offset, self._stream.tell() - offset))
+        self.release(values)
         return tensor
+
+    def release(self, values: np.ndarray) -> None:
+        """Where they are in a mapped file of the model: they need not stay in memory once they are converted."""
+        for file in self._model.files.values():
+            file.release(values)
 
     def files(self) -> Model:
         """The model with the file of converted weights among its files. The file has no name any more."""

@@ -20,6 +20,7 @@ from converter.errors import ConversionError, TrtsmithError, UsageError
 from converter.modelfile.check import iter_tensors
 from converter.modelfile.graph import dtype_of, from_gs, to_gs
 from converter.modelfile.load import Model, load_model, save_model
+from converter.modelfile.weights import MappedFile
 from converter.modelfile.wire import encode_varint
 from tests.converter.modelfile.builders import (
     ALL_DTYPES,
@@ -676,3 +677,16 @@ def test_flipped_bytes(tmp_path: Path, seed: int) -> None:
                 damaged[generator.randrange(len(damaged))] = generator.randrange(256)
             outcomes.add(survive(path, bytes(damaged)))
     assert outcomes == {True, False}
+
+
+def test_what_is_released_can_be_read_again(tmp_path: Path) -> None:
+    wanted = np.random.default_rng(0).integers(0, 256, 5 * 4096 + 77, np.uint8)
+    (tmp_path / "weights").write_bytes(wanted.tobytes())
+    file = MappedFile(tmp_path / "weights")
+    for start, stop in ((0, wanted.size), (100, 9000), (4096, 8192), (5, 5), (3, 90)):
+        part = file.bytes[start:stop]
+        np.testing.assert_array_equal(part, wanted[start:stop])
+        file.release(part)
+        np.testing.assert_array_equal(file.bytes, wanted)
+    file.release(wanted)  # somebody else's
+    file.release(np.empty(0, np.uint8))
