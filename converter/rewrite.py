@@ -72,12 +72,13 @@ class Rewritten:
         )
 
     def _own_sums(self) -> tuple[str, ...]:
-        count = own_long_sums(self.model, self.flavour) if self.precision is None else 0
-        if not count:
+        names = own_long_sums(self.model, self.flavour) if self.precision is None else ()
+        if not names:
             return ()
+        where = f"{names[0]!r}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
         return (
-            f"TensorRT-RTX sums products of float16 in float16: of many, as in {count} nodes of this model, that is off by "
-            "more than what float16 rounds; --precision fp16 keeps these nodes in float32",
+            f"TensorRT-RTX sums products of float16 in float16: of many, as in {where}, that is off by more than what "
+            "float16 rounds; --precision fp16 keeps such nodes in float32",
         )
 
 

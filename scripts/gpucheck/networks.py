@@ -116,6 +116,10 @@ def judge_network(
     def framework(precision: str, size: int) -> Errors:
         return errors(network.framework(feeds[size], precision), exact[size])
 
+    @cache
+    def rounding(precision: str, size: int) -> Errors:
+        return errors(_rounded(exact[size], precision), exact[size])
+
     plain = [
         _onnxruntime(model, sets, right) if size in REFERENCE_SIZES else {}
         for size, sets, right in zip(SIZES, feeds, exact, strict=True)
@@ -134,7 +138,6 @@ def judge_network(
             continue
         for size, right in enumerate(exact):
             everywhere = framework(TF32, size) if precision == "fp32" else {}
-            rounding = errors(_rounded(right, precision), right)
             for name in right[0]:
                 row = compare(
                     {
@@ -143,7 +146,7 @@ def judge_network(
                         "engine": found[size][name],
                     },
                     plain[size].get(name),
-                    rounding[name],
+                    rounding(precision, size)[name],
                     sum(outputs[name].size for outputs in right),
                     precision,
                 )

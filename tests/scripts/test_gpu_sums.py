@@ -64,6 +64,9 @@ def test_what_contradicts_the_pass_is_told(tmp_path: Path) -> None:
     )  # kept in float32 anyway
     assert "sums in float32" in product_sums.measure(long, "bf16", tmp_path, off(4e-3))["problem"]
 
+    shown = next(layer for layer in product_sums.LAYERS if layer.name.startswith("Conv 1x1, with a bias"))
+    assert product_sums.measure(shown, "bf16", tmp_path, off(4e-3))["problem"] == ""
+
     def refuse(*_: Any) -> Engine:
         raise EngineError(NOT_BUILT, "no layer")
 

@@ -77,13 +77,12 @@ def fold_affine(draft: Draft, fmt: Format, kept: Collection[str], store: Convert
         replacements: dict[Node, list[Node]] = {}
         for node in scope.nodes:
             ports = _PORTS.get((node.domain, node.op_type))
-            chain = _chain(node, ports, kept) if ports is not None else []
-            new = None
-            while chain and ports is not None and new is None:
-                new = _weights(node, ports, [affine for _, affine in chain], fmt)
-                if new is None:  # as far as the type bears it
-                    chain.pop()
-            if new is None or ports is None:
+            if ports is None:
+                continue
+            chain, new = _chain(node, ports, kept), None
+            while chain and (new := _weights(node, ports, [affine for _, affine in chain], fmt)) is None:
+                chain.pop()  # as far as the type bears it
+            if new is None:
                 continue
             store.release(np.asarray(scope.constant(node.inputs[ports.weights])))
             followers = [follower for follower, _ in chain]
@@ -130,9 +129,11 @@ def _group(node: Node) -> int:
 def _only_reader(node: Node) -> Node | None:
     """Who reads the node's result, if it is one node of the same graph alone."""
     draft = node.scope.draft
-    if len(node.outputs) != 1 or draft.used[node.outputs[0]] != 1:
+    if len(node.outputs) != 1:
         return None
-    name = node.outputs[0]
+    (name,) = node.outputs
+    if draft.used[name] != 1:
+        return None
     reader = next((r for r in draft.readers[name] if not r.gone), None)
     return reader if reader is not None and reader.scope is node.scope and not reader.domain else None
 
@@ -141,7 +142,7 @@ def _affine(node: Node, source: str, channels: int, rank: int) -> Affine | None:
     """What the node does to each channel of its input `source`; None for anything else."""
     scope = node.scope
     if node.op_type == "BatchNormalization":
-        return _norm(node, channels) if node.inputs[0] == source else None
+        return _norm(node, channels)
     if node.op_type not in ("Mul", "Add", "Sub", "Div") or len(node.inputs) != 2:
         return None
     first = node.inputs[0] == source
@@ -230,16 +231,16 @@ def _bias(node: Node, ports: _Ports) -> str:
 def _made(
     node: Node, ports: _Ports, new: tuple[np.ndarray, np.ndarray | None], store: Converted
 ) -> onnx.NodeProto:
+    def added(part: str, values: np.ndarray) -> str:
+        name: str = node.scope.draft.names.value(f"{node.outputs[0]}/{part}")
+        node.scope.add_tensor(store.tensor(values, name))
+        return name
+
+    weights, bias = new
     made = onnx.NodeProto()
     made.CopyFrom(node.proto)
     made.input[:] = node.inputs[: ports.bias]
-    for part, values in zip(("weights", "bias"), new, strict=True):
-        if values is None:
-            continue
-        name = node.scope.draft.names.value(f"{node.outputs[0]}/{part}")
-        node.scope.add_tensor(store.tensor(values, name))
-        if part == "weights":
-            made.input[ports.weights] = name
-        else:
-            made.input.append(name)
+    made.input[ports.weights] = added("weights", weights)
+    if bias is not None:
+        made.input.append(added("bias", bias))
     return made

@@ -3,8 +3,8 @@
 onnxruntime has few kernels for float16 on a CPU and hardly any for bfloat16; where it has none it computes in float32 and
 may leave out the rounding between two nodes. Here every value of those types is a float32 value that was rounded to the
 type: each node computes in float32, as TensorRT's kernels sum (but those of TensorRT-RTX in float16: see sums.py), and its
-results are rounded once. onnxruntime must not
-optimise such a graph: it fuses over the Casts that round, and then lacks the fused kernel in bfloat16.
+results are rounded once. onnxruntime must not optimise such a graph: it fuses over the Casts that round, and then lacks the
+fused kernel in bfloat16.
 """
 
 from __future__ import annotations

@@ -98,16 +98,13 @@ def reduce_precision(
         )
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
-        weights = Converted(whole, fmt.elem)
-        try:
+        with closing(Converted(whole, fmt.elem)) as weights:
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             written = draft.model().proto
             between = gates(reduced) if flavour == "tensorrt_rtx" else set()
             casts = writer.casts + put_between_casts(written, between, fmt, draft.names)
             result = infer_shapes(weights.files().with_proto(written))
-        finally:
-            weights.close()
     kept = tuple(_kept(order, judged))
     report = PrecisionReport(
         precision=fmt.name,

@@ -17,9 +17,9 @@ LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no mo
 LONGEST: Mapping[tuple[str, str], int] = {("tensorrt_rtx", FP16.flag): 256}
 """By flavour and precision, how many products a reduced node may sum. Elsewhere sums are float32's, and of any length.
 
-TensorRT-RTX 1.6.1 sums products of float16 in float16; those of bfloat16 and TF32 in float32. On an H200 the error grows as
-the root of the number of products (scripts/gpucheck/product_sums.py): at 256 it is twice that of a framework, which rounds
-two factors and the result.
+TensorRT-RTX 1.6.1 sums products of float16 in float16; those of bfloat16 and TF32 in float32. The error grows as
+the root of the number of products: 256 is about where it is twice that of a framework, which rounds two factors and the
+result. scripts/gpucheck/product_sums.py measures it.
 """
 
 
@@ -36,16 +36,19 @@ def sums_more_than(node: Node, longest: int) -> bool:
     return count is None or count > longest
 
 
-def own_long_sums(model: Model, flavour: str) -> int:
-    """How many nodes sum more products of the model's own float16 than LONGEST has for the flavour. Types are inferred."""
+def own_long_sums(model: Model, flavour: str) -> tuple[str, ...]:
+    """Nodes that sum more products of the model's own float16 than LONGEST has for the flavour, by name or by their result.
+
+    Types are inferred.
+    """
     longest = longest_sum(flavour, FP16)
     if longest is None or FP16.elem not in elem_types(model.proto.graph):
-        return 0
-    return sum(
-        1
+        return ()
+    return tuple(
+        node.proto.name or node.outputs[0]
         for scope in all_scopes(Draft(model).root)
         for node in scope.nodes
-        if scope.elem_type(node.outputs[0]) == FP16.elem and sums_more_than(node, longest)
+        if any(scope.elem_type(name) == FP16.elem for name in node.outputs) and sums_more_than(node, longest)
     )
 
 

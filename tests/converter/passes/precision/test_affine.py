@@ -74,6 +74,7 @@ LEFT = [
     "w2 = Abs (k) a = Conv (x, w2) y = Mul (a, c)",
     "a = Conv (x, k) e = Identity (a) y = Mul (e, c)",
     "a = ConvTranspose <group = 2> (x, t2) y = Mul (a, c)",
+    "a = ConvTranspose <group = 2> (x, t2) y = Add (a, one)",
     "a = Conv (x, k) p, q, r = BatchNormalization <training_mode = 1> (a, s, b, m, v) y = Identity (p)",
 ]  # fmt: skip
 
@@ -290,8 +291,26 @@ def test_a_convolution_stays_in_the_reduced_type(tmp_path: Path, constant: np.nd
 
 def test_an_old_opset_is_left(tmp_path: Path) -> None:
     proto = onnx.parser.parse_model(
-        '<ir_version: 3, opset_import: ["" : 6]> g (float[8,6,5,4] x, float[8,6,3,3] k, float[8,1,1] c) '
-        "=> (float[8,8,3,2] y) { a = Conv (x, k) y = Mul <broadcast = 1, axis = 0> (a, c) }"
+        '<ir_version: 4, opset_import: ["" : 6]> g (float[8,6,5,4] x) => (float[8,8,3,2] y) '
+        "{ a = Conv (x, k) y = Mul <broadcast = 1, axis = 0> (a, c) }"
     )
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(WEIGHTS[name], name) for name in "kc")
     onnx.save(proto, tmp_path / "m.onnx")
     assert folded(infer_shapes(load_model(tmp_path / "m.onnx")))[1] == ()
+
+
+def test_a_chain_is_folded_as_far_as_the_type_bears_it(tmp_path: Path) -> None:
+    body = """(float[N,6,5,4] x) => (float[N,8,h,w] y) {
+        [conv] a = Conv (x, k)
+        [fits] d = Mul (a, c)
+        [tiny] e = Add (d, t)
+        y = Relu (e)
+    }"""
+    weights = {"k": WEIGHTS["k"], "c": WEIGHTS["c"], "t": np.full((8, 1, 1), 1e-7, np.float32)}
+    assert reduce_precision(network(tmp_path, body, weights), FP16).report.folded == ("fits",)
+
+
+def test_a_scale_alone_makes_no_bias(tmp_path: Path) -> None:
+    result, names = folded(net(tmp_path, "a = Conv (x, k) y = Mul (a, c)"))
+    (conv,) = result.proto.graph.node
+    assert len(names) == 1 and len(conv.input) == 2

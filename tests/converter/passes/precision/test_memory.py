@@ -67,7 +67,9 @@ model = infer_shapes(load_model(Path(sys.argv[1]) / "big.onnx"))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 done = reduce_precision(model, FORMATS[sys.argv[2]])
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({"grown": (after - before) * 1024, "folded": len(done.report.folded)}))
+lines = Path("/proc/self/status").read_text().splitlines()
+mapped = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))
+print(json.dumps({"grown": (after - before) * 1024, "folded": len(done.report.folded), "mapped": mapped}))
 """
 
 
@@ -86,3 +88,4 @@ def test_weights_are_in_memory_once_at_most_while_they_are_folded_and_converted(
     size = said_by(WRITE, str(tmp_path))["size"]
     found = said_by(REDUCE, str(tmp_path), flag)
     assert found["folded"] == 24 and found["grown"] < 1.3 * size
+    assert found["mapped"] < 0.5 * size  # neither the model's weights nor the folded ones stay

@@ -139,8 +139,29 @@ def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
 
 def test_long_sums_of_a_model_s_own_float16_are_warned_of(tmp_path: Path) -> None:
     (warning,) = rewrite(half(tmp_path), flavour="tensorrt_rtx").warnings()
-    assert "as in 1 nodes" in warning and "--precision fp16" in warning
+    assert "as in 'long', that" in warning and "--precision fp16" in warning
     assert rewrite(half(tmp_path)).warnings() == ()
     assert rewrite(network(tmp_path, NETWORK, WEIGHTS), flavour="tensorrt_rtx").warnings() == ()
     reduced = in_precision(rewrite(half(tmp_path), flavour="tensorrt_rtx"), PrecisionRequest("fp16"))
     assert reduced.warnings() == ()
+    allowed = in_precision(
+        rewrite(half(tmp_path), flavour="tensorrt_rtx"), PrecisionRequest("fp16", fp16_sums=True)
+    )
+    assert allowed.warnings() == ()  # it was asked for
+
+
+def test_long_sums_of_float32_beside_float16_are_no_reason_to_warn(tmp_path: Path) -> None:
+    body = """(float16[N,64,h,w] x) => (float16[N,64,h,w] y) {
+        wide = Cast <to = 1> (x)
+        c = Conv <pads = [1,1,1,1]> (wide, m)
+        y = Cast <to = 10> (c)
+    }"""
+    assert rewrite(network(tmp_path, body, {"m": WEIGHTS["m"]}), flavour="tensorrt_rtx").warnings() == ()
+
+
+def test_all_long_sums_are_counted(tmp_path: Path) -> None:
+    body = """(float16[N,64,h,w] x) => (float16[N,64,h,w] y) {
+        a = Conv <pads = [1,1,1,1]> (x, m) b = Conv <pads = [1,1,1,1]> (a, m) y = Conv <pads = [1,1,1,1]> (b, m)
+    }"""
+    model = network(tmp_path, body, {"m": WEIGHTS["m"].astype(np.float16)})
+    assert "as in 'a' and 2 more, that" in rewrite(model, flavour="tensorrt_rtx").warnings()[0]
