@@ -26,6 +26,7 @@ from gpubundle.skeleton import write_skeletons  # noqa: E402
 from gpucheck import network_list, networks  # noqa: E402
 from gpucheck.rounded_products import RoundedProducts, to_tf32  # noqa: E402
 from gpucheck.torch_graph import TorchGraph  # noqa: E402
+from real_models import RealModel  # noqa: E402
 
 RNG = np.random.default_rng(0)
 
@@ -342,3 +343,49 @@ def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: py
     assert found.summary.startswith(f"1 of {len(network_list.NAMES)} networks") and found.summary.endswith(
         "in fp32, fp16, bf16"
     )
+
+
+def test_what_is_shown_beside_the_others_need_not_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(network: Any, forms: Any, *_: Any) -> Any:
+        figures = {"size": "min", "output": "y", "engine": 2.0, "allowed": 1.0, "onnxruntime": None}
+        yield from ({"network": "n", "precision": f, "passed": f not in network, **figures} for f in forms)
+
+    def crew(pending: Any, work: Any, *_: Any) -> Any:
+        yield from ((name, Finding(work(name))) for name in list(pending)[:2])
+
+    first, second = network_list.NAMES[:2]
+    wrong = {first: networks.COMPARED, second: ("fp16", *networks.COMPARED)}
+    monkeypatch.setattr(network_list, "network", lambda name, bundle: wrong[name])
+    monkeypatch.setattr(networks, "judge_network", judged)
+    monkeypatch.setattr(networks, "run_crew", crew)
+    networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"))
+    told = read_notes(tmp_path / "notes", "networks", "")
+    assert told.summary.startswith("1 of 2 networks")
+    assert [text.split(":")[0] for text in told.failures] == ["n fp16 min y"]
+
+
+def test_sets_that_pytorch_is_given_at_once_come_back_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proto = graph_of("MatMul", [noise(2, 8), noise(8, 5)], {})
+    onnx.save(proto, tmp_path / "m.onnx")
+    monkeypatch.setattr(network_list, "DEVICE", "cpu")
+    monkeypatch.setattr(network_list, "AT_ONCE", 48)  # three sets
+    model = RealModel("p", "1", "m.onnx", "a product", ("x0=2x8",))
+    sets = [{"x0": noise(2, 8)} for _ in range(7)]
+    found = network_list.published(model, tmp_path).framework(sets, "float64")
+    graph = TorchGraph(proto, "cpu", torch.float64)
+    assert len(found) == 7
+    for outputs, arrays in zip(found, sets, strict=True):
+        np.testing.assert_allclose(outputs["y"], graph(arrays)["y"].numpy(), rtol=1e-12)
+
+
+def test_every_second_set_of_pictures_is_upside_down() -> None:
+    """One line of text at the top of a picture with room for two."""
+    for draw in range(4):
+        images = network_list.text_images((2, 3, 96, 200), draw)
+        upper, lower = images[:, :, :48].std(axis=(2, 3)), images[:, :, 48:].std(axis=(2, 3))
+        text, empty = (lower, upper) if draw % 2 else (upper, lower)
+        assert (empty < 0.7 * text).all()

@@ -12,6 +12,7 @@ import pytest
 from onnx import helper as oh
 from onnx import numpy_helper
 
+from converter.errors import ConversionError
 from converter.locate.found import Located
 from converter.locate.fusion import marks_outside
 from converter.locate.graph import GraphView
@@ -26,6 +27,7 @@ from converter.modelfile.ort import run
 from converter.passes.base import Rewrite
 from converter.plugin.replay import Replay
 from converter.rewrite import Rewritten, rewrite
+from importers.problem import Problem
 from tests.converter.locate.graphs import initializer, network, x
 from tests.converter.locate.sabotage import Sabotaged, node_of, nothing
 from tests.converter.models import inverse, load, value
@@ -450,3 +452,49 @@ def test_a_node_behind_a_wrong_one_is_not_accused_of_it(tmp_path: Path) -> None:
 
     result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
     assert [node.name for node in result.nodes] == ["second"]
+
+
+def test_many_faults_in_a_row_are_confirmed_with_few_engines(tmp_path: Path) -> None:
+    count = 24
+    nodes = [oh.make_node("Abs", [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)]
+    ends = [value("v0", [4])], [value(f"v{count}", [4])]
+    model = load(tmp_path / "m.onnx", nodes, *ends, {})
+
+    def change(graph: onnx.GraphProto) -> None:
+        for node in graph.node:
+            node.op_type = "Neg"
+
+    executor = Sabotaged(change, fuses=True)
+    feeds = {"v0": np.array([1, -2, 3, -4], np.float32)}
+    assert found(model, executor, feeds).nodes[0].name == "n0"
+    assert len(executor.asked) < count
+
+
+def test_what_cannot_be_looked_at_again_is_named_as_it_was_seen(tmp_path: Path) -> None:
+    """TensorRT refuses the engine in which the inputs of the fault are no outputs, and that of the node alone."""
+
+    def change(graph: onnx.GraphProto) -> None:
+        asked = {value.name for value in graph.output}
+        if "r" in asked and "h" not in asked:
+            raise ConversionError(Problem("no such engine", "x", "another", "none"))
+        node = node_of(graph, "relu")
+        if node is not None and {"h", "r"} <= asked:
+            node.op_type = "Abs"
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
+    assert [node.name for node in result.nodes] == ["relu"]
+
+
+def test_shapes_are_constants_of_an_engine_of_the_node_alone(tmp_path: Path) -> None:
+    given: list[list[str]] = []
+
+    def change(graph: onnx.GraphProto) -> None:
+        if [node.op_type for node in graph.node] == ["Reshape"]:
+            given.append([value.name for value in graph.input])
+        node = node_of(graph, "reshape")
+        if node is not None and "chosen" in {value.name for value in graph.output}:
+            graph.node.insert(len(graph.node) - 1, oh.make_node("Neg", ["chosen"], ["turned"]))
+            node_of(graph, "reshape").input[0] = "turned"  # type: ignore[union-attr]
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
+    assert not result.nodes and given and all(names == ["chosen"] for names in given)
