@@ -59,8 +59,8 @@ STEPS = (
 # The first has the machine for itself: it measures times. The others run side by side.
 ENGINE_STEPS = (
     Step("runner", 60, "the runner's overhead"),
-    Step("planted", 420, "planted errors, each of which has to be found"),
-    Step("networks", 480, "networks without plugins against PyTorch's error, at all ends of their shapes"),
+    Step("planted", 560, "planted errors, each of which has to be found"),
+    Step("networks", 560, "networks without plugins against PyTorch's error, at all ends of their shapes"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),

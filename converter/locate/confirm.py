@@ -8,7 +8,7 @@ TensorRT-RTX 1.6.1 was seen to give zeros for a slice of a loop's result where t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from converter.errors import TrtsmithError
@@ -49,9 +49,15 @@ class Confirmation:
             asked = [name for name in marks if name not in hidden]
             company.update(self._in_company(now, asked, suspects))
             waiting = [fault for fault in waiting if fault not in now]
-        doubtful = [fault for fault in faults if fault not in company][:MOST_ALONE]
-        alone = {fault for fault in doubtful if self._wrong_alone(fault)}
-        return [fault for fault in faults if fault in company or fault in alone]
+        found, doubtful = [], 0
+        for fault in faults:
+            if fault in company:
+                found.append(fault)
+            elif doubtful < MOST_ALONE:
+                doubtful += 1
+                if wrong_alone(self.view, fault, self.values, self.executor):
+                    found.append(replace(fault, alone=True))
+        return found
 
     def _in_company(self, faults: Sequence[Fault], asked: Sequence[str], suspects: set[int]) -> list[Fault]:
         """Which of them are there when the values in `asked` are outputs, from what is known before them then.
@@ -67,25 +73,32 @@ class Confirmation:
         for fault in faults:
             region = region_of(self.view, fault.node, given)
             others = suspects.intersection(region.nodes) - {fault.node}
-            if not others and self._wrong(region, given):
+            if not others and _wrong(self.view, region, given, self.values, self.executor):
                 found.append(fault)
         return found
 
-    def _wrong(self, region: Region, given: Arrays) -> bool:
-        found = local_errors(self.view, region, given, self.values, self.executor)
-        return any(not c.agrees for c in found)
 
-    def _wrong_alone(self, fault: Fault) -> bool:
-        """Whether an engine of the fault's region alone is wrong for the same inputs. One that cannot be is not."""
-        region, given = fault.region, fault.given
-        constants = frozenset(region.inputs) - self.view.varying  # TensorRT wants shapes constant
-        infos = [self.values[name].info() for name in region.outputs]
-        model = region_model(self.view, region, given, infos, constants)
-        try:
-            outputs = self.executor.execute(model, {n: given[n] for n in region.inputs if n not in constants})
-        except TrtsmithError:
-            return False
-        return self._wrong(region, {**given, **outputs})
+def wrong_alone(
+    view: GraphView, fault: Fault, values: Mapping[str, Value], executor: Executor
+) -> bool | None:
+    """Whether an engine of the fault's region alone is wrong for the same inputs; None if there can be no such engine."""
+    if fault.alone is not None:
+        return fault.alone
+    region, given = fault.region, fault.given
+    constants = frozenset(region.inputs) - view.varying  # TensorRT wants shapes constant
+    infos = [values[name].info() for name in region.outputs]
+    model = region_model(view, region, given, infos, constants)
+    try:
+        outputs = executor.execute(model, {n: given[n] for n in region.inputs if n not in constants})
+    except TrtsmithError:
+        return None
+    return _wrong(view, region, {**given, **outputs}, values, executor)
+
+
+def _wrong(
+    view: GraphView, region: Region, given: Arrays, values: Mapping[str, Value], executor: Executor
+) -> bool:
+    return any(not c.agrees for c in local_errors(view, region, given, values, executor))
 
 
 def _apart(faults: Sequence[Fault]) -> list[Fault]:

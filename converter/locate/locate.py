@@ -10,7 +10,7 @@ import numpy as np
 
 from converter.errors import TrtsmithError
 from converter.locate.advice import advice, arithmetic
-from converter.locate.confirm import MOST_ALONE
+from converter.locate.confirm import MOST_ALONE, wrong_alone
 from converter.locate.describe import growths, node_report, origin_of, seen_report
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
@@ -22,12 +22,12 @@ from converter.locate.outputs import OutputJudge
 from converter.locate.probe import Value, probe
 from converter.locate.reproduce import reproducer, rewrite_reproducer
 from converter.locate.save import Reproducer, check_folder, save_reproducer
-from converter.locate.search import Progress, Search, marked_model, search
+from converter.locate.search import Fault, Progress, Search, marked_model, search
 from converter.locate.wider import Reduction, fewest
 from converter.modelfile.model import Model
 from converter.passes.types import to_engine
 from converter.rewrite import Rewritten, expand, reference
-from converter.verify import Comparison, compare
+from converter.verify import Comparison
 
 
 def locate(
@@ -200,16 +200,16 @@ class _Work:
         the reader seems to be wrong by as much as the two differ.
         """
         alone: bool | None = None
-        chosen, saved = 0, reproducer(self.view, found.faults[0])
+        chosen = 0
         if self.executor.fuses:
-            alone = self._wrong_alone(saved)
+            alone = self._wrong_alone(found.faults[0])
             for i, fault in enumerate(found.faults[1:MOST_ALONE], 1):
                 if alone is not False:
                     break
-                other = reproducer(self.view, fault)
-                if self._wrong_alone(other):
-                    chosen, saved, alone = i, other, True
+                if self._wrong_alone(fault):
+                    chosen, alone = i, True
         found.faults.insert(0, found.faults.pop(chosen))
+        saved = reproducer(self.view, found.faults[0])
         return self._culprits(NODE, self.executor.name, found, saved, alone)
 
     def _culprits(
@@ -233,13 +233,8 @@ class _Work:
             return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
         return f"{ran.verdict} ({ran.text})"
 
-    def _wrong_alone(self, saved: Reproducer) -> bool | None:
-        """Whether the node is wrong in an engine of its own; None if there can be no such engine."""
-        try:
-            outputs = self.executor.execute(saved.model, saved.inputs)
-        except TrtsmithError:
-            return None
-        return not all(c.agrees for c in compare(saved.expected, outputs))
+    def _wrong_alone(self, fault: Fault) -> bool | None:
+        return wrong_alone(self.view, fault, self.values, self.executor)
 
     def _located(self, status: str, against: str, found: Search) -> Located:
         return Located(

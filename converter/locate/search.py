@@ -39,12 +39,14 @@ class Fault:
     given:    inputs and outputs of the region, as the executor had them.
     local:    outputs against onnxruntime's for those inputs.
     overall:  outputs against onnxruntime's in the whole model.
+    alone:    whether an engine of the region alone is wrong as well; None: none was built.
     """
 
     region: Region
     given: Arrays
     local: tuple[Comparison, ...]
     overall: tuple[Comparison, ...]
+    alone: bool | None = None
 
     @property
     def node(self) -> int:
@@ -127,8 +129,9 @@ def search(
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if faults and executor.fuses:
             seen, faults = faults, confirmation.of(faults, batch.marks)
+            wrong = {fault.node for fault in faults}
             found.skipped += [
-                Skipped(name, DISTURBED) for f in seen if f not in faults for name in f.region.outputs
+                Skipped(name, DISTURBED) for f in seen if f.node not in wrong for name in f.region.outputs
             ]
         found.faults += faults
         if found.faults and not everything:

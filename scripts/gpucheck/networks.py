@@ -12,7 +12,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,6 @@ DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 Arrays = Mapping[str, np.ndarray]
 Errors = dict[str, float]
-
-LEFT_OUT = 0.01
-"""Share of the sets of inputs that no error counts, from 50 sets on: those in which it is largest, for every run its own.
-
-What a network decides can hang on one image to which it has no clear answer: that one is then most of the error of all,
-and whether a run gets it right is chance.
-"""
 
 AT_ONCE = 7
 """Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
@@ -110,15 +104,15 @@ def judge_network(
     """
     model = load_model(network.write(folder))
     feeds = [network.feeds(size) for size in range(len(SIZES))]
-    exact = [network.framework(sets, "float64") for sets in feeds]
+    exact = [Exact(network.framework(sets, "float64")) for sets in feeds]
 
     @cache
     def framework(precision: str, size: int) -> Errors:
-        return errors(network.framework(feeds[size], precision), exact[size])
+        return exact[size].errors(network.framework(feeds[size], precision))
 
     @cache
     def rounding(precision: str, size: int) -> Errors:
-        return errors(_rounded(exact[size], precision), exact[size])
+        return exact[size].errors(_rounded(exact[size].sets, precision))
 
     plain = [
         _onnxruntime(model, sets, right) if size in REFERENCE_SIZES else {}
@@ -138,7 +132,7 @@ def judge_network(
             continue
         for size, right in enumerate(exact):
             everywhere = framework(TF32, size) if precision == "fp32" else {}
-            for name in right[0]:
+            for name in right.squares:
                 row = compare(
                     {
                         "framework": framework(precision, size)[name],
@@ -147,39 +141,47 @@ def judge_network(
                     },
                     plain[size].get(name),
                     rounding(precision, size)[name],
-                    sum(outputs[name].size for outputs in right),
+                    sum(outputs[name].size for outputs in right.sets),
                     precision,
                 )
                 yield {**head, "size": SIZES[size], "output": name, **row}
 
 
-def errors(runs: Iterable[Arrays], exact: Sequence[Arrays]) -> Errors:
-    """||y - x|| / ||x|| of each output, over all sets of inputs but those that LEFT_OUT takes away, the worst.
+@dataclass(frozen=True)
+class Exact:
+    """The right outputs of each set of inputs, which are finite."""
 
-    Infinite where any set lacks the output, gives it another shape, or is not finite.
-    runs: outputs of each set of inputs. exact: those that are right, which are finite.
-    """
-    off: dict[str, list[float]] = {name: [] for name in exact[0]}
-    for found, right in zip(runs, exact, strict=True):
-        for name, wanted in right.items():
-            got = found.get(name)
-            if got is None or got.shape != wanted.shape:
-                off[name].append(np.inf)
-            else:
-                off[name].append(float(np.sum(np.square(got.astype(np.float64) - wanted))))
-    return {
-        name: _error(np.array(squares), np.array([np.sum(np.square(right[name])) for right in exact]))
-        for name, squares in off.items()
-    }
+    sets: Sequence[Arrays]
+
+    @cached_property
+    def squares(self) -> dict[str, float]:
+        """||x||² of each output, over all sets."""
+        sums = {name: sum(_square(right[name]) for right in self.sets) for name in self.sets[0]}
+        assert all(sums.values()), "outputs that are all zeros show no error"
+        return sums
+
+    def errors(self, runs: Iterable[Arrays]) -> Errors:
+        """||y - x|| / ||x|| of each output, over all sets.
+
+        Infinite where any set lacks the output, gives it another shape, or is not finite. runs: outputs of each set.
+        """
+        off = dict.fromkeys(self.squares, 0.0)
+        for found, right in zip(runs, self.sets, strict=True):
+            for name, wanted in right.items():
+                got = found.get(name)
+                if got is None or got.shape != wanted.shape:
+                    off[name] = np.inf
+                else:
+                    off[name] += _square(got.astype(np.float64) - wanted)
+        return {
+            name: float(np.sqrt(square / self.squares[name])) if np.isfinite(square) else np.inf
+            for name, square in off.items()
+        }
 
 
-def _error(off: np.ndarray, size: np.ndarray) -> float:
-    """Of squares of norms, one for each set."""
-    if not np.isfinite(off).all():
-        return np.inf
-    kept = np.argsort(off)[: len(off) - round(LEFT_OUT * len(off))]
-    assert size[kept].any(), "outputs that are all zeros show no error"
-    return float(np.sqrt(off[kept].sum() / size[kept].sum()))
+def _square(array: np.ndarray) -> float:
+    flat = array.reshape(-1)
+    return float(flat @ flat)
 
 
 def compare(
@@ -204,11 +206,11 @@ def _rounded(exact: Sequence[Arrays], precision: str) -> Iterator[Arrays]:
     return ({name: array.astype(dtype) for name, array in outputs.items()} for outputs in exact)
 
 
-def _onnxruntime(model: Model, sets: Sequence[Arrays], exact: Sequence[Arrays]) -> Errors:
+def _onnxruntime(model: Model, sets: Sequence[Arrays], exact: Exact) -> Errors:
     """onnxruntime's errors with the original graph, its custom operators expanded."""
     expanded = reference(model)
     session = open_session(expanded)
-    return errors((run_session(session, expanded, arrays) for arrays in sets), exact)
+    return exact.errors(run_session(session, expanded, arrays) for arrays in sets)
 
 
 def _reduced(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
@@ -223,7 +225,7 @@ def _run_engine(
     result: Rewritten,
     form: str,
     feeds: Sequence[Sequence[Arrays]],
-    exact: Sequence[Sequence[Arrays]],
+    exact: Sequence[Exact],
     folder: Path,
     opener: Opener,
 ) -> list[Errors]:
@@ -234,7 +236,7 @@ def _run_engine(
     engine = opener(path, sizes, result.io_types)
     try:
         return [
-            errors((engine.run(arrays) for arrays in sets), right)
+            right.errors(engine.run(arrays) for arrays in sets)
             for sets, right in zip(feeds, exact, strict=True)
         ]
     finally:
