@@ -17,7 +17,7 @@ from converter.modelfile.model import Model
 from converter.verify import Comparison, compare
 
 Progress = Callable[[str], None]
-DISTURBED = "TensorRT computes it otherwise only where what it is made of is an output as well"
+DISTURBED = "TensorRT gives other numbers for it only where values between nodes are outputs"
 
 Judge = Callable[[Arrays, Arrays], tuple[Comparison, ...]]
 """Expected and actual outputs, compared as the user wants it."""

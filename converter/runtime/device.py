@@ -23,6 +23,8 @@ PACKAGES = "pip install 'cuda-core>=1.0,<2' 'cuda-bindings>=12.9,<14' (trtsmith'
 _THREADS = threading.local()
 """index: of the device whose context a thread was given last."""
 
+_LEGACY_STREAM = 1  # CU_STREAM_LEGACY: the stream that a handle of 0 means, too
+
 _SMALLEST = 256  # bytes: also an empty tensor has an address of its own, as TensorRT demands
 
 
@@ -74,7 +76,7 @@ class Device:
             raise UsageError(no_gpu())
         self._driver = driver
         self._views = views
-        self._buffer = core.Buffer
+        self._core = core
         try:
             device = core.Device(index)
             device.set_current()
@@ -148,20 +150,25 @@ class Device:
     def waiter(self, stream: Stream) -> Callable[[int], None]:
         """A function that lets `stream` wait for what is queued so far on another one, whose handle it is given.
 
-        It is within every inference on arrays of another stream: names are looked up once, a stream that is waited for
-        again needs no new object of cuda-bindings, and both answers are checked at once.
+        It is within every inference on arrays of another stream: by cuda-core, whose two calls take half the time of those
+        of cuda-bindings, and with one object for a stream that is waited for again.
         """
-        record, wait, make = self._driver.cuEventRecord, self._driver.cuStreamWaitEvent, self._driver.CUstream
-        raw, event, check = stream.raw, stream.event, self._check
-        last, producer = stream.handle, stream.raw
+        find, event = self._core.Stream.from_handle, self._core.Device(self.index).create_event()
+        wait = find(stream.handle).wait
+        last, record = None, wait
 
         def wait_for(handle: int) -> None:
-            nonlocal last, producer
-            if handle != last:
-                last, producer = handle, make(handle)
-            error = record(event, producer)[0] or wait(raw, event, 0)[0]
-            if error:
-                check((error,))
+            nonlocal last, record
+            try:
+                if handle != last:
+                    record, last = find(handle or _LEGACY_STREAM).record, handle
+                record(event)
+                wait(event)
+            except (
+                Exception
+            ) as error:  # cuda-core has no public class for what CUDA refuses; the text has its name first
+                code, _, text = str(error).partition(": ")
+                raise DeviceError(code, text) from error
 
         return wait_for
 
@@ -240,7 +247,7 @@ class Device:
 
     def view_memory(self, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Our memory as a StridedMemoryView, which exports itself by DLPack and keeps the memory alive."""
-        buffer = self._buffer.from_handle(memory.pointer, memory.size, owner=memory)
+        buffer = self._core.Buffer.from_handle(memory.pointer, memory.size, owner=memory)
         return self._views.from_buffer(buffer, shape, dtype=dtype)
 
     def _check(self, answer: tuple[Any, ...]) -> Any:
@@ -289,7 +296,7 @@ def _import() -> tuple[Any, Any, Any]:
         driver = importlib.import_module("cuda.bindings.driver")
         core = importlib.import_module("cuda.core")
         views = importlib.import_module("cuda.core.utils").StridedMemoryView
-        needed = (core.Device, core.Buffer, views.from_any_interface, views.from_buffer)
+        needed = (core.Device, core.Buffer, core.Stream, views.from_any_interface, views.from_buffer)
         del needed
     except (ImportError, AttributeError) as error:
         raise UsageError(

@@ -454,6 +454,54 @@ def test_a_node_behind_a_wrong_one_is_not_accused_of_it(tmp_path: Path) -> None:
     assert [node.name for node in result.nodes] == ["second"]
 
 
+def unwritten(graph: onnx.GraphProto) -> None:
+    """As TensorRT-RTX 1.6.1 was seen to do it: zeros for a value that was asked for, what reads it is right."""
+    node = node_of(graph, "relu")
+    if node is None or len(graph.node) == 1 or "r" not in {value.name for value in graph.output}:
+        return
+    for reader in graph.node:
+        reader.input[:] = ["inside" if name == "r" else name for name in reader.input]
+    node.output[0] = "inside"
+    zeros = oh.make_node("Sub", ["inside", "inside"], ["r"], name="zeros")
+    graph.node.insert([*graph.node].index(node) + 1, zeros)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])  # its reader is looked at with it, or later
+def test_an_output_that_is_not_written_accuses_nobody_if_its_readers_had_the_value(
+    memory: int, tmp_path: Path
+) -> None:
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(unwritten, fuses=True), memory=memory)
+    assert result.status == "agree" and ("r", DISTURBED) in result.skipped
+
+
+def test_a_wrong_node_is_named_though_its_input_was_not_written(tmp_path: Path) -> None:
+    def change(graph: onnx.GraphProto) -> None:
+        unwritten(graph)
+        wrong_weight(graph)
+
+    (first, *_) = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True)).nodes
+    assert (first.name, first.alone, first.behind) == ("second", True, ("relu",))
+
+
+def test_a_node_is_accused_if_one_of_its_readers_had_another_value(tmp_path: Path) -> None:
+    nodes = [
+        oh.make_node("Neg", ["x"], ["n"], name="neg"),
+        oh.make_node("Abs", ["n"], ["a"], name="abs"),
+        oh.make_node("Mul", ["n", "x"], ["b"], name="mul"),
+        oh.make_node("Shape", ["n"], ["s"], name="shape"),
+    ]
+    ends = [value("x", [4])], [value("a", [4]), value("b", [4]), value("s", [1], onnx.TensorProto.INT64)]
+    model = load(tmp_path / "m.onnx", nodes, *ends, {})
+
+    def change(graph: onnx.GraphProto) -> None:  # the absolute value is the same
+        node = node_of(graph, "neg")
+        if node is not None and len(graph.node) > 1:
+            node.op_type = "Identity"
+
+    result = found(model, Sabotaged(change, fuses=True), {"x": np.array([1, -2, 3, -4], np.float32)})
+    assert [node.name for node in result.nodes] == ["neg"] and result.nodes[0].alone is False
+
+
 def test_many_faults_in_a_row_are_confirmed_with_few_engines(tmp_path: Path) -> None:
     count = 24
     nodes = [oh.make_node("Abs", [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)]
