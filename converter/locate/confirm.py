@@ -8,7 +8,7 @@ computed from the right values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from converter.locate.executor import Arrays, Executor
 from converter.locate.graph import GraphView, with_outputs
 from converter.locate.local import local_errors
 from converter.locate.probe import Value
-from converter.locate.region import Region, region_model, region_of
+from converter.locate.region import Region, region_model, region_of, sizes_among
 from converter.verify import Comparison
 
 if TYPE_CHECKING:
@@ -37,85 +37,115 @@ class Confirmation:
     feeds: Arrays
     executor: Executor
 
-    def of(self, faults: Sequence[Fault], marks: Sequence[str]) -> list[Fault]:
-        """Those that are there in an engine of the node alone, or without the node's inputs as outputs and where what
-        reads the node is wrong, too.
+    def of(self, faults: Sequence[Fault], marks: Sequence[str], seen: Arrays) -> list[Fault]:
+        """Those that what reads their nodes does not disprove, and that are there in an engine of the node alone, or without
+        the node's inputs as outputs.
 
-        marks: the outputs that were asked for when the faults were seen.
+        marks: the outputs that were asked for when the faults were seen. seen: these and the graph's inputs.
         """
+        faults = [*self._left(faults, seen).values()]
         company: set[Fault] = set()
         longer: dict[Fault, Fault] = {}
-        waiting = list(faults)
+        suspects = {fault.node for fault in faults}
+        waiting = faults
         while waiting:
             now = _apart(waiting)
-            hidden = {name for fault in now for name in fault.region.inputs}
-            read = [n for fault in now for i in self._readers(fault) for n in self.view.nodes[i].output]
-            asked = [n for n in dict.fromkeys((*marks, *read)) if n not in hidden and n in self.values]
+            waiting = [fault for fault in waiting if fault not in now]
             try:
-                given = {**self.feeds, **self._execute(asked)}
+                given = {**self.feeds, **self._without_inputs_of(now, marks)}
             except TrtsmithError:  # then what was seen must do
                 company.update(now)
-            else:
-                for fault in now:
-                    region = region_of(self.view, fault.node, given)
-                    kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
-                    longer[fault] = replace(fault, region=region, given=kept)
-                company.update(self._in_company(now, longer, given, {fault.node for fault in faults}))
-            waiting = [fault for fault in waiting if fault not in now]
+                continue
+            for fault, again in self._left(now, given).items():
+                if suspects.isdisjoint(again.region.nodes[:-1]):
+                    company.add(fault)
+                else:  # between the two stands another suspect, whose fault it may be
+                    longer[fault] = again
         alone = _Alone(self)
         found = (
-            fault if fault in company else self._doubtful(fault, longer[fault], faults, alone)
+            fault if fault in company else self._doubtful(fault, longer.get(fault), faults, alone)
             for fault in faults
         )
         return [alone.told(fault) for fault in found if fault is not None]
 
-    def _execute(self, asked: Sequence[str]) -> Arrays:
+    def _left(self, faults: Sequence[Fault], given: Arrays) -> dict[Fault, Fault]:
+        """Of the faults those that are there in a run, as they are there.
+
+        given: the values of the run. Outputs of faults are trusted only if they follow from other values; those that are not
+        what their readers had are not believed, and their nodes are not among the faults.
+        """
+        doubted = {name: given[name] for fault in faults for name in fault.region.outputs}
+        trusted = {name: array for name, array in given.items() if name not in doubted}
+        believed = dict(given)
+        waiting, before = list(faults), -1
+        while len(waiting) != before:
+            before = len(waiting)
+            for fault in [*waiting]:
+                made = {name: doubted[name] for name in fault.region.outputs}
+                region = region_of(self.view, fault.node, trusted.keys() | made.keys())
+                if _agree(self._local(region, {**trusted, **made})):
+                    trusted |= made
+                    waiting.remove(fault)
+                elif self._is_read_rightly(region, {**trusted, **made}):
+                    waiting.remove(fault)
+                    for name in made:
+                        del believed[name]
+        left = {}
+        for fault in waiting:
+            region = region_of(self.view, fault.node, believed)
+            local = self._local(region, believed)
+            if local is not None and not _agree(local):
+                kept = {name: believed[name] for name in (*region.inputs, *region.outputs)}
+                left[fault] = replace(fault, region=region, given=kept, local=local)
+        return left
+
+    def _without_inputs_of(self, faults: Sequence[Fault], marks: Sequence[str]) -> Arrays:
+        """A run in which inputs of the faults are no outputs, and what reads the faults is."""
+        hidden = {name for fault in faults for name in fault.region.inputs}
+        made = {name for fault in faults for name in fault.region.outputs}
+        read = [name for i in self._readers(made, self.values) for name in self.view.nodes[i].output]
+        asked = [n for n in dict.fromkeys((*marks, *read)) if n not in hidden and n in self.values]
         marked = with_outputs(self.view.model, (self.values[name].info() for name in asked))
         return self.executor.execute(marked, self.feeds)
 
-    def _in_company(
-        self, faults: Sequence[Fault], longer: Mapping[Fault, Fault], given: Arrays, suspects: set[int]
-    ) -> Iterator[Fault]:
-        """Which of them are there in the run of `given`, in which their inputs were no outputs, from what is known then.
-
-        Where another suspect stands between the two, it may be that one's fault.
-        """
-        for fault in faults:
-            region = longer[fault].region
-            wrong = suspects.isdisjoint(region.nodes[:-1]) and self._disagrees(region, given)
-            if wrong and not self._is_read_rightly(fault, given):
-                yield fault
-
-    def _doubtful(self, fault: Fault, longer: Fault, faults: Sequence[Fault], alone: _Alone) -> Fault | None:
+    def _doubtful(
+        self, fault: Fault, longer: Fault | None, faults: Sequence[Fault], alone: _Alone
+    ) -> Fault | None:
         """The fault, if it is there alone, or with suspects before it which are right alone: what was seen of their
         outputs may be wrong."""
         if alone.wrong(fault):
             return fault
+        if longer is None:
+            return None
         before = [other for other in faults if other.node in longer.region.nodes[:-1]]
-        if before and not any(map(alone.wrong, before)) and alone.wrong(longer):
-            return longer
-        return None
+        return longer if not any(map(alone.wrong, before)) and alone.wrong(longer) else None
 
-    def _readers(self, fault: Fault) -> list[int]:
-        """Nodes that read the values that the fault's node makes, not their shapes alone."""
-        made = set(fault.region.outputs)
-        readers = [i for i, names in enumerate(self.view.reads) if not made.isdisjoint(names)]
-        return [i for i in readers if not self.view.varying.isdisjoint(self.view.nodes[i].output)]
+    def _readers(self, names: Iterable[str], known: Collection[str]) -> list[int]:
+        """Nodes that read the values, and those behind them that read what is not known of these."""
+        waiting, found = list(names), dict[int, None]()
+        while waiting:
+            name = waiting.pop()
+            for i, read in enumerate(self.view.reads):
+                if name in read and i not in found:
+                    found[i] = None
+                    waiting += (made for made in self.view.nodes[i].output if made and made not in known)
+        return [*found]
 
-    def _is_read_rightly(self, fault: Fault, given: Arrays) -> bool:
-        """Whether all that is known of what reads the node is what the right outputs of the node make."""
-        made = set(fault.region.outputs)
-        if not made.isdisjoint(self.view.outputs):
-            return False
-        known = given.keys() - made
-        regions = [region_of(self.view, reader, known) for reader in self._readers(fault)]
-        found = [c for region in regions if region.outputs for c in self._compare(region, given)]
-        return bool(found) and all(c.agrees for c in found)
+    def _is_read_rightly(self, region: Region, given: Arrays) -> bool:
+        """Whether what reads the region was made of the right outputs, and shows that it was not made of those given.
 
-    def _disagrees(self, region: Region, given: Arrays) -> bool:
-        return any(not c.agrees for c in self._compare(region, given))
+        Readers that come to the same by both tell nothing. Nothing can be made of some: then it was not made of them.
+        """
+        made = set(region.outputs)
+        without = given.keys() - made
+        proofs = []
+        for reader in self._readers(region.outputs, given):
+            behind = region_of(self.view, reader, given)
+            if behind.outputs and not _agree(self._local(behind, given)):
+                proofs.append(_agree(self._local(region_of(self.view, reader, without), given)))
+        return bool(proofs) and all(proofs) and made.isdisjoint(self.view.outputs)
 
-    def _compare(self, region: Region, given: Arrays) -> tuple[Comparison, ...]:
+    def _local(self, region: Region, given: Arrays) -> tuple[Comparison, ...] | None:
         return local_errors(self.view, region, given, self.values, self.executor)
 
 
@@ -146,15 +176,19 @@ def wrong_alone(
     if fault.alone is not None:
         return fault.alone
     region, given = fault.region, fault.given
-    constants = frozenset(region.inputs) - view.varying  # TensorRT wants shapes constant
+    constants = sizes_among(view, region, given)
     infos = [values[name].info() for name in region.outputs]
     model = region_model(view, region, given, infos, constants)
     try:
         outputs = executor.execute(model, {n: given[n] for n in region.inputs if n not in constants})
     except TrtsmithError:
         return None
-    found = local_errors(view, region, {**given, **outputs}, values, executor)
-    return any(not c.agrees for c in found)
+    local = local_errors(view, region, {**given, **outputs}, values, executor)
+    return None if local is None else not _agree(local)
+
+
+def _agree(local: Iterable[Comparison] | None) -> bool:
+    return local is not None and all(c.agrees for c in local)
 
 
 def _apart(faults: Sequence[Fault]) -> list[Fault]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
+from converter.errors import TrtsmithError
 from converter.locate.executor import Arrays, Executor, Onnxruntime
 from converter.locate.graph import GraphView
 from converter.locate.probe import Value
@@ -38,9 +39,10 @@ of float32. An elimination of ill-conditioned matrices on an H200 was beyond the
 
 def local_errors(
     view: GraphView, region: Region, given: Arrays, values: Mapping[str, Value], executor: Executor
-) -> tuple[Comparison, ...]:
+) -> tuple[Comparison, ...] | None:
     """The region's outputs in `given` against onnxruntime's from its inputs in `given`; () for random operators.
 
+    None where onnxruntime can compute nothing from these inputs, as from sizes that do not fit.
     executor: what made `given`. Where that multiplies in TF32, a product may be as far off as TF32_FACTOR times what
     operands in TF32 do to it. One of LOOPS may be as far off as so many times what inputs that are SHAKEN do to it.
     """
@@ -50,7 +52,10 @@ def local_errors(
     model = region_model(view, region, given, [values[name].info() for name in region.outputs])
     inputs = {name: given[name] for name in region.inputs}
     outputs = {name: given[name] for name in region.outputs}
-    expected = Onnxruntime().execute(model, inputs)
+    try:
+        expected = Onnxruntime().execute(model, inputs)
+    except TrtsmithError:
+        return None
     found = compare({name: expected[name] for name in outputs}, outputs)
     if all(c.agrees for c in found):
         return found

@@ -13,6 +13,9 @@ from converter.infer import infer_shapes
 from converter.locate.graph import GraphView, with_outputs
 from converter.modelfile.model import Model
 
+MOST_SIZES = 64
+"""Numbers of an input that is taken for sizes, at the most."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -44,6 +47,15 @@ def region_of(view: GraphView, index: int, known: Iterable[str]) -> Region:
                 waiting.append(view.producer[name])
     outputs = tuple(name for name in view.nodes[index].output if name in have)
     return Region(tuple(sorted(nodes)), tuple(inputs), outputs)
+
+
+def sizes_among(view: GraphView, region: Region, given: Mapping[str, np.ndarray]) -> frozenset[str]:
+    """Inputs of a region that may be sizes, which TensorRT wants constant: few numbers, whatever the graph's inputs are.
+
+    Larger values of that kind stay inputs: of a graph of constants alone TensorRT computes nothing when it runs.
+    """
+    fixed = frozenset(region.inputs) - view.varying
+    return frozenset(name for name in fixed if np.size(given[name]) <= MOST_SIZES)
 
 
 def segment(view: GraphView, nodes: range) -> Region:

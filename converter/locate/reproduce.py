@@ -9,7 +9,7 @@ from converter.locate.describe import ranges
 from converter.locate.executor import Arrays, Onnxruntime
 from converter.locate.graph import GraphView, op_name
 from converter.locate.probe import Value
-from converter.locate.region import Region, region_model, region_of
+from converter.locate.region import Region, region_model, region_of, sizes_among
 from converter.locate.save import Reproducer
 from converter.locate.search import Fault
 from converter.modelfile.model import Model
@@ -18,9 +18,9 @@ from importers.expansion import plugin_nodes
 
 
 def reproducer(view: GraphView, fault: Fault) -> Reproducer:
-    """Of a node that is wrong where it was run. Inputs that depend on shapes only are constants of the model."""
+    """Of a node that is wrong where it was run. Sizes are constants of the model."""
     region = fault.region
-    constants = frozenset(region.inputs) - view.varying
+    constants = sizes_among(view, region, fault.given)
     outputs = {name: fault.given[name] for name in region.outputs}
     model = region_model(view, region, fault.given, [_info(n, a) for n, a in outputs.items()], constants)
     inputs = {name: np.asarray(fault.given[name]) for name in region.inputs if name not in constants}

@@ -128,7 +128,7 @@ def search(
         found.runs.append(Run(batch, all(c.agrees for c in own)))
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if faults and executor.fuses:
-            seen, faults = faults, confirmation.of(faults, batch.marks)
+            seen, faults = faults, confirmation.of(faults, batch.marks, {**feeds, **actual})
             wrong = {fault.node for fault in faults}
             found.skipped += [
                 Skipped(name, DISTURBED) for f in seen if f.node not in wrong for name in f.region.outputs
@@ -166,7 +166,7 @@ def _judge(
             continue
         region = region_of(view, index, known)
         local = local_errors(view, region, given, values, executor)
-        if any(not c.agrees for c in local):
+        if local is not None and not all(c.agrees for c in local):
             kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
             faults.append(Fault(region, kept, local, overall))
     return faults

@@ -25,6 +25,7 @@ from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.passes.base import Rewrite
+from converter.passes.scopes import all_graphs
 from converter.plugin.replay import Replay
 from converter.rewrite import Rewritten, rewrite
 from importers.problem import Problem
@@ -454,33 +455,84 @@ def test_a_node_behind_a_wrong_one_is_not_accused_of_it(tmp_path: Path) -> None:
     assert [node.name for node in result.nodes] == ["second"]
 
 
-def unwritten(graph: onnx.GraphProto) -> None:
+def unwritten(graph: onnx.GraphProto, *names: str) -> None:
     """As TensorRT-RTX 1.6.1 was seen to do it: zeros for a value that was asked for, what reads it is right."""
-    node = node_of(graph, "relu")
-    if node is None or len(graph.node) == 1 or "r" not in {value.name for value in graph.output}:
-        return
-    for reader in graph.node:
-        reader.input[:] = ["inside" if name == "r" else name for name in reader.input]
-    node.output[0] = "inside"
-    zeros = oh.make_node("Sub", ["inside", "inside"], ["r"], name="zeros")
-    graph.node.insert([*graph.node].index(node) + 1, zeros)
+    asked = {value.name for value in graph.output}
+    for name in names:
+        node = node_of(graph, name)
+        if node is None or len(graph.node) == 1 or node.output[0] not in asked:
+            continue
+        shown, inside = node.output[0], f"{node.output[0]} inside"
+        for reader in (reader for inner in all_graphs(graph) for reader in inner.node):
+            reader.input[:] = [inside if read == shown else read for read in reader.input]
+        node.output[0] = inside
+        zeros = oh.make_node("Sub", [inside, inside], [shown])
+        graph.node.insert([*graph.node].index(node) + 1, zeros)
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 1])  # its reader is looked at with it, or later
+@pytest.mark.parametrize(
+    "name", ["relu", "count"]
+)  # from sizes that were not written nothing can be computed
 def test_an_output_that_is_not_written_accuses_nobody_if_its_readers_had_the_value(
-    memory: int, tmp_path: Path
+    name: str, memory: int, tmp_path: Path
 ) -> None:
-    result = found(network(tmp_path / "m.onnx"), Sabotaged(unwritten, fuses=True), memory=memory)
-    assert result.status == "agree" and ("r", DISTURBED) in result.skipped
+    model = network(tmp_path / "m.onnx")
+    executor = Sabotaged(lambda graph: unwritten(graph, name), fuses=True)
+    result = found(model, executor, memory=memory)
+    node = node_of(model.proto.graph, name)
+    assert result.status == "agree" and node is not None and (node.output[0], DISTURBED) in result.skipped
+
+
+def test_two_outputs_in_a_row_that_are_not_written_accuse_nobody(tmp_path: Path) -> None:
+    executor = Sabotaged(lambda graph: unwritten(graph, "second", "add"), fuses=True)
+    result = found(network(tmp_path / "m.onnx"), executor)
+    assert result.status == "agree" and {"p", "sum"} <= {name for name, _ in result.skipped}
+    assert len(executor.asked) == 2  # the model's own outputs, and all values
 
 
 def test_a_wrong_node_is_named_though_its_input_was_not_written(tmp_path: Path) -> None:
     def change(graph: onnx.GraphProto) -> None:
-        unwritten(graph)
+        unwritten(graph, "relu")
         wrong_weight(graph)
 
     (first, *_) = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True)).nodes
     assert (first.name, first.alone, first.behind) == ("second", True, ("relu",))
+
+
+def test_a_model_s_own_output_that_is_not_written_is_a_fault(tmp_path: Path) -> None:
+    nodes = [oh.make_node("Neg", ["x"], ["n"], name="neg"), oh.make_node("Abs", ["n"], ["a"], name="abs")]
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("n", [4]), value("a", [4])], {})
+    feeds = {"x": np.array([1, -2, 3, -4], np.float32)}
+    result = found(model, Sabotaged(lambda graph: unwritten(graph, "neg"), fuses=True), feeds)
+    assert [node.name for node in result.nodes] == ["neg"]
+
+
+def test_large_constants_are_inputs_of_an_engine_of_the_node_alone(tmp_path: Path) -> None:
+    """Of constants alone TensorRT computes nothing when it runs, and an error would not be seen."""
+    nodes = [
+        oh.make_node("Neg", ["w"], ["n"], name="neg"),
+        oh.make_node("Transpose", ["n"], ["t"], name="transpose", perm=[1, 0]),
+        oh.make_node("MatMul", ["x", "t"], ["y"], name="product"),
+    ]
+    weights = np.random.default_rng(2).standard_normal((16, 8)).astype(np.float32)
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [4, 8])], [value("y", [4, 16])], {"w": weights})
+    alone: list[list[str]] = []
+
+    def change(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, "transpose")
+        if node is not None and len(graph.node) == 1:
+            alone.append([value.name for value in graph.input])
+        if node is not None:
+            node.op_type, node.input[0] = "Reshape", "n"
+            del node.attribute[:]
+            node.input.append("other way")
+            graph.initializer.append(numpy_helper.from_array(np.array([8, 16]), "other way"))
+
+    result = found(model, Sabotaged(change, fuses=True), folder=tmp_path / "saved")
+    assert [node.name for node in result.nodes] == ["transpose"] and result.nodes[0].alone is True
+    assert alone == [["n"]]
+    assert [i.name for i in load_model(tmp_path / "saved" / "node.onnx").proto.graph.input] == ["n"]
 
 
 def test_a_node_is_accused_if_one_of_its_readers_had_another_value(tmp_path: Path) -> None:
