@@ -39,8 +39,10 @@ COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
 REAL_MODELS = ROOT / "docs" / "REAL_MODELS.md"
 ENGINES = ROOT / "docs" / "GPU_ENGINES.md"
 ENGINES_RECORDS = [
-    ROOT / "benchmarks" / "h200" / name for name in ("engines.json", "engines_node_tests.json")
+    ROOT / "benchmarks" / "h200" / name
+    for name in ("engines_planted.json", "engines.json", "engines_node_tests.json")
 ]
+"""The newest first."""
 REAL_MODELS_RECORD = ROOT / "benchmarks" / "real_models.json"
 
 
@@ -271,6 +273,14 @@ def render_real_models(record: Mapping[str, Any]) -> str:
     return f"{said}.\n\n" + markdown_table(head, rows)
 
 
+SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "networks": engine_tables.networks_said,
+    "planted": engine_tables.planted_said,
+    "runner": lambda rows: f"Python {rows[0]['found']['python'].split()[0]}",
+}
+"""What is said of a step's rows, where that is not the step's own summary."""
+
+
 def engines_of(step: str, header: Sequence[str]) -> Callable[[], str]:
     """What one step of scripts/gpu_check.py --engines found, by the newest record in which there was time for it."""
 
@@ -292,9 +302,11 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
         "onnx-tests": engine_tables.node_test_rows,
         "networks": engine_tables.network_rows,
         "sums": engine_tables.sum_rows,
+        "runner": engine_tables.runner_rows,
+        "planted": engine_tables.planted_rows,
     }[step]
-    if step == "networks":
-        said = engine_tables.networks_said(rows)
+    if step in SAID:
+        said = SAID[step](rows)
     return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, make(rows))}"
 
 
@@ -356,6 +368,12 @@ ENGINES_PARTS: Mapping[str, Callable[[], str]] = {
     ),
     "networks on a GPU": engines_of(
         "networks", ("network", "precision", "error of the engine", "of PyTorch", "verdict")
+    ),
+    "runner on a GPU": engines_of(
+        "runner", ("inputs", "arrays", "bare call, us", "inference, us", "overhead, us")
+    ),
+    "planted errors on a GPU": engines_of(
+        "planted", ("planted", "model", "on", "in the node", "named first", "verdict")
     ),
     "sums of products on a GPU": engines_of(
         "sums", ("layer", "products", "precision", "error", "of rounding the result", "times that")

@@ -69,6 +69,40 @@ def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{row['error']:.1e}", f"{row['rounding']:.1e}", f"{row['error'] / row['rounding']:.1f}"
 
 
+def runner_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(inputs, arrays, a bare call, an inference, the difference), in microseconds."""
+    cases = [case for row in rows for case in row["found"]["cases"]]
+    times = ("bare_us", "infer_us", "overhead_us")
+    return [(str(case["inputs"]), case["arrays"], *(f"{case[time]:.1f}" for time in times)) for case in cases]
+
+
+def planted_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(what was planted, model, where, node, named first, verdict)."""
+    found = [one for row in rows for one in row["found"]["planted"]]
+    return [
+        (
+            one["plant"] or "nothing",
+            one["model"],
+            "kernels" if "kernels" in one["on"] else one["on"],
+            one.get("node", ""),
+            next(iter(one.get("named", ())), ""),
+            "right" if one["found"] else "; ".join(one["faults"]),
+        )
+        for one in found
+    ]
+
+
+def planted_said(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many of the planted errors were found, and how often nothing was named where nothing was planted."""
+    found = [one for row in rows for one in row["found"]["planted"]]
+    planted = [one["found"] for one in found if one["plant"] is not None]
+    controls = [one["found"] for one in found if one["plant"] is None]
+    return (
+        f"{sum(planted)} of {len(planted)} errors were found and the right node was named; with nothing planted, nothing "
+        f"was named in {sum(controls)} of {len(controls)} searches"
+    )
+
+
 def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many networks agree, in which of FORMS."""
     judged = [row for row in rows if row["precision"] in FORMS]

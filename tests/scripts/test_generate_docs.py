@@ -167,3 +167,25 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
     page = render_engines(record, "onnx-tests", ("operator", "a", "b", "c", "d", "e"))
     assert page.startswith("G, driver 1, onnx 1, torch 2. 3 of 5.\n\n| operator |") and "| Add | 4 |" in page
     assert "not run" in render_engines(record, "networks", ("network", "p", "e", "f", "v"))
+
+
+def test_tables_of_the_runner_and_of_planted_errors() -> None:
+    case = {"inputs": 2, "arrays": "cupy", "bare_us": 5.04, "infer_us": 8.46, "overhead_us": 3.42}
+    assert engine_tables.runner_rows([{"found": {"cases": [case]}}]) == [("2", "cupy", "5.0", "8.5", "3.4")]
+    kernels = "the plugins' kernels, with onnxruntime for the other nodes"
+    ends = {"model": "m", "on": "TensorRT"}
+    planted = [
+        {"plant": None, **ends, "found": False, "faults": ["n was named"]},
+        {"plant": None, **ends, "on": kernels, "found": True, "faults": []},
+        {"plant": "a wrong axis", **ends, "node": "s", "named": ["s", "t"], "found": True, "faults": []},
+        {"plant": "a wrong weight", **ends, "node": "w", "found": False, "faults": ["it timed out"]},
+    ]
+    rows = [{"found": {"planted": planted}}]
+    assert engine_tables.planted_rows(rows) == [
+        ("nothing", "m", "TensorRT", "", "", "n was named"),
+        ("nothing", "m", "kernels", "", "", "right"),
+        ("a wrong axis", "m", "TensorRT", "s", "s", "right"),
+        ("a wrong weight", "m", "TensorRT", "w", "", "it timed out"),
+    ]
+    said = engine_tables.planted_said(rows)
+    assert said.startswith("1 of 2 errors were found") and said.endswith("in 1 of 2 searches")
