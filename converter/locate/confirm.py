@@ -62,40 +62,39 @@ class Confirmation:
                 else:  # between the two stands another suspect, whose fault it may be
                     longer[fault] = again
         alone = _Alone(self)
-        found = (
+        found = [
             fault if fault in company else self._doubtful(fault, longer.get(fault), faults, alone)
             for fault in faults
-        )
+        ]
         return [alone.told(fault) for fault in found if fault is not None]
 
     def _left(self, faults: Sequence[Fault], given: Arrays) -> dict[Fault, Fault]:
         """Of the faults those that are there in a run, as they are there.
 
-        given: the values of the run. Outputs of faults are trusted only if they follow from other values; those that are not
-        what their readers had are not believed, and their nodes are not among the faults.
+        given: the values of the run. A fault is not there if its outputs follow from values that no fault made, or if what
+        reads them was made of the right ones.
         """
+        given = {name: array for name, array in given.items() if name in self.values or name in self.feeds}
         doubted = {name: given[name] for fault in faults for name in fault.region.outputs}
         trusted = {name: array for name, array in given.items() if name not in doubted}
-        believed = dict(given)
         waiting, before = list(faults), -1
-        while len(waiting) != before:
+        while len(waiting) != before:  # what is trusted now can show what another's readers had
             before = len(waiting)
             for fault in [*waiting]:
                 made = {name: doubted[name] for name in fault.region.outputs}
-                region = region_of(self.view, fault.node, trusted.keys() | made.keys())
-                if _agree(self._local(region, {**trusted, **made})):
+                known = trusted | made
+                region = region_of(self.view, fault.node, known)
+                if _agree(self._local(region, known)):
                     trusted |= made
                     waiting.remove(fault)
-                elif self._is_read_rightly(region, {**trusted, **made}):
+                elif self._is_read_rightly(region, known):
                     waiting.remove(fault)
-                    for name in made:
-                        del believed[name]
         left = {}
         for fault in waiting:
-            region = region_of(self.view, fault.node, believed)
-            local = self._local(region, believed)
+            region = region_of(self.view, fault.node, given)
+            local = self._local(region, given)
             if local is not None and not _agree(local):
-                kept = {name: believed[name] for name in (*region.inputs, *region.outputs)}
+                kept = {name: given[name] for name in (*region.inputs, *region.outputs)}
                 left[fault] = replace(fault, region=region, given=kept, local=local)
         return left
 
@@ -141,8 +140,10 @@ class Confirmation:
         proofs = []
         for reader in self._readers(region.outputs, given):
             behind = region_of(self.view, reader, given)
-            if behind.outputs and not _agree(self._local(behind, given)):
-                proofs.append(_agree(self._local(region_of(self.view, reader, without), given)))
+            if behind.outputs:
+                as_given = _agree(self._local(behind, given))
+                as_right = _agree(self._local(region_of(self.view, reader, without), given))
+                proofs += [] if as_given and as_right else [as_right]
         return bool(proofs) and all(proofs) and made.isdisjoint(self.view.outputs)
 
     def _local(self, region: Region, given: Arrays) -> tuple[Comparison, ...] | None:
@@ -183,8 +184,7 @@ def wrong_alone(
         outputs = executor.execute(model, {n: given[n] for n in region.inputs if n not in constants})
     except TrtsmithError:
         return None
-    local = local_errors(view, region, {**given, **outputs}, values, executor)
-    return None if local is None else not _agree(local)
+    return not _agree(local_errors(view, region, {**given, **outputs}, values, executor))
 
 
 def _agree(local: Iterable[Comparison] | None) -> bool:

@@ -13,14 +13,16 @@ from onnx import helper as oh
 from onnx import numpy_helper
 
 from converter.errors import ConversionError
+from converter.locate.confirm import Confirmation
 from converter.locate.found import Located
 from converter.locate.fusion import marks_outside
-from converter.locate.graph import GraphView
+from converter.locate.graph import GraphView, with_outputs
 from converter.locate.locate import locate
 from converter.locate.options import Options
-from converter.locate.probe import probe
+from converter.locate.probe import Value, probe
+from converter.locate.region import region_of
 from converter.locate.report import render
-from converter.locate.search import DISTURBED
+from converter.locate.search import DISTURBED, Fault
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
@@ -29,7 +31,7 @@ from converter.passes.scopes import all_graphs
 from converter.plugin.replay import Replay
 from converter.rewrite import Rewritten, rewrite
 from importers.problem import Problem
-from tests.converter.locate.graphs import initializer, network, x
+from tests.converter.locate.graphs import W2, initializer, network, x
 from tests.converter.locate.sabotage import Sabotaged, node_of, nothing
 from tests.converter.models import inverse, load, value
 
@@ -491,13 +493,69 @@ def test_two_outputs_in_a_row_that_are_not_written_accuse_nobody(tmp_path: Path)
     assert len(executor.asked) == 2  # the model's own outputs, and all values
 
 
-def test_a_wrong_node_is_named_though_its_input_was_not_written(tmp_path: Path) -> None:
-    def change(graph: onnx.GraphProto) -> None:
-        unwritten(graph, "relu")
-        wrong_weight(graph)
+def test_what_reads_a_fault_is_looked_at_with_it(tmp_path: Path) -> None:
+    """The model's output shows nothing of it, and with little memory its reader was not in the run."""
+    nodes = [
+        oh.make_node("Neg", ["x"], ["n"], name="neg"),
+        oh.make_node("Exp", ["n"], ["e"], name="exp"),
+        oh.make_node("Mul", ["e", "zero"], ["y"], name="mul"),
+    ]
+    zero = {"zero": np.zeros((), np.float32)}
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("y", [4])], zero)
+    executor = Sabotaged(lambda graph: unwritten(graph, "neg"), fuses=True)
+    result = found(model, executor, {"x": np.array([1, -2, 3, -4], np.float32)}, memory=1)
+    assert result.status == "agree" and ("n", DISTURBED) in result.skipped
 
-    (first, *_) = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True)).nodes
-    assert (first.name, first.alone, first.behind) == ("second", True, ("relu",))
+
+def test_readers_that_tell_nothing_acquit_nobody(tmp_path: Path) -> None:
+    nodes = [oh.make_node("Neg", ["x"], ["n"], name="neg"), oh.make_node("Abs", ["n"], ["y"], name="abs")]
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("y", [4])], {})
+
+    def change(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, "neg")
+        if node is not None and len(graph.node) > 1:
+            node.op_type = "Identity"
+
+    result = found(model, Sabotaged(change, fuses=True), {"x": np.array([1, -2, 3, -4], np.float32)})
+    assert [node.name for node in result.nodes] == ["neg"]
+
+
+def test_a_reader_of_an_output_that_was_not_written_takes_no_engine(tmp_path: Path) -> None:
+    view = GraphView(network(tmp_path / "m.onnx"))
+    seen = x() | run(with_outputs(view.model, [value("h", [4, 16]), value("r", [4, 16])]), x())
+    seen["p"] = seen["r"] @ W2
+    seen["r"] = np.zeros_like(seen["r"])
+    values = {name: Value(name, "float32", seen[name].shape) for name in ("h", "r", "p")}
+    regions = [region_of(view, i, seen) for i in (1, 2)]
+    assert [region.outputs for region in regions] == [("r",), ("p",)]
+    faults = [
+        Fault(region, {n: seen[n] for n in (*region.inputs, *region.outputs)}, (), ()) for region in regions
+    ]
+    executor = Sabotaged(fuses=True)
+    assert Confirmation(view, values, x(), executor).of(faults, list(values), seen) == []
+    assert not executor.asked
+
+
+@pytest.mark.parametrize("only_in_company", [False, True])
+def test_a_wrong_node_is_named_though_its_input_was_not_written(
+    only_in_company: bool, tmp_path: Path
+) -> None:
+    alone: list[tuple[str, ...]] = []
+
+    def change(graph: onnx.GraphProto) -> None:
+        names = tuple(node.name for node in graph.node)
+        if len(names) < 3:
+            alone.append(names)
+        unwritten(graph, "relu")
+        if not only_in_company or len(names) > 2:
+            wrong_weight(graph)
+
+    nodes = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True)).nodes
+    assert sorted(alone) == [("relu",), ("relu", "second"), ("second",)]  # one engine each
+    if only_in_company:  # what was seen speaks against the first
+        assert [(node.name, node.alone) for node in nodes] == [("relu", False)]
+    else:
+        assert (nodes[0].name, nodes[0].alone, nodes[0].behind) == ("second", True, ("relu",))
 
 
 def test_a_model_s_own_output_that_is_not_written_is_a_fault(tmp_path: Path) -> None:
@@ -505,6 +563,24 @@ def test_a_model_s_own_output_that_is_not_written_is_a_fault(tmp_path: Path) -> 
     model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("n", [4]), value("a", [4])], {})
     feeds = {"x": np.array([1, -2, 3, -4], np.float32)}
     result = found(model, Sabotaged(lambda graph: unwritten(graph, "neg"), fuses=True), feeds)
+    assert [node.name for node in result.nodes] == ["neg"]
+
+
+def test_a_value_that_was_wrong_for_one_of_its_readers_accuses_its_node(tmp_path: Path) -> None:
+    nodes = [
+        oh.make_node("Neg", ["x"], ["n"], name="neg"),
+        oh.make_node("Exp", ["n"], ["e"], name="exp"),
+        oh.make_node("Mul", ["n", "x"], ["m"], name="mul"),
+    ]
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("e", [4]), value("m", [4])], {})
+
+    def change(graph: onnx.GraphProto) -> None:
+        unwritten(graph, "neg")
+        node = node_of(graph, "mul")
+        if node is not None and len(graph.node) > 1:
+            node.input[0] = "n" if "n" in {value.name for value in graph.output} else "x"
+
+    result = found(model, Sabotaged(change, fuses=True), {"x": np.array([1, -2, 3, -4], np.float32)})
     assert [node.name for node in result.nodes] == ["neg"]
 
 
@@ -552,6 +628,17 @@ def test_a_node_is_accused_if_one_of_its_readers_had_another_value(tmp_path: Pat
 
     result = found(model, Sabotaged(change, fuses=True), {"x": np.array([1, -2, 3, -4], np.float32)})
     assert [node.name for node in result.nodes] == ["neg"] and result.nodes[0].alone is False
+
+
+def test_a_node_further_behind_a_wrong_one_is_not_accused_of_it(tmp_path: Path) -> None:
+    def change(graph: onnx.GraphProto) -> None:
+        wrong_weight(graph)
+        node = node_of(graph, "softmax")
+        if node is not None and {"sum", "soft"} <= {value.name for value in graph.output}:
+            node.op_type = "LogSoftmax"
+
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
+    assert [node.name for node in result.nodes] == ["second"]
 
 
 def test_many_faults_in_a_row_are_confirmed_with_few_engines(tmp_path: Path) -> None:
