@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SCRIPTS = {"planted": "planted_errors.py", "runner": "bench_runner.py"}
 
+FOUND = {"planted": ("on", "planted"), "runner": ("python", "tensorrt", "loop", "repetitions", "cases")}
+"""What is kept of each script's own record: machine and commit are in the record that it becomes part of."""
+
 
 def command_of(step: str, bundle: Path | None) -> list[str]:
     """The script and its arguments, but for --output."""
@@ -34,7 +37,7 @@ def check(step: str, bundle: Path | None, limit_s: float, notes: Notes) -> None:
         ended = run_boxed(command, limit_s, ROOT)
         found: Any = json.loads(output.read_text(encoding="utf-8")) if output.is_file() else None
     if found is not None:
-        notes.row(found=found)
+        notes.row(found={key: found[key] for key in FOUND[step] if key in found})
     if ended.problem:
         notes.failure(ended.problem)
     lines = [line for line in ended.output.splitlines() if line.strip()]

@@ -13,7 +13,7 @@ import pytest
 
 from converter.plugin import cases as plugin_cases
 from converter.plugin.machine import slug
-from gpucheck import kernels, metrics, references, resources, sanitizer
+from gpucheck import kernels, metrics, references, resources, sanitizer, scripts
 from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from importers.registry import ALL_OPS, OPS, by_name
@@ -283,3 +283,19 @@ def test_what_runs_under_the_sanitizer_is_there() -> None:
         assert {case.name for case in op.benchmarks} < {case.name for case in kernels.chosen(op, "large")}
     assert not [case for op in ALL_OPS for case in kernels.chosen(op, "small") if case.large]
     assert {tool.cases for tool in sanitizer.TOOLS} == {"small", "large", "wide", *kernels.FAULTS}
+
+
+def test_a_script_s_own_record_becomes_a_row_without_what_the_record_has_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json, sys\n"
+        "open(sys.argv[-1], 'w').write(json.dumps({'commit': 'c', 'on': 'gpu', 'planted': [{'found': True}]}))\n"
+        "print('1 planted: 0 wrong')\nsys.exit(1)\n"
+    )
+    monkeypatch.setattr(scripts, "command_of", lambda step, bundle: [str(script)])
+    scripts.check("planted", None, 20.0, Notes(tmp_path / "notes"))
+    result = read_notes(tmp_path / "notes", "planted", "")
+    assert result.rows == [{"found": {"on": "gpu", "planted": [{"found": True}]}}]
+    assert result.summary == "1 planted: 0 wrong" and "exit code 1" in result.failures[0]
