@@ -15,8 +15,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -75,39 +78,77 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--broken-library", type=Path, metavar="LIB")
     parser.add_argument("--build-broken", type=Path, metavar="LIB", help="build that library, and no more")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="searches (default: %(default)s)")
     parser.add_argument("--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"))
     parser.add_argument("--output", type=Path, metavar="JSON", help="the record")
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
     return parser
 
 
+@dataclass(frozen=True)
+class Job:
+    """One search. plant: by name; None: with nothing planted. kernel: in plugin nodes, else in standard ones."""
+
+    model: str
+    plant: str | None
+    kernel: bool
+
+
+def jobs_of(plants: Sequence[Plant], on: str) -> list[Job]:
+    """By model: first the searches with nothing planted, one on each ground."""
+    jobs = []
+    for model in dict.fromkeys(plant.model for plant in plants):
+        mine = [plant for plant in plants if plant.model == model]
+        grounds = dict.fromkeys(plant.kernel and on == GPU for plant in mine)
+        jobs += [Job(model, None, kernel) for kernel in grounds]
+        jobs += [Job(model, plant.name, plant.kernel) for plant in mine]
+    return jobs
+
+
 def _run(options: argparse.Namespace) -> int:
     plants = [plant for plant in PLANTS if not options.only or plant.name in options.only]
     head = {"on": options.on, **describe(ROOT, [libraries.plugin_library()], options.commit)}
-    rows: list[dict[str, Any]] = []
+    jobs = jobs_of(plants, options.on)
+    found: dict[Job, dict[str, Any]] = {}
 
-    def done(row: dict[str, Any]) -> None:
-        rows.append(row)
-        passed = all(r["found"] for r in rows)
-        write_report(options.output, head | {"passed": passed, "planted": rows}, "--output")
+    def rows() -> list[dict[str, Any]]:
+        return [found[job] for job in jobs if job in found]
+
+    def done(job: Job, row: dict[str, Any]) -> None:
+        found[job] = row
+        passed = len(found) == len(jobs) and all(r["found"] for r in rows())
+        write_report(options.output, head | {"passed": passed, "planted": rows()}, "--output")
         what = row["plant"] or f"nothing planted in {row['model']}"
         print(f"{what}: {'right' if row['found'] else '; '.join(row['faults'])}", file=sys.stderr, flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="trtsmith-planted-") as name, _grounds(options) as ground_of:
-        work = Path(name)
-        for model in dict.fromkeys(plant.model for plant in plants):
-            path, inputs = _exported(model, options.models, work)
-            mine = [plant for plant in plants if plant.model == model]
-            grounds = {g.executor.name: g for g in (ground_of(None, plant.kernel) for plant in mine)}
-            for ground in grounds.values():
-                done(control_of(model, path, inputs, ground))
-            for plant in mine:
-                done(row_of(plant, path, inputs, ground_of(plant, plant.kernel), work))
-    print(table([("planted", "in", "on", "verdict", "named", ""), *map(_line, rows)]))
-    missed = sum(not row["found"] for row in rows)
-    planted = sum(row["plant"] is not None for row in rows)
-    print(f"{planted} planted, {len(rows) - planted} searches with nothing planted: {missed} wrong")
+    with tempfile.TemporaryDirectory(prefix="trtsmith-planted-") as name:
+        models = dict.fromkeys(job.model for job in jobs)
+        files = {model: _exported(model, options.models, Path(name)) for model in models}
+        if options.at_once == 1:
+            for job in jobs:
+                done(job, search_for(job, options, *files[job.model]))
+        else:  # a process that CUDA or PyTorch has threads in must not be forked
+            with ProcessPoolExecutor(options.at_once, get_context("spawn")) as pool:
+                running = {pool.submit(search_for, job, options, *files[job.model]): job for job in jobs}
+                for future in as_completed(running):
+                    done(running[future], future.result())
+    print(table([("planted", "in", "on", "verdict", "named", ""), *map(_line, rows())]))
+    missed = sum(not row["found"] for row in rows())
+    planted = sum(job.plant is not None for job in jobs)
+    print(f"{planted} planted, {len(jobs) - planted} searches with nothing planted: {missed} wrong")
     return 1 if missed else 0
+
+
+def search_for(job: Job, options: argparse.Namespace, model: Path, inputs: Path) -> dict[str, Any]:
+    """The row of one job."""
+    plant = next((plant for plant in PLANTS if plant.name == job.plant), None)
+    with (
+        tempfile.TemporaryDirectory(prefix="trtsmith-plant-") as name,
+        _ground(options, plant, job.kernel) as ground,
+    ):
+        if plant is None:
+            return control_of(job.model, model, inputs, ground)
+        return row_of(plant, model, inputs, ground, Path(name))
 
 
 def _line(row: dict[str, Any]) -> tuple[str, ...]:
@@ -126,29 +167,19 @@ def _exported(name: str, folder: Path | None, work: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def _grounds(options: argparse.Namespace) -> Iterator[Any]:
-    """A function from a plant, and whether it is in a plugin node, to what it runs on."""
+def _ground(options: argparse.Namespace, plant: Plant | None, kernel: bool) -> Iterator[Ground]:
+    """What a plant runs on; kernel: whether it is in a plugin node."""
+    change = plant.change if plant is not None else None
     if options.on == ONNXRUNTIME:
-        yield lambda plant, kernel: Ground(Onnxruntime(), plant.change if plant else None, native=False)
-        return
-    with ExitStack() as stack:
-        kernels = {}
-        for library in (libraries.plugin_library(), options.broken_library):
-            worker = stack.enter_context(Worker(library, None, KERNEL_TIMEOUT_S))
-            kernels[library] = OnKernels(Kernels(worker, library))
-        engines = OnTensorRT(build, run_engine, flavour=options.flavour)
-
-        def ground(plant: Plant | None, kernel: bool) -> Ground:
-            change = plant.change if plant is not None else None
-            if not kernel:
-                return Ground(engines, change, native=True)
-            if plant is None or not plant.broken:
-                library = libraries.plugin_library()
-                return Ground(kernels[library], change, native=False, replay=replay_with(library))
-            library = options.broken_library
-            return Ground(kernels[library], None, native=False, replay=replay_with(library))
-
-        yield ground
+        yield Ground(Onnxruntime(), change, native=False)
+    elif not kernel:
+        yield Ground(OnTensorRT(build, run_engine, flavour=options.flavour), change, native=True)
+    else:
+        broken = plant is not None and plant.broken
+        library = options.broken_library if broken else libraries.plugin_library()
+        with Worker(library, None, KERNEL_TIMEOUT_S) as worker:
+            kernels = OnKernels(Kernels(worker, library))
+            yield Ground(kernels, None if broken else change, native=False, replay=replay_with(library))
 
 
 if __name__ == "__main__":

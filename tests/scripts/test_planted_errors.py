@@ -42,6 +42,27 @@ def test_a_sample_is_found(record: dict) -> None:
     )
 
 
+def test_searches_side_by_side_find_the_same(record: dict, tmp_path: Path) -> None:
+    arguments = ["--only", *SAMPLE, "--at-once", "2", "--output", str(tmp_path / "planted.json")]
+    assert planted_errors.main(arguments) == 0
+    beside = json.loads((tmp_path / "planted.json").read_text())
+    assert beside["passed"] is True
+    assert [{**row, "seconds": 0} for row in beside["planted"]] == [
+        {**row, "seconds": 0} for row in record["planted"]
+    ]
+
+
+def test_each_model_is_searched_with_nothing_planted_on_each_ground() -> None:
+    gpu, cpu = (planted_errors.jobs_of(PLANTS, on) for on in ("gpu", "onnxruntime"))
+    nothing = [(job.model, job.kernel) for job in gpu if job.plant is None]
+    assert sorted(nothing) == [
+        ("centernet_dcn", False), ("centernet_dcn", True), ("deformable_detr", False),
+        ("geometry", False), ("geometry", True),
+    ]  # fmt: skip
+    assert len([job for job in cpu if job.plant is None]) == 3
+    assert len({job.plant for job in gpu}) == len({job.plant for job in cpu}) == len(PLANTS) + 1
+
+
 def test_there_are_ten_and_they_differ() -> None:
     assert len({plant.name for plant in PLANTS}) == len(PLANTS) >= 10
     assert len({(plant.model, plant.node) for plant in PLANTS}) == len(PLANTS)
