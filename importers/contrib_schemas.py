@@ -8,6 +8,7 @@ inputs' types alone is here; the operators themselves are decomposed by the rule
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import onnx
@@ -162,12 +163,14 @@ def _same_rank(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
     return [(inputs[0][0], None if dims is None else [None] * len(dims))]
 
 
-def contrib_schemas() -> list[onnx.defs.OpSchema]:
-    return [
+@cache
+def contrib_schemas() -> tuple[onnx.defs.OpSchema, ...]:
+    """Made once: they are registered anew for every inference of shapes."""
+    return (
         *(_schema(name, DOMAIN, rule) for name, rule in _RULES.items()),
         *(_schema(name, "", rule) for name, rule in _OLD_NAMES.items()),
         *(_schema(name, f"{DOMAIN}.nchwc", _same_rank) for name in BLOCKED),
-    ]
+    )
 
 
 def _schema(name: str, domain: str, rule: Rule) -> onnx.defs.OpSchema:
