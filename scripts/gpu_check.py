@@ -37,7 +37,7 @@ from gpucheck.record import Notes, StepResult, read_notes, table, write_record  
 
 @dataclass(frozen=True)
 class Step:
-    """limit_s: the most that it may take, several times what it should."""
+    """limit_s: the most that it may take."""
 
     name: str
     limit_s: float

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from converter import libraries  # noqa: E402
+from converter.arguments import positive_int  # noqa: E402
 from converter.build.build import build  # noqa: E402
 from converter.console import table, write_report  # noqa: E402
 from converter.errors import TrtsmithError  # noqa: E402
@@ -78,7 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--broken-library", type=Path, metavar="LIB")
     parser.add_argument("--build-broken", type=Path, metavar="LIB", help="build that library, and no more")
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="searches (default: %(default)s)")
+    parser.add_argument(
+        "--at-once", type=positive_int, default=1, metavar="N", help="searches (default: %(default)s)"
+    )
     parser.add_argument("--flavour", default="auto", choices=("auto", "tensorrt", "tensorrt_rtx"))
     parser.add_argument("--output", type=Path, metavar="JSON", help="the record")
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")

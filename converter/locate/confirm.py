@@ -123,9 +123,8 @@ class Confirmation:
         """Nodes that read the values, and those behind them that read what is not known of these."""
         waiting, found = list(names), dict[int, None]()
         while waiting:
-            name = waiting.pop()
-            for i, read in enumerate(self.view.reads):
-                if name in read and i not in found:
+            for i in self.view.readers.get(waiting.pop(), ()):
+                if i not in found:
                     found[i] = None
                     waiting += (made for made in self.view.nodes[i].output if made and made not in known)
         return [*found]

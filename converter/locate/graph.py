@@ -50,6 +50,15 @@ class GraphView:
         return tuple(tuple(dict.fromkeys(read_by(node))) for node in self.nodes)
 
     @cached_property
+    def readers(self) -> Mapping[str, tuple[int, ...]]:
+        """Indices of the nodes that read a value, in order."""
+        found: dict[str, list[int]] = {}
+        for i, names in enumerate(self.reads):
+            for name in names:
+                found.setdefault(name, []).append(i)
+        return {name: tuple(indices) for name, indices in found.items()}
+
+    @cached_property
     def made(self) -> tuple[str, ...]:
         """Values that nodes compute, in order; constants are none of them."""
         return tuple(n for node in self.nodes if node.op_type != "Constant" for n in node.output if n)

@@ -150,8 +150,8 @@ class Device:
     def waiter(self, stream: Stream) -> Callable[[int], None]:
         """A function that lets `stream` wait for what is queued so far on another one, whose handle it is given.
 
-        It is within every inference on arrays of another stream: by cuda-core, whose two calls take half the time of those
-        of cuda-bindings, and with one object for a stream that is waited for again.
+        It is within every inference on arrays of another stream: by cuda-core, whose calls cost less than those of
+        cuda-bindings, and with one object for a stream that is waited for again.
         """
         find, event = self._core.Stream.from_handle, self._core.Device(self.index).create_event()
         wait = find(stream.handle).wait
@@ -164,9 +164,7 @@ class Device:
                     record, last = find(handle or _LEGACY_STREAM).record, handle
                 record(event)
                 wait(event)
-            except (
-                Exception
-            ) as error:  # cuda-core has no public class for what CUDA refuses; the text has its name first
+            except Exception as error:  # cuda-core has no public class for it; CUDA's name of it is first
                 code, _, text = str(error).partition(": ")
                 raise DeviceError(code, text) from error
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SCRIPTS = {"planted": "planted_errors.py", "runner": "bench_runner.py"}
 
-AT_ONCE = "6"
+AT_ONCE = 6
 """Planted errors that are searched for side by side."""
 
 FOUND = {"planted": ("on", "planted"), "runner": ("python", "tensorrt", "loop", "repetitions", "cases")}
@@ -27,7 +27,7 @@ def command_of(step: str, bundle: Path | None) -> list[str]:
     """The script and its arguments, but for --output."""
     words = [str(ROOT / "scripts" / SCRIPTS[step])]
     if step == "planted" and bundle is not None:
-        words += ["--at-once", AT_ONCE, "--on", "gpu", "--models", str(bundle / MODEL_FOLDER)]
+        words += ["--at-once", str(AT_ONCE), "--on", "gpu", "--models", str(bundle / MODEL_FOLDER)]
         words += ["--broken-library", str(bundle / LIBRARY_FOLDER / BROKEN_LIBRARY)]
     return words
 

@@ -75,6 +75,15 @@ def test_segments_give_what_later_nodes_read(view: GraphView) -> None:
     assert segment(view, range(7, len(view.nodes))).outputs == ("y",)
 
 
+def test_readers_are_known_by_what_they_read(view: GraphView) -> None:
+    assert {name: [view.nodes[i].name for i in view.readers[name]] for name in ("x", "sum", "soft")} == {
+        "x": ["first", "add", "top", "shape"],
+        "sum": ["softmax", "if"],  # inside of a branch
+        "soft": ["if"],
+    }
+    assert "y" not in view.readers
+
+
 def test_the_sizes_of_all_values_are_those_of_the_run(view: GraphView) -> None:
     found = probe(view.model, view.made, x(rows=5))
     assert found["h"] == Value("h", "float32", (5, 16)) and found["h"].nbytes == 5 * 16 * 4
