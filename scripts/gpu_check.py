@@ -64,6 +64,7 @@ ENGINE_STEPS = (
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
+    Step("rules", 120, "the examples of every rewrite rule against the original's outputs"),
 )
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 
@@ -235,6 +236,10 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.node_tests import check as check_node_tests
 
         check_node_tests(folder, limit_s, notes)
+    elif name == "rules":
+        from gpucheck.rule_examples import check as check_rules
+
+        check_rules(folder, limit_s, notes)
     elif name == "sums":
         from gpucheck.product_sums import check as check_sums
 

@@ -68,7 +68,8 @@ class Writer:
 
     def const(self, value: np.ndarray) -> str:
         for name, known in self._values.items():
-            if known.dtype == value.dtype and known.shape == value.shape and np.array_equal(known, value):
+            same_kind = known.dtype == value.dtype and known.shape == value.shape
+            if same_kind and known.tobytes() == value.tobytes():  # 0.0 and -0.0 are two
                 return name
         name = self.name("c")
         self._values[name] = value

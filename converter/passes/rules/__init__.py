@@ -7,10 +7,12 @@ from converter.passes.rules.bit_cast import BIT_CAST
 from converter.passes.rules.bit_shift import BIT_SHIFT
 from converter.passes.rules.bitwise import BITWISE
 from converter.passes.rules.bool_reduce import BOOL_REDUCE
+from converter.passes.rules.byte_casts import BYTE_CASTS
 from converter.passes.rules.col2im import COL2IM
 from converter.passes.rules.compress import COMPRESS
 from converter.passes.rules.compress_plugin import COMPRESS_PLUGIN
 from converter.passes.rules.constant_if import CONSTANT_IF
+from converter.passes.rules.constant_outputs import CONSTANT_OUTPUTS
 from converter.passes.rules.contrib_activations import CONTRIB_ACTIVATIONS
 from converter.passes.rules.contrib_arrays import CONTRIB_ARRAYS
 from converter.passes.rules.contrib_attention import CONTRIB_ATTENTION
@@ -133,8 +135,15 @@ RULES: tuple[NodeRule, ...] = (
 )
 """The rules for every TensorRT."""
 
-RTX_RULES: tuple[NodeRule, ...] = (*RULES, HALF_GATES, NON_ZERO_PLUGIN, NON_MAX_SUPPRESSION_PLUGIN)
-"""With those for what TensorRT has a layer for and TensorRT-RTX has none, or one that fails."""
+RTX_RULES: tuple[NodeRule, ...] = (
+    *RULES,
+    HALF_GATES,
+    BYTE_CASTS,
+    CONSTANT_OUTPUTS,
+    NON_ZERO_PLUGIN,
+    NON_MAX_SUPPRESSION_PLUGIN,
+)
+"""With those for what TensorRT has a layer for and TensorRT-RTX has none, or one that fails or is wrong."""
 
 
 def rules_for(flavour: str) -> tuple[NodeRule, ...]:

@@ -1,7 +1,8 @@
 """Mod of floats with the sign of the divisor (fmod = 0, from opset 28 on): TensorRT has the one with the dividend's sign.
 
 From r = fmod(x, y), as Python's % does: r + y where r is not zero and its sign is not y's; zero takes y's sign. An
-infinite y leaves a finite x as it is, which x - trunc(x / y) * y would make NaN.
+infinite y leaves a finite x as it is, which x - trunc(x / y) * y would make NaN. The zero of y's sign is 0 / y: of a
+choice between constants 0.0 and -0.0 TensorRT-RTX 1.6.1 makes 2147483648.0 (seen on an H200).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _BODY = """
     moves = And (unlike, not_zero)
     moved = Add (rest, x1)
     signed = Where (moves, moved, rest)
-    nothing = Where (y_below, minus_zero, zero)
+    nothing = Div (zero, x1)
     y0 = Where (is_zero, nothing, signed)
 """
 
@@ -38,7 +39,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0)
     if dtype not in _FLOATS or node.attributes.get("fmod"):
         return None
-    values = {"infinity": np.inf, "zero": 0.0, "minus_zero": -0.0}
+    values = {"infinity": np.inf, "zero": 0.0}
     constants = {name: np.array(value).astype(np.dtype(dtype)) for name, value in values.items()}
     return Replacement(
         node.statements(_BODY, **constants),

@@ -4,14 +4,12 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, reference
+from onnx import helper
 
 from converter.build.build import build
 from converter.build.request import BuildRequest, Profile
 from converter.libraries import plugin_library
-from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
 from converter.modelfile.save import save_model
@@ -19,9 +17,10 @@ from converter.passes.node_rule import Example, NodeRule
 from converter.passes.rules import RTX_RULES, RULES
 from converter.passes.rules.non_zero_plugin import NON_ZERO_PLUGIN
 from converter.plan import Route, native_operators, plan
-from converter.rewrite import expand, rewrite
+from converter.rewrite import Rewritten, expand, rewrite
 from importers.opdef import OpDef
 from importers.registry import SIZED_OPS
+from onnxcoverage.examples import by_reference, example_feeds, example_model, expected_outputs
 
 ORT_OPSET = 26
 """The newest that onnxruntime 1.31 opens."""
@@ -29,36 +28,12 @@ ORT_OPSET = 26
 EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RTX_RULES for e in rule.examples]
 
 
-def parsed(example: Example, folder: Path) -> Model:
-    path = folder / "model.onnx"
-    proto = onnx.parser.parse_model(example.text)
-    onnx.checker.check_model(proto)
-    onnx.save(proto, path)
-    return load_model(path)
-
-
-def feeds(model: Model, example: Example) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    given = dict(example.feeds or {})
-    for value in model.proto.graph.input:
-        if value.name not in given:
-            shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
-            dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            array = rng.uniform(0.5, 4.0, shape) * rng.choice([-1, 1], shape)
-            integral = dtype.kind in "ui" or dtype.kind == "b"
-            given[value.name] = (np.abs(np.rint(array)) + 1 if integral else example.scale * array).astype(
-                dtype
-            )
-    return given
-
-
 def too_new(model: Model) -> bool:
     return any(o.version > ORT_OPSET for o in model.proto.opset_import if o.domain in ("", "ai.onnx"))
 
 
-def by_reference(model: Model, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    values = reference.ReferenceEvaluator(model.proto).run(None, inputs)
-    return dict(zip([o.name for o in model.proto.graph.output], values, strict=True))
+def rules_of(result: Rewritten) -> set[str]:
+    return {name for record in result.rewrites for name in record.pass_name.split(", ")}
 
 
 @pytest.mark.parametrize("rule", RTX_RULES, ids=lambda rule: rule.name)
@@ -70,7 +45,7 @@ def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RTX_RULES for text in rule.refused])
 def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
-    result = rewrite(parsed(Example("", text), tmp_path), passes=(), flavour="tensorrt_rtx")
+    result = rewrite(example_model(Example("", text), tmp_path), passes=(), flavour="tensorrt_rtx")
     assert {record.pass_name for record in result.declined} == {rule.name}
     planned = plan(result)
     assert not planned.convertible
@@ -79,11 +54,11 @@ def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
 def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Example, tmp_path: Path) -> None:
-    model = parsed(example, tmp_path)
-    inputs = feeds(model, example)
-    expected = by_reference(model, inputs) if example.reference else run(model, inputs)
+    model = example_model(example, tmp_path)
+    inputs = example_feeds(model, example)
+    expected = expected_outputs(model, example, inputs)
     result = rewrite(model, passes=(), flavour="tensorrt_rtx")
-    assert rule.name in {name for record in result.rewrites for name in record.pass_name.split(", ")}
+    assert rule.name in rules_of(result)
     assert not result.declined
     assert plan(result).convertible
     types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.input}
@@ -108,7 +83,7 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     [p for p in EXAMPLES if p.values[1].builds],  # type: ignore[union-attr]
 )
 def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, tmp_path: Path) -> None:
-    result = rewrite(parsed(example, tmp_path), passes=(), flavour="tensorrt_rtx")
+    result = rewrite(example_model(example, tmp_path), passes=(), flavour="tensorrt_rtx")
     path = tmp_path / "rewritten.onnx"
     save_model(result.model, path)
     plugins = plan(result).plugins
@@ -127,22 +102,24 @@ def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, t
 
 def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path) -> None:
     rtx_only = [rule for rule in RTX_RULES if rule not in RULES]
-    assert {op_type for rule in rtx_only for op_type in rule.op_types} == {
-        "Mul",
-        "NonZero",
-        "NonMaxSuppression",
+    assert {rule.name for rule in rtx_only} == {
+        "half-gates",
+        "byte-casts",
+        "constant-outputs",
+        "non-zero-plugin",
+        "non-max-suppression-plugin",
     }
     assert {op_type for rule in rtx_only for op_type in rule.op_types} <= native_operators()
     for rule in rtx_only:
         for example in rule.examples:
-            model = parsed(example, tmp_path)
-            assert rule.name not in {r.pass_name for r in rewrite(model, flavour="tensorrt").rewrites}
-            assert rule.name in {r.pass_name for r in rewrite(model, flavour="tensorrt_rtx").rewrites}
+            model = example_model(example, tmp_path)
+            assert rule.name not in rules_of(rewrite(model, flavour="tensorrt"))
+            assert rule.name in rules_of(rewrite(model, flavour="tensorrt_rtx"))
 
 
 def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) -> None:
     (example,) = [e for e in NON_ZERO_PLUGIN.examples if e.name == "then gathered"]
-    planned = plan(rewrite(parsed(example, tmp_path), flavour="tensorrt_rtx"))
+    planned = plan(rewrite(example_model(example, tmp_path), flavour="tensorrt_rtx"))
     assert [(n.op_type, n.route) for n in planned.nodes] == [
         ("NonZero", Route.PLUGIN),
         ("Transpose", Route.NATIVE),
@@ -156,5 +133,5 @@ def test_a_rule_puts_a_plugin_in_the_place_of_the_operator_that_its_definition_n
     op: OpDef, tmp_path: Path
 ) -> None:
     (rule,) = [r for r in RTX_RULES if r.op_types == (op.onnx,) and r.name.endswith("-plugin")]
-    result = rewrite(parsed(rule.examples[0], tmp_path), passes=(), rules=(rule,))
+    result = rewrite(example_model(rule.examples[0], tmp_path), passes=(), rules=(rule,))
     assert [use.name for use in plan(result).plugins] == [op.name]

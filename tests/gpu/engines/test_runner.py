@@ -133,32 +133,6 @@ def test_types(text: str, feeds: np.ndarray, expected: list[Any]) -> None:
         assert str(y.dtype) == runner.info.outputs[0].dtype
 
 
-@pytest.mark.parametrize(
-    ("made", "layout"),
-    [
-        ("c = Identity (w)", lambda w: w),
-        ("c = Transpose <perm = [1, 0, 2]> (w)", lambda w: w.transpose(1, 0, 2)),
-        ("t = Transpose <perm = [1, 0, 2]> (w) c = Reshape (t, sizes)", lambda w: w.transpose(1, 0, 2)),
-        ("t = Neg (w) c = Slice (t, first, last)", lambda w: -w[2:4]),
-    ],
-)
-@pytest.mark.parametrize("beside", [True, False])
-def test_outputs_that_no_input_decides(made: str, layout: Any, beside: bool) -> None:
-    """beside: another output is made of an input; else the engine has no input."""
-    w = signed(20, 16, 32)
-    right = layout(w).reshape(2, 8, 20, 32) if "Reshape" in made else layout(w)
-    constants = (
-        f"float[20, 16, 32] w = {{{', '.join(map(str, w.ravel()))}}}, int64[4] sizes = {{2, 8, 20, 32}}, "
-    )
-    constants += "int64[1] first = {2}, int64[1] last = {4}"
-    sizes = ", ".join(map(str, right.shape))
-    ends = ("float[3] x", f"float[3] y, float[{sizes}] c") if beside else ("", f"float[{sizes}] c")
-    text = f"g ({ends[0]}) => ({ends[1]}) <{constants}> {{ {made} {'y = Relu (x)' if beside else ''} }}"
-    with Runner.open(engine_of(text)) as runner:
-        outputs = runner({"x": signed(3)} if beside else {})
-        np.testing.assert_array_equal(outputs["c"], right)
-
-
 def test_inputs_whose_values_decide_shapes() -> None:
     text = "g (float[6] x, int64[2] s) => (float[a, b] y) { y = Reshape (x, s) }"
     with Runner.open(engine_of(text, {"s": ((1, 1), (2, 3), (6, 6))})) as runner:

@@ -1,0 +1,66 @@
+"""The examples of rules (converter/passes/node_rule.py) as cases: a model, inputs, and what the original gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper, reference
+
+from converter.modelfile.load import load_model
+from converter.modelfile.model import Model
+from converter.modelfile.ort import run
+from converter.passes.node_rule import Example, NodeRule
+from onnxcoverage.cases import Case
+
+
+def example_model(example: Example, folder: Path) -> Model:
+    """The model of an example, checked, in a file of the folder."""
+    path = folder / "model.onnx"
+    proto = onnx.parser.parse_model(example.text)
+    onnx.checker.check_model(proto)
+    onnx.save(proto, path)
+    return load_model(path)
+
+
+def example_feeds(model: Model, example: Example) -> dict[str, np.ndarray]:
+    """The example's own values; for other inputs random ones, away from 0 and of both signs, integers above 0."""
+    rng = np.random.default_rng(0)
+    given = dict(example.feeds or {})
+    for value in model.proto.graph.input:
+        if value.name not in given:
+            shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+            dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            array = rng.uniform(0.5, 4.0, shape) * rng.choice([-1, 1], shape)
+            integral = dtype.kind in "ui" or dtype.kind == "b"
+            values = np.abs(np.rint(array)) + 1 if integral else example.scale * array
+            given[value.name] = values.astype(dtype)
+    return given
+
+
+def by_reference(model: Model, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The outputs by onnx's reference implementation."""
+    values = reference.ReferenceEvaluator(model.proto).run(None, inputs)
+    return dict(zip([o.name for o in model.proto.graph.output], values, strict=True))
+
+
+def expected_outputs(model: Model, example: Example, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What the original model gives, by onnxruntime or by onnx's reference implementation."""
+    return by_reference(model, inputs) if example.reference else run(model, inputs)
+
+
+def example_case(rule: NodeRule, example: Example, folder: Path) -> Case:
+    model = example_model(example, folder)
+    inputs = example_feeds(model, example)
+    return Case(
+        name=f"{rule.name}: {example.name}",
+        operator=rule.name,
+        group="rules",
+        model=model.proto,
+        inputs=inputs,
+        outputs=expected_outputs(model, example, inputs),
+        rtol=example.rtol,
+        atol=example.atol,
+        random=False,
+    )
