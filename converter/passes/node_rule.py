@@ -158,7 +158,11 @@ class NodeView:
 
     def used(self, index: int) -> bool:
         """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
-        return self._scope.draft.used[self.output(index)] > 0
+        return self.uses(self.output(index)) > 0
+
+    def uses(self, name: str) -> int:
+        """How often a value is read: by nodes, by subgraphs, by the graph's caller."""
+        return self._scope.draft.used[name]
 
     def returned(self, index: int) -> bool:
         """Whether the output is one of the model's own."""
@@ -235,6 +239,10 @@ class NodeView:
         """The same for any value that the node can read, for those who follow a chain of nodes."""
         return self._scope.producer(name)
 
+    def is_constant_value(self, name: str) -> bool:
+        """As `is_constant`, for any value that the node can read."""
+        return self._scope.is_constant(name)
+
     def constant_of(self, name: str) -> np.ndarray | None:
         """As `constant`, for any value that the node can read."""
         return self._scope.constant(name)
@@ -245,7 +253,11 @@ class NodeView:
 
     def maker(self, index: int) -> NodeView | None:
         """What makes an input, as a rule sees it; None for inputs and initializers."""
-        proto = self.producer(index)
+        return self.maker_of(self.input(index))
+
+    def maker_of(self, name: str) -> NodeView | None:
+        """The same for any value that the node can read."""
+        proto = self.producer_of(name)
         return None if proto is None else NodeView(proto, proto.name, self._scope)
 
     def fresh(self, hint: str) -> str:

@@ -12,7 +12,7 @@ from converter.passes.rules.col2im import COL2IM
 from converter.passes.rules.compress import COMPRESS
 from converter.passes.rules.compress_plugin import COMPRESS_PLUGIN
 from converter.passes.rules.constant_if import CONSTANT_IF
-from converter.passes.rules.constant_outputs import CONSTANT_OUTPUTS
+from converter.passes.rules.constant_logic import CONSTANT_LOGIC
 from converter.passes.rules.contrib_activations import CONTRIB_ACTIVATIONS
 from converter.passes.rules.contrib_arrays import CONTRIB_ARRAYS
 from converter.passes.rules.contrib_attention import CONTRIB_ATTENTION
@@ -35,9 +35,11 @@ from converter.passes.rules.float_mod import FLOAT_MOD
 from converter.passes.rules.functions import FUNCTIONS
 from converter.passes.rules.grid_sample_types import GRID_SAMPLE_TYPES
 from converter.passes.rules.half_gates import HALF_GATES
+from converter.passes.rules.half_means import HALF_MEANS
 from converter.passes.rules.half_range import HALF_RANGE
 from converter.passes.rules.integer_products import INTEGER_PRODUCTS
 from converter.passes.rules.large_top_k import LARGE_TOP_K
+from converter.passes.rules.log_sums import LOG_SUMS
 from converter.passes.rules.loops import LOOPS
 from converter.passes.rules.lrn import LRN
 from converter.passes.rules.max_pool_indices import MAX_POOL_INDICES
@@ -59,6 +61,7 @@ from converter.passes.rules.scatter_elements import SCATTER_ELEMENTS
 from converter.passes.rules.scatter_nd import SCATTER_ND
 from converter.passes.rules.sequence_map import SEQUENCE_MAP
 from converter.passes.rules.sequences import SEQUENCES
+from converter.passes.rules.short_reductions import SHORT_REDUCTIONS
 from converter.passes.rules.space_to_depth import SPACE_TO_DEPTH
 from converter.passes.rules.stft import STFT
 from converter.passes.rules.tensor_scatter import TENSOR_SCATTER
@@ -67,6 +70,7 @@ from converter.passes.rules.unique import UNIQUE
 from converter.passes.rules.unique_plugin import UNIQUE_PLUGIN
 from converter.passes.rules.upper_triangle import UPPER_TRIANGLE
 from converter.passes.rules.vectors import VECTORS
+from converter.passes.rules.view_outputs import VIEW_OUTPUTS
 from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
 
 RULES: tuple[NodeRule, ...] = (
@@ -138,8 +142,12 @@ RULES: tuple[NodeRule, ...] = (
 RTX_RULES: tuple[NodeRule, ...] = (
     *RULES,
     HALF_GATES,
+    HALF_MEANS,
     BYTE_CASTS,
-    CONSTANT_OUTPUTS,
+    CONSTANT_LOGIC,
+    LOG_SUMS,
+    SHORT_REDUCTIONS,
+    VIEW_OUTPUTS,
     NON_ZERO_PLUGIN,
     NON_MAX_SUPPRESSION_PLUGIN,
 )

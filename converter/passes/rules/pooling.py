@@ -3,7 +3,8 @@
 Each becomes strided slices that are combined (converter/passes/pool_windows.py), for sizes that are known or not.
 
 ceil_mode: TensorRT-RTX 1.6.1 keeps windows that begin beyond the input and its padding at the beginning, which ONNX drops
-(seen on an H200: a larger output). For known sizes the padding at the end is written so that the others fit exactly.
+(seen on an H200: a larger output). For known sizes the padding at the end is written so that the others fit exactly. Of an
+average with count_include_pad it also counts what a window finds beyond all padding, which ONNX does not.
 """
 
 from __future__ import annotations
@@ -47,6 +48,15 @@ def _fits(node: NodeView) -> bool:
     # Padding that counts must not grow: what only ceil_mode looks into does not count.
     counted = node.op_type == "AveragePool" and bool(node.attributes.get("count_include_pad"))
     return not counted or all((win.exact_end or 0) <= (win.end or 0) for win in wins)
+
+
+def _miscounted(node: NodeView) -> bool:
+    """Whether an average that counts padding looks beyond it, or may at a size of run time."""
+    if not (node.attributes.get("count_include_pad") and node.attributes.get("ceil_mode")):
+        return False
+    wins = windows(node)
+    ends = [] if isinstance(wins, Refusal) else [(win.exact_end, win.end or 0) for win in wins if win.extra]
+    return any(exact is None or exact > end for exact, end in ends)
 
 
 def _without_ceil(node: NodeView) -> Replacement | None:
@@ -100,7 +110,7 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _average(node: NodeView) -> Replacement | Refusal | None:
-    if not (_dilated(node) or _volumetric(node)) and _fits(node):
+    if not (_dilated(node) or _volumetric(node) or _miscounted(node)) and _fits(node):
         return _without_ceil(node)
     return _summed(node, "AveragePool as the mean of strided slices")
 
@@ -225,6 +235,12 @@ _EXAMPLES = (
         "average, ceil, a window beyond, with padding",
         "(float[1, 2, 5, 8] x) => (float[1, 2, 2, 4] y)",
         """y = AveragePool <kernel_shape = [3, 3], strides = [3, 3], pads = [1, 1, 1, 1], ceil_mode = 1,
+            count_include_pad = 1> (x)""",
+    ),
+    _example(
+        "average, ceil, a window cut short, with padding",
+        "(float[1, 8, 4, 4] x) => (float[1, 8, 3, 4] y)",
+        """y = AveragePool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1], ceil_mode = 1,
             count_include_pad = 1> (x)""",
     ),
     _example(

@@ -1,0 +1,183 @@
+"""Reductions of what a reduction along a short axis made: a copy goes between the two, for TensorRT-RTX.
+
+TensorRT-RTX 1.6.1 joins both into one kernel that gives wrong numbers (seen on an H200, in float32 and float16): first a
+Softmax, a LayerNormalization or any Reduce along 2 to 6 elements, whose result meets the elements it was made of
+(x / |x|, say, and each Softmax by itself), then a reduction along any axes, or a pooling of whole planes. Pointwise
+operators in between change nothing, a Gather of all positions along an axis keeps them apart. A size of run time may be as
+short; but two Reduces along the same axes, as of a variance, are right then, and are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from converter.passes.node_rule import Example, NodeRule, NodeView, Replacement
+from converter.passes.statement_writer import Writer
+
+_REDUCTIONS = tuple(
+    f"Reduce{kind}"
+    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
+_NORMALISATIONS = ("Softmax", "LogSoftmax", "LayerNormalization", "LpNormalization", "RMSNormalization")
+_POOLINGS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
+
+_LONGEST = 6
+"""Elements along an axis that are too few."""
+
+_PASSED_NAMES = """
+    Abs Add Cast Ceil Celu Clip Concat Cos Div Dropout Elu Erf Exp Expand Flatten Floor Gelu HardSigmoid HardSwish Identity
+    LeakyRelu Log Max Mean Min Mish Mul Neg Pad Pow PRelu Reciprocal Relu Reshape Round Selu Sigmoid Sign Sin Slice Softplus
+    Softsign Split Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile Transpose Unsqueeze Where
+"""
+_PASSED = frozenset(_PASSED_NAMES.split())
+"""Operators that leave a kernel as it is: pointwise ones, and those that move elements."""
+
+_WRONG = "TensorRT-RTX 1.6.1 computes reductions wrongly behind one along at most 6 elements: a copy keeps them apart"
+
+
+def _rewrite(node: NodeView) -> Replacement | None:
+    above, first = _above(node, [node.input(0)])
+    if not any(_is_short(node, maker) and _meets(node, maker, above) for maker in first):
+        return None
+    w = Writer(node)
+    others = [f"x{i}" if name else "" for i, name in enumerate(node.inputs) if i]
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
+    results = [f"y{i}" if node.used(i) else "" for i in range(len(node.outputs))]
+    w.many(node.op_type, [_copied(w, node), *others], results, **given)
+    return Replacement(w.nodes(), "a copy ahead of it", notes=(_WRONG,))
+
+
+def _copied(w: Writer, node: NodeView) -> str:
+    """All positions along an axis, gathered: one whose size is known, if there is any."""
+    known = ((axis, size) for axis, size in enumerate(node.shape(0) or ()) if size is not None)
+    axis, size = next(known, (0, None))
+    positions = w.arange(w.size("x0", 0)) if size is None else w.const(np.arange(size))
+    return w.do("Gather", "x0", positions, axis=axis)
+
+
+def _above(node: NodeView, names: Iterable[str]) -> tuple[set[str], list[NodeView]]:
+    """The values that reach these through operators of _PASSED alone, and the reductions that make some of them."""
+    queue = [name for name in names if name]
+    seen, found = set(queue), []
+    while queue:
+        maker = node.maker_of(queue.pop())
+        if maker is None or maker.domain:
+            continue
+        if maker.op_type in (*_REDUCTIONS, *_NORMALISATIONS):
+            found.append(maker)
+        elif maker.op_type in _PASSED:
+            queue += [name for name in maker.inputs if name and name not in seen]
+            seen.update(maker.inputs)
+    return seen, found
+
+
+def _is_short(node: NodeView, maker: NodeView) -> bool:
+    """Whether so few elements are reduced, or may be."""
+    shape = maker.shape(0)
+    if shape is None:
+        return True
+    axes = _axes(maker, len(shape))
+    sizes = [shape[axis] for axis in axes] if axes is not None else [None]
+    count = int(np.prod([size for size in sizes if size is not None], initial=1))
+    if None in sizes:
+        alike = maker.op_type in _REDUCTIONS and axes is not None and axes == _axes(node, len(shape))
+        return count <= _LONGEST and not alike
+    return 1 < count <= _LONGEST
+
+
+def _axes(maker: NodeView, rank: int) -> list[int] | None:
+    """The axes that are reduced, in order; None where only a run tells."""
+    if maker.op_type in _POOLINGS:
+        return list(range(2, rank))
+    if maker.op_type in ("LayerNormalization", "RMSNormalization"):
+        return list(range(int(maker.attributes.get("axis", -1)) % rank, rank)) if rank else []
+    if maker.op_type not in _REDUCTIONS:
+        axis = int(maker.attributes.get("axis", -1)) % max(rank, 1)
+        flat = maker.op_type != "LpNormalization" and maker.version < 13  # all axes from this one on
+        return list(range(axis, rank)) if flat else [axis]
+    given = maker.attributes.get("axes")
+    if given is None and maker.input(1):
+        constant = maker.constant(1)
+        if constant is None:
+            return None
+        given = constant.reshape(-1).tolist()
+    if not given:
+        return [] if maker.attributes.get("noop_with_empty_axes") else list(range(rank))
+    return sorted(int(axis) % rank for axis in given)
+
+
+def _meets(node: NodeView, maker: NodeView, above: set[str]) -> bool:
+    """Whether what is reduced goes on beside the result."""
+    if maker.op_type in _NORMALISATIONS:
+        return True
+    source, _ = _above(node, [maker.input(0)])
+    return any(name in above and not node.is_constant_value(name) for name in source)
+
+
+def _example(name: str, shape: str, body: str, result: str, dynamic: bool = False) -> Example:
+    sizes = [int(size) for size in shape.split(",")]
+    x = np.random.default_rng(7).uniform(-3, 3, sizes).astype(np.float32)
+    kind = shape if not dynamic else ", ".join("NMK"[i] for i in range(len(sizes)))
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[{kind}] x) => (float[{result}] y)
+        <int64[1] first = {{0}}, int64[1] second = {{1}}, int64[1] last = {{-1}}, float[6] scale = {{1, 2, 0.5, 1, 3, 1}}> {{
+            {body}
+        }}""",
+        feeds={"x": x},
+        rtol=1e-4,
+    )
+
+
+SHORT_REDUCTIONS = NodeRule(
+    "short-reductions",
+    "reductions behind one along 2 to 6 elements",
+    (*_REDUCTIONS, *_NORMALISATIONS, *_POOLINGS),
+    _rewrite,
+    (
+        _example(
+            "softmax, sum",
+            "2, 4, 6, 5",
+            "a = Softmax <axis = -1> (x) y = ReduceSum (a, second)",
+            "2, 1, 6, 5",
+        ),
+        _example(
+            "unit vectors, maximum",
+            "3, 40, 50",
+            "n = ReduceL2 (x, first) a = Div (x, n) y = ReduceMax <keepdims = 0> (a, last)",
+            "3, 40",
+        ),
+        _example(
+            "unit vectors, written out",
+            "8, 16, 3",
+            """q = Mul (x, x) s = ReduceSum (q, last) n = Sqrt (s) a = Div (x, n)
+            y = ReduceMean <keepdims = 0> (a, second)""",
+            "8, 3",
+        ),
+        _example(
+            "softmax, layer norm",
+            "4, 6",
+            "a = LogSoftmax <axis = 0> (x) y = LayerNormalization (a, scale)",
+            "4, 6",
+        ),
+        _example(
+            "softmax, softmax", "2, 8, 6", "a = Softmax <axis = 0> (x) y = Softmax <axis = -1> (a)", "2, 8, 6"
+        ),
+        _example(
+            "softmax, pooling",
+            "2, 4, 5, 6",
+            "a = Softmax <axis = 1> (x) y = GlobalAveragePool (a)",
+            "2, 4, 1, 1",
+        ),
+        _example(
+            "sizes of run time",
+            "4, 5, 6",
+            "a = Softmax <axis = 1> (x) y = ReduceMax <keepdims = 0> (a, last)",
+            "N, M",
+            dynamic=True,
+        ),
+    ),
+)

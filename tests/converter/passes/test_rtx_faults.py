@@ -1,0 +1,199 @@
+"""Rules for what TensorRT-RTX computes wrongly: graphs that look like those and are right, which they leave alone."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from converter.modelfile.load import load_model
+from converter.passes.node_rule import NodeRule
+from converter.passes.rules.byte_casts import BYTE_CASTS
+from converter.passes.rules.constant_logic import CONSTANT_LOGIC
+from converter.passes.rules.half_means import HALF_MEANS
+from converter.passes.rules.log_sums import LOG_SUMS
+from converter.passes.rules.pooling import POOLING
+from converter.passes.rules.short_reductions import SHORT_REDUCTIONS
+from converter.passes.rules.view_outputs import VIEW_OUTPUTS
+from converter.rewrite import rewrite
+
+CONSTANTS = {
+    "first": np.array([0]),
+    "second": np.array([1]),
+    "both": np.array([2, 3]),
+    "w": np.ones((6, 4), np.float32),
+    "g6": np.ones(6, np.float32),
+    "yes": np.array(True),
+    "no": np.array(False),
+    "wide_yes": np.ones((1, 1, 1), bool),
+    "mixed": np.array([True, False, True, True]),
+    "shape": np.array([3, 8]),
+    "parts": np.array([2, 2]),
+}
+
+
+def fired(rule: NodeRule, signature: str, body: str, tmp_path: Path, opset: int = 18) -> int:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g {signature} {{ {body} }}'
+    )
+    read = {name for node in model.graph.node for name in node.input}
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(array, name) for name, array in CONSTANTS.items() if name in read
+    )
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, tmp_path / "m.onnx")
+    result = rewrite(load_model(tmp_path / "m.onnx"), rules=(rule,), flavour="tensorrt_rtx")
+    return sum(rule.name in record.pass_name.split(", ") for record in result.rewrites)
+
+
+SHORT = "(float[4, 6] x, float[4, 6] z) => (float[m] y)"
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "times"),
+    [
+        # what is wrong
+        (SHORT, "a = Softmax <axis = 0> (x) y = ReduceSum <keepdims = 0> (a, second)", 1),
+        (
+            SHORT,
+            "a = Softmax <axis = 0> (x) b = Mul (z, a) c = Tanh (b) y = ReduceSum <keepdims = 0> (c, second)",
+            1,
+        ),
+        (SHORT, "n = ReduceL2 (x, second) a = Div (x, n) y = ReduceSum <keepdims = 0> (a, second)", 1),
+        # longer axes, one of a single element
+        ("(float[4, 7] x) => (float[m] y)", "a = Softmax (x) y = ReduceSum <keepdims = 0> (a, first)", 0),
+        ("(float[4, 1] x) => (float[m] y)", "a = Softmax (x) y = ReduceSum <keepdims = 0> (a, first)", 0),
+        # the result goes on by itself, or beside other values
+        (SHORT, "n = ReduceL2 (x, second) a = Exp (n) y = ReduceSum <keepdims = 0> (a, first)", 0),
+        (SHORT, "n = ReduceL2 (x, second) a = Mul (z, n) y = ReduceSum <keepdims = 0> (a, first)", 0),
+        # a product, a choice in between
+        (SHORT, "a = Softmax (x) b = MatMul (a, w) y = ReduceSum <keepdims = 0> (b, first)", 0),
+        (SHORT, "a = Softmax (x) b, i = TopK (a, first) y = ReduceSum <keepdims = 0> (b, first)", 0),
+        # sizes of run time: a variance, and what is none
+        (
+            "(float[N, 8, H, W] x) => (float[a, b, c, d] y)",
+            "m = ReduceMean (x, both) d = Sub (x, m) q = Mul (d, d) y = ReduceMean (q, both)",
+            0,
+        ),
+        (
+            "(float[N, 8, H, W] x) => (float[a, b, c, d] y)",
+            "m = ReduceMean (x, both) d = Sub (x, m) y = GlobalAveragePool (d)",
+            0,
+        ),
+        (
+            "(float[N, 8, H, W] x) => (float[a, b, c, d] y)",
+            "m = ReduceMean (x, both) d = Sub (x, m) y = ReduceMean (d, second)",
+            1,
+        ),
+        ("(float[N, L] x) => (float[m] y)", "a = Softmax (x) y = ReduceSum <keepdims = 0> (a, second)", 1),
+    ],
+)
+def test_short_reductions(signature: str, body: str, times: int, tmp_path: Path) -> None:
+    assert fired(SHORT_REDUCTIONS, signature, body, tmp_path) == times
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "times"),
+    [
+        ("(float[4, 6] x) => (float[3, 8] y)", "y = Reshape (x, shape)", 0),
+        ("(float[4, 6] x) => (float[6, 4] y)", "r = Relu (x) y = Transpose (r)", 0),
+        ("(float[4, 6] x) => (float[3, 8] y, float[4, 6] z)", "y = Reshape (x, shape) z = Relu (x)", 1),
+        ("(float[4, 6] x) => (float[3, 8] y, float[3, 8] z)", "y = Reshape (x, shape) z = Relu (y)", 1),
+        ("(float[4, 6] x) => (float[4, 6] y, float[4, 6] z)", "y = Sqrt (x) z = Relu (y)", 0),
+        (
+            "(float[4, 6] x) => (float[2, 6] y, float[2, 6] z)",
+            "y, v = Split <axis = 0> (x, parts) z = Relu (v)",
+            1,
+        ),
+        ("(float[4, 6] x) => (float[2, 6] y)", "u, v = Split <axis = 0> (x, parts) y = Add (u, v)", 0),
+        ("(float[4, 6] x) => (float[4, 6] y, float[6, 4] c)", "y = Relu (x) c = Identity (w)", 0),
+        # not transposed; what an input decides; an Identity that is there already
+        ("(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)", "y = Relu (x) c = Reshape (w, shape)", 0),
+        ("(float[4, 6] x) => (float[3, 8] y)", "t = Transpose (x) y = Reshape (t, shape)", 0),
+        (
+            "(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)",
+            "y = Relu (x) t = Transpose (w) b = Reshape (t, shape) c = Identity (b)",
+            0,
+        ),
+        (
+            "(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)",
+            "y = Relu (x) t = Transpose (w) c = Reshape (t, shape)",
+            1,
+        ),
+    ],
+)
+def test_view_outputs(signature: str, body: str, times: int, tmp_path: Path) -> None:
+    assert fired(VIEW_OUTPUTS, signature, body, tmp_path) == times
+
+
+def test_each_part_of_a_split_that_is_an_output_gets_an_identity(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18]> g (float[6] x) => (float[1] a, float[3] c, float[2] e)
+        <int64[3] parts = {1, 2, 3}> { a, b, c = Split <axis = 0> (x, parts) e = Relu (b) }"""
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    result = rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx")
+    (split,) = [node for node in result.model.proto.graph.node if node.op_type == "Split"]
+    identities = {n.output[0]: n.input[0] for n in result.model.proto.graph.node if n.op_type == "Identity"}
+    assert identities == {"a": split.output[0], "c": split.output[2]}
+    assert split.output[1] == "b"
+
+
+BOOLS = "(bool[2, 4] x) => (bool[a, b] y)"
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "times"),
+    [
+        (BOOLS, "y = Or (x, yes)", 1),
+        (BOOLS, "y = And (no, x)", 1),
+        (BOOLS, "y = Or (x, no)", 0),
+        (BOOLS, "y = And (x, yes)", 0),
+        (BOOLS, "y = Xor (x, yes)", 0),
+        (BOOLS, "y = Or (x, mixed)", 0),
+        (
+            "(bool[2, 4] x) => (bool[a, b, c] y)",
+            "y = Or (x, wide_yes)",
+            0,
+        ),  # the result has the constant's rank
+    ],
+)
+def test_constant_logic(signature: str, body: str, times: int, tmp_path: Path) -> None:
+    assert fired(CONSTANT_LOGIC, signature, body, tmp_path) == times
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "times"),
+    [("uint8", 9, 1), ("int8", 9, 1), ("uint8", 3, 1), ("int8", 2, 0), ("int32", 9, 0)],
+)
+def test_byte_casts(source: str, to: int, times: int, tmp_path: Path) -> None:
+    names = {9: "bool", 3: "int8", 2: "uint8"}
+    body = f"y = Cast <to = {to}> (x)"
+    assert fired(BYTE_CASTS, f"({source}[4] x) => ({names[to]}[4] y)", body, tmp_path) == times
+
+
+def test_means_and_logs_of_other_types_and_unknown_axes(tmp_path: Path) -> None:
+    assert fired(HALF_MEANS, "(float[4] x) => (float[4] y)", "y = Mean (x, x)", tmp_path) == 0
+    assert fired(HALF_MEANS, "(bfloat16[4] x) => (bfloat16[4] y)", "y = Mean (x, x)", tmp_path) == 1
+    dynamic = "(float[4, 6] x, int64[1] axes) => (float[a, b] y)"
+    assert fired(LOG_SUMS, dynamic, "y = ReduceLogSumExp (x, axes)", tmp_path) == 0
+    kept = "y = ReduceLogSumExp <noop_with_empty_axes = 1> (x)"
+    assert fired(LOG_SUMS, "(float[4, 6] x) => (float[4, 6] y)", kept, tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("attributes", "size", "times"),
+    [
+        ("ceil_mode = 1, count_include_pad = 1, pads = [1, 1], strides = [2]", "4", 1),
+        ("ceil_mode = 1, count_include_pad = 1, pads = [1, 1], strides = [2]", "5", 0),  # every window fits
+        ("ceil_mode = 1, count_include_pad = 1, pads = [1, 1], strides = [2]", "L", 1),
+        ("ceil_mode = 1, count_include_pad = 0, pads = [1, 1], strides = [2]", "4", 0),
+        ("ceil_mode = 0, count_include_pad = 1, pads = [1, 1], strides = [2]", "4", 0),
+        ("ceil_mode = 1, count_include_pad = 1, pads = [1, 1], strides = [1]", "4", 0),
+    ],
+)
+def test_averages_that_look_beyond_counted_padding(
+    attributes: str, size: str, times: int, tmp_path: Path
+) -> None:
+    body = f"y = AveragePool <kernel_shape = [3], {attributes}> (x)"
+    assert fired(POOLING, f"(float[1, 2, {size}] x) => (float[a, b, c] y)", body, tmp_path, opset=19) == times
