@@ -27,6 +27,7 @@ from converter.passes.records import merged
 from converter.passes.rule_engine import apply_rules
 from converter.passes.rules import rules_for
 from converter.passes.scopes import all_graphs
+from converter.passes.separate_outputs import separate_outputs
 from converter.passes.spellings import rewrite_spellings
 from converter.passes.types import IoType, carry_types
 from converter.type_check import infer_checked
@@ -108,6 +109,9 @@ def rewrite(
             inlined = _rewrite(infer_shapes(inline(whole, doubtful)), passes, rules, frozen)
             if inlined.found() > result.found():
                 result = inlined
+        if flavour == "tensorrt_rtx":
+            separated, records = separate_outputs(result.model)
+            result = replace(result, model=separated, rewrites=(*result.rewrites, *records))
     return replace(result, flavour=flavour)
 
 

@@ -158,29 +158,7 @@ class NodeView:
 
     def used(self, index: int) -> bool:
         """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
-        return self.uses(self.output(index)) > 0
-
-    def uses(self, name: str) -> int:
-        """How often a value is read: by nodes, by subgraphs, by the graph's caller."""
-        return self._scope.draft.used[name]
-
-    def returned(self, index: int) -> bool:
-        """Whether the output is one of the model's own."""
-        return self._scope.outer is None and self.output(index) in self._scope.outputs
-
-    def fixed(self) -> bool:
-        """Whether the node's values follow from constants alone; False behind nodes that carry graphs."""
-        queue, seen = list(self.inputs), set(self.inputs)
-        while queue:
-            name = queue.pop()
-            if not name or self._scope.is_constant(name):
-                continue
-            maker = self._scope.producer(name)
-            if maker is None or any(a.type in _GRAPHS for a in maker.attribute):
-                return False
-            queue += [read for read in maker.input if read not in seen]
-            seen.update(maker.input)
-        return True
+        return self._scope.draft.used[self.output(index)] > 0
 
     def dtype(self, index: int) -> str | None:
         """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
@@ -221,11 +199,8 @@ class NodeView:
 
         beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
         """
-        return any(op_type not in beyond for op_type in self.folded_by(self.input(index)))
-
-    def folded_by(self, name: str) -> frozenset[str]:
-        """The operators that computed a value which is constant only since constants were folded; else none."""
-        return self._scope.draft.folded.get(name, frozenset())
+        operators = self._scope.draft.folded.get(self.input(index), ())
+        return any(op_type not in beyond for op_type in operators)
 
     def type_proto(self, index: int) -> onnx.TypeProto | None:
         """The inferred type of an input, for those who hand it to onnx; sequences and optionals too."""
@@ -292,9 +267,6 @@ class NodeView:
                     node.output[position] = names[local]
             nodes.append(node)
         return nodes
-
-
-_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:

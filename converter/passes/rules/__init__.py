@@ -70,7 +70,6 @@ from converter.passes.rules.unique import UNIQUE
 from converter.passes.rules.unique_plugin import UNIQUE_PLUGIN
 from converter.passes.rules.upper_triangle import UPPER_TRIANGLE
 from converter.passes.rules.vectors import VECTORS
-from converter.passes.rules.view_outputs import VIEW_OUTPUTS
 from converter.passes.rules.wide_activations import WIDE_ACTIVATIONS
 
 RULES: tuple[NodeRule, ...] = (
@@ -147,7 +146,6 @@ RTX_RULES: tuple[NodeRule, ...] = (
     CONSTANT_LOGIC,
     LOG_SUMS,
     SHORT_REDUCTIONS,
-    VIEW_OUTPUTS,
     NON_ZERO_PLUGIN,
     NON_MAX_SUPPRESSION_PLUGIN,
 )

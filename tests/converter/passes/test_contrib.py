@@ -20,7 +20,7 @@ from converter.passes.rules import RULES
 from converter.plan import plan
 from converter.rewrite import expand, rewrite
 from converter.verify import verify_graphs
-from tests.converter.passes.test_rules import feeds
+from onnxcoverage.examples import example_feeds
 from tests.converter.passes.transformer_models import HEADS, HIDDEN, encoder, encoder_inputs
 
 needs_tensorrt = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
@@ -370,7 +370,7 @@ def test_small_types_stay_and_build(example: Example, dtype: str, tmp_path: Path
     """The same graph in float16 and bfloat16: constants and masks are of that type, numbers of its precision."""
     path = tmp_path / "model.onnx"
     onnx.save(onnx.parser.parse_model(example.text), path)
-    inputs = feeds(load_model(path), example)
+    inputs = example_feeds(load_model(path), example)
     expected = run(load_model(path), inputs)
     onnx.save(onnx.parser.parse_model(example.text.replace("float[", f"{dtype}[")), path)
     result = rewrite(load_model(path))

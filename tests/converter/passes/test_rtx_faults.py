@@ -14,7 +14,6 @@ from converter.passes.rules.half_means import HALF_MEANS
 from converter.passes.rules.log_sums import LOG_SUMS
 from converter.passes.rules.pooling import POOLING
 from converter.passes.rules.short_reductions import SHORT_REDUCTIONS
-from converter.passes.rules.view_outputs import VIEW_OUTPUTS
 from converter.rewrite import rewrite
 
 CONSTANTS = {
@@ -90,53 +89,6 @@ SHORT = "(float[4, 6] x, float[4, 6] z) => (float[m] y)"
 )
 def test_short_reductions(signature: str, body: str, times: int, tmp_path: Path) -> None:
     assert fired(SHORT_REDUCTIONS, signature, body, tmp_path) == times
-
-
-@pytest.mark.parametrize(
-    ("signature", "body", "times"),
-    [
-        ("(float[4, 6] x) => (float[3, 8] y)", "y = Reshape (x, shape)", 0),
-        ("(float[4, 6] x) => (float[6, 4] y)", "r = Relu (x) y = Transpose (r)", 0),
-        ("(float[4, 6] x) => (float[3, 8] y, float[4, 6] z)", "y = Reshape (x, shape) z = Relu (x)", 1),
-        ("(float[4, 6] x) => (float[3, 8] y, float[3, 8] z)", "y = Reshape (x, shape) z = Relu (y)", 1),
-        ("(float[4, 6] x) => (float[4, 6] y, float[4, 6] z)", "y = Sqrt (x) z = Relu (y)", 0),
-        (
-            "(float[4, 6] x) => (float[2, 6] y, float[2, 6] z)",
-            "y, v = Split <axis = 0> (x, parts) z = Relu (v)",
-            1,
-        ),
-        ("(float[4, 6] x) => (float[2, 6] y)", "u, v = Split <axis = 0> (x, parts) y = Add (u, v)", 0),
-        ("(float[4, 6] x) => (float[4, 6] y, float[6, 4] c)", "y = Relu (x) c = Identity (w)", 0),
-        # not transposed; what an input decides; an Identity that is there already
-        ("(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)", "y = Relu (x) c = Reshape (w, shape)", 0),
-        ("(float[4, 6] x) => (float[3, 8] y)", "t = Transpose (x) y = Reshape (t, shape)", 0),
-        (
-            "(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)",
-            "y = Relu (x) t = Transpose (w) b = Reshape (t, shape) c = Identity (b)",
-            0,
-        ),
-        (
-            "(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)",
-            "y = Relu (x) t = Transpose (w) c = Reshape (t, shape)",
-            1,
-        ),
-    ],
-)
-def test_view_outputs(signature: str, body: str, times: int, tmp_path: Path) -> None:
-    assert fired(VIEW_OUTPUTS, signature, body, tmp_path) == times
-
-
-def test_each_part_of_a_split_that_is_an_output_gets_an_identity(tmp_path: Path) -> None:
-    model = onnx.parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 18]> g (float[6] x) => (float[1] a, float[3] c, float[2] e)
-        <int64[3] parts = {1, 2, 3}> { a, b, c = Split <axis = 0> (x, parts) e = Relu (b) }"""
-    )
-    onnx.save(model, tmp_path / "m.onnx")
-    result = rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx")
-    (split,) = [node for node in result.model.proto.graph.node if node.op_type == "Split"]
-    identities = {n.output[0]: n.input[0] for n in result.model.proto.graph.node if n.op_type == "Identity"}
-    assert identities == {"a": split.output[0], "c": split.output[2]}
-    assert split.output[1] == "b"
 
 
 BOOLS = "(bool[2, 4] x) => (bool[a, b] y)"

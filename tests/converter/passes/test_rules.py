@@ -109,7 +109,6 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
         "constant-logic",
         "log-sums",
         "short-reductions",
-        "view-outputs",
         "non-zero-plugin",
         "non-max-suppression-plugin",
     }
