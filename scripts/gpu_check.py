@@ -64,6 +64,7 @@ ENGINE_STEPS = (
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
+    Step("graphs", 240, "random graphs against onnxruntime"),
     Step("rules", 120, "the examples of every rewrite rule against the original's outputs"),
 )
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
@@ -236,6 +237,10 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.node_tests import check as check_node_tests
 
         check_node_tests(folder, limit_s, notes)
+    elif name == "graphs":
+        from gpucheck.random_graphs import check as check_graphs
+
+        check_graphs(folder, limit_s, notes)
     elif name == "rules":
         from gpucheck.rule_examples import check as check_rules
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,8 @@ def open_session(
         options.add_external_initializers_from_files_in_memory(
             list(files), buffers, [len(b) for b in buffers]
         )
-    try:
+
+    def opened() -> ort.InferenceSession:
         with _newest_opsets():
             return ort.InferenceSession(
                 proto.SerializeToString(),
@@ -114,8 +115,18 @@ def open_session(
                 providers=list(providers),
                 disabled_optimizers=["ConstantFolding"] if thrifty else None,
             )
+
+    try:
+        return opened()
     except _ORT_ERRORS as error:
-        raise _refused(str(error), model, running=False) from None
+        refusal = _refused(str(error), model, running=False)
+    if optimise:
+        # Of some graphs that are right its optimiser makes wrong ones: onnxruntime 1.31 takes out the node before an
+        # Identity that makes an output, with what else reads that node.
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        with suppress(*_ORT_ERRORS):
+            return opened()
+    raise refusal
 
 
 @contextmanager

@@ -76,36 +76,39 @@ def _above(node: NodeView, names: Iterable[str]) -> tuple[set[str], list[NodeVie
 def _is_short(node: NodeView, maker: NodeView) -> bool:
     """Whether so few elements are reduced, or may be."""
     shape = maker.shape(0)
-    if shape is None:
-        return True
-    axes = _axes(maker, len(shape))
-    sizes = [shape[axis] for axis in axes] if axes is not None else [None]
+    axes = _axes(maker, maker.rank(0))
+    sizes = [None] if shape is None or axes is None else [shape[axis] for axis in axes]
     count = int(np.prod([size for size in sizes if size is not None], initial=1))
     if None in sizes:
-        alike = maker.op_type in _REDUCTIONS and axes is not None and axes == _axes(node, len(shape))
+        alike = maker.op_type in _REDUCTIONS and axes is not None and axes == _axes(node, maker.rank(0))
         return count <= _LONGEST and not alike
     return 1 < count <= _LONGEST
 
 
-def _axes(maker: NodeView, rank: int) -> list[int] | None:
-    """The axes that are reduced, in order; None where only a run tells."""
-    if maker.op_type in _POOLINGS:
+def _axes(node: NodeView, rank: int | None) -> list[int] | None:
+    """The axes that are reduced, in order, as the model has them if the rank is not known; None where only a run tells."""
+    if node.op_type in _REDUCTIONS:
+        given = node.attributes.get("axes")
+        if given is None and node.input(1):
+            constant = node.constant(1)
+            if constant is None:
+                return None
+            given = constant.reshape(-1).tolist()
+        if given:
+            return sorted(int(axis) if rank is None else int(axis) % rank for axis in given)
+        if node.attributes.get("noop_with_empty_axes"):
+            return []
+        return None if rank is None else list(range(rank))
+    if rank is None:
+        return None
+    if node.op_type in _POOLINGS:
         return list(range(2, rank))
-    if maker.op_type in ("LayerNormalization", "RMSNormalization"):
-        return list(range(int(maker.attributes.get("axis", -1)) % rank, rank)) if rank else []
-    if maker.op_type not in _REDUCTIONS:
-        axis = int(maker.attributes.get("axis", -1)) % max(rank, 1)
-        flat = maker.op_type != "LpNormalization" and maker.version < 13  # all axes from this one on
-        return list(range(axis, rank)) if flat else [axis]
-    given = maker.attributes.get("axes")
-    if given is None and maker.input(1):
-        constant = maker.constant(1)
-        if constant is None:
-            return None
-        given = constant.reshape(-1).tolist()
-    if not given:
-        return [] if maker.attributes.get("noop_with_empty_axes") else list(range(rank))
-    return sorted(int(axis) % rank for axis in given)
+    axis = int(node.attributes.get("axis", -1)) % max(rank, 1)
+    rest = node.op_type in ("LayerNormalization", "RMSNormalization")
+    rest |= (
+        node.op_type != "LpNormalization" and node.version < 13
+    )  # Softmax was of all axes from this one on
+    return list(range(axis, rank)) if rest else [axis]
 
 
 def _meets(node: NodeView, maker: NodeView, above: set[str]) -> bool:

@@ -236,3 +236,21 @@ def test_opening_copies_no_weights(tmp_path: Path) -> None:
     for out in (inside, beside):
         anonymous, _ = map(float, out.split())
         assert anonymous < 20
+
+
+def test_a_graph_that_onnxruntimes_optimiser_breaks_is_run_without_it(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 18]> g (bool[2, 3] x) => (bool[2, 3] y, bool[2] z)
+        <int64[2, 3] where = {1, 0, 1, 0, 0, 1}> {
+            v = GatherElements <axis = 0> (x, where)
+            y = Identity (v)
+            c = Cast <to = 1> (v)
+            s = Shape (c)
+            z = Equal (s, s)
+        }"""
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    x = np.array([[True, False, True], [False, False, True]])
+    found = run(load_model(tmp_path / "m.onnx"), {"x": x})
+    assert found["y"].tolist() == [[False, False, True], [True, False, True]]
+    assert found["z"].tolist() == [True, True]

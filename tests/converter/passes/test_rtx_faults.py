@@ -84,6 +84,11 @@ SHORT = "(float[4, 6] x, float[4, 6] z) => (float[m] y)"
             "m = ReduceMean (x, both) d = Sub (x, m) y = ReduceMean (d, second)",
             1,
         ),
+        (
+            "(float[N, 8, H, W] x, int64[3] s) => (float[a, b, c] y)",
+            """r = Reshape (x, s) m = ReduceMean (r, second) d = Sub (r, m) q = Mul (d, d) y = ReduceMean (q, second)""",
+            0,
+        ),
         ("(float[N, L] x) => (float[m] y)", "a = Softmax (x) y = ReduceSum <keepdims = 0> (a, second)", 1),
     ],
 )

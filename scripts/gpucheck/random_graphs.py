@@ -1,0 +1,115 @@
+"""Random graphs as engines: converted as `trtsmith convert` does it, run, and compared with onnxruntime node by node."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from converter.errors import TrtsmithError
+from converter.modelfile.load import load_model
+from converter.modelfile.save import save_model
+from converter.passes.types import to_engine
+from converter.plan import plan
+from converter.rewrite import rewrite
+from gpucheck.crew import RETIRE, run_crew
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
+from gpucheck.graph_draw import Draw, draw
+from gpucheck.graph_kinds import KINDS
+from gpucheck.graphs import without_plugins
+from gpucheck.record import Notes
+from onnxcoverage.builder import sizes_of
+
+GRAPHS = 3000
+GRAPH_S = 30.0
+"""For one graph; nearly all take less than 1."""
+
+AGREES, REFUSED, NONE = "agrees", "refused", "no graph"
+HARMLESS = (AGREES, REFUSED, NONE, NOT_BUILT)
+"""Verdicts that say nothing wrong to the user: where there is no engine, there is a message."""
+
+TOLERANCES = {"float32": 3e-3, "float16": 2e-2}
+"""Of the largest number of an output: TF32 has 11 bits as float16 has, and the graphs add up to a few hundred products."""
+
+MOST_TEXT = 2000
+"""Characters of a graph that go into the record."""
+
+
+def check(folder: Path, limit_s: float, notes: Notes) -> None:
+    """The step. A row for each graph that did not agree; fails for other numbers, crashes and hangs."""
+    end = time.monotonic() + limit_s
+    import tensorrt_rtx  # noqa: F401  imported here once, so that no child has to
+
+    def work(job: str) -> dict[str, Any]:
+        return judge(draw(int(job), KINDS), folder / f"graph-{job}.onnx", open_engine)
+
+    counts: Counter[str] = Counter()
+    jobs = deque(map(str, range(GRAPHS)))
+    for job, finding in run_crew(jobs, work, os.cpu_count() or 1, GRAPH_S, end, folder):
+        died, _, how = finding.died.partition(": ")
+        found = finding.found or {"verdict": died, "reason": how}
+        counts[found["verdict"]] += 1
+        if found["verdict"] not in (AGREES, NONE):
+            notes.row(seed=int(job), **found)
+        if found["verdict"] not in HARMLESS:
+            notes.failure(f"seed {job}: {found['verdict']}: {found['reason']}")
+    sums = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    notes.summary(f"{counts[AGREES]} of {GRAPHS - counts[NONE]} graphs agree with onnxruntime ({sums})")
+
+
+def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
+    """verdict: AGREES, "wrong", or why there is nothing to compare. reason: the outputs that are wrong, or a message."""
+    made = drawn.graph()
+    if made is None:
+        return {"verdict": NONE, "reason": ""}
+    model, outputs = made
+    onnx.save(model, path)
+    rewritten = path.with_suffix(".trt.onnx")
+    try:
+        result = rewrite(load_model(path), flavour="tensorrt_rtx")
+        problems = plan(result).problems
+        if problems:
+            return {"verdict": REFUSED, "reason": problems[0].what}
+        result = without_plugins(result)
+        save_model(result.model, rewritten)
+        feeds = {value.name: drawn.inputs[value.name] for value in model.graph.input}
+        engine = opener(rewritten, sizes_of(to_engine(feeds, result.io_types)), result.io_types)
+        try:
+            found = engine.run(feeds)
+        finally:
+            engine.close()
+    except TrtsmithError as error:
+        return {"verdict": REFUSED, "reason": error.problems[0].what}
+    except EngineError as error:
+        return {"verdict": error.verdict, "reason": str(error), RETIRE: error.verdict == DOES_NOT_RUN}
+    finally:
+        path.unlink(missing_ok=True)
+        rewritten.unlink(missing_ok=True)
+    faults = [fault for name in outputs if (fault := difference(name, found, drawn.values[name]))]
+    if not faults:
+        return {"verdict": AGREES, "reason": ""}
+    text = onnx.printer.to_text(model)[:MOST_TEXT]
+    return {"verdict": "wrong", "reason": "; ".join(faults), "graph": text}
+
+
+def difference(name: str, found: Mapping[str, np.ndarray], expected: np.ndarray) -> str:
+    """What is wrong with an output; "" if nothing is. found: in the model's types."""
+    value = found.get(name)
+    if value is None:
+        return f"output {name!r}: no value"
+    if value.shape != expected.shape or value.dtype != expected.dtype:
+        return (
+            f"output {name!r}: {value.dtype}{list(value.shape)}, not {expected.dtype}{list(expected.shape)}"
+        )
+    a, b = value.astype(np.float64), expected.astype(np.float64)
+    allowed = TOLERANCES.get(str(expected.dtype), 0.0) * max(np.abs(b).max(initial=0.0), 1e-3)
+    bad = ~(np.abs(a - b) <= allowed)
+    if not bad.any():
+        return ""
+    return f"output {name!r}: {bad.mean():.3f} differ, {a[bad][:3].tolist()} not {b[bad][:3].tolist()}"

@@ -1,0 +1,137 @@
+"""Random graphs of scripts/gpucheck: what is drawn, and how an engine's outputs are judged; onnxruntime is the engine."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from converter.modelfile.load import load_model
+from converter.modelfile.ort import run
+from converter.passes.types import IoType, to_engine, to_model
+from gpucheck import random_graphs
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError, Opener
+from gpucheck.graph_draw import Draw, NothingFitsError, draw
+from gpucheck.graph_kinds import KINDS
+from gpucheck.random_graphs import difference, judge
+from gpucheck.record import Notes, read_notes
+
+Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+
+def by_onnxruntime(change: Change = lambda outputs: outputs) -> Opener:
+    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
+        model = load_model(path)
+        return Engine(
+            lambda feeds: change(to_model(run(model, to_engine(feeds, io_types)), io_types)), lambda: None
+        )
+
+    return opener
+
+
+def test_a_seed_gives_the_same_graph_each_time() -> None:
+    texts = []
+    for _ in range(2):
+        made = draw(12, KINDS).graph()
+        assert made is not None
+        texts.append(made[0].SerializeToString(deterministic=True))
+    assert texts[0] == texts[1]
+
+
+def test_rewritten_graphs_agree_and_every_kind_is_drawn(tmp_path: Path) -> None:
+    drawn_kinds: set[str] = set()
+    verdicts = set()
+    for seed in range(400):
+        drawn = draw(seed, KINDS)
+        drawn_kinds.update(node.op_type for node in drawn.nodes)
+        made = drawn.graph()
+        if made is not None:
+            onnx.checker.check_model(made[0], full_check=True)
+        found = judge(draw(seed, KINDS), tmp_path / "g.onnx", by_onnxruntime())
+        assert found["verdict"] in (random_graphs.AGREES, random_graphs.NONE), (seed, found)
+        verdicts.add(found["verdict"])
+    assert random_graphs.AGREES in verdicts
+    assert len(drawn_kinds) > 75
+    for kind in KINDS:
+        assert any(_comes_to_something(kind, seed) for seed in range(300)), kind.__name__
+
+
+def _comes_to_something(kind: Callable[[Draw], None], seed: int) -> bool:
+    drawn = draw(seed, KINDS)
+    before = len(drawn.nodes)
+    with drawn.attempt():
+        kind(drawn)
+    return len(drawn.nodes) > before
+
+
+def test_what_does_not_fit_leaves_nothing_behind() -> None:
+    drawn = draw(3, KINDS)
+    before = (dict(drawn.values), dict(drawn.inputs), len(drawn.initializers), len(drawn.nodes))
+    with drawn.attempt():
+        drawn.constant(np.ones(3))
+        drawn.input(np.ones(3, np.float32))
+        raise NothingFitsError
+    assert before == (dict(drawn.values), dict(drawn.inputs), len(drawn.initializers), len(drawn.nodes))
+
+
+def test_verdicts(tmp_path: Path) -> None:
+    path = tmp_path / "g.onnx"
+
+    def judged(opener: Opener) -> dict[str, Any]:
+        return judge(draw(6, KINDS), path, opener)
+
+    def first(change: Callable[[np.ndarray], Any]) -> Opener:
+        return by_onnxruntime(
+            lambda outputs: {**outputs, next(iter(outputs)): change(next(iter(outputs.values())))}
+        )
+
+    assert judged(by_onnxruntime())["verdict"] == "agrees"
+    wrong = judged(first(lambda value: value + np.ones((), value.dtype)))
+    assert wrong["verdict"] == "wrong" and "differ" in wrong["reason"] and wrong["graph"].startswith("<")
+    assert judged(first(lambda value: value[None]))["verdict"] == "wrong"
+    assert judged(first(lambda value: value.astype(np.float64)))["verdict"] == "wrong"
+    assert judged(first(lambda value: value * np.array(np.nan, value.dtype)))["verdict"] == "wrong"
+    assert judged(by_onnxruntime(lambda outputs: {}))["verdict"] == "wrong"
+    assert not list(tmp_path.iterdir())
+
+    def refuses(verdict: str) -> Opener:
+        def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
+            raise EngineError(verdict, "because")
+
+        return opener
+
+    assert judged(refuses(NOT_BUILT)) == {"verdict": NOT_BUILT, "reason": "because", "retire": False}
+    assert judged(refuses(DOES_NOT_RUN)) == {"verdict": DOES_NOT_RUN, "reason": "because", "retire": True}
+
+
+def test_rounding_is_allowed_to_floats_alone() -> None:
+    x = np.array([1.0, 300.0], np.float32)
+    assert difference("y", {"y": x + np.float32(0.8)}, x) == ""
+    assert "0.500 differ" in difference("y", {"y": x + np.array([0, 1.2], np.float32)}, x)
+    whole = np.array([1, 300])
+    assert difference("y", {"y": whole}, whole) == ""
+    assert "differ" in difference("y", {"y": whole + np.array([0, 1])}, whole)
+    zeros = np.zeros(3, np.float32)
+    assert difference("y", {"y": zeros}, zeros) == ""
+    assert difference("y", {"y": zeros + np.float32(1e-4)}, zeros)
+
+
+def test_the_step_fails_for_wrong_numbers_and_counts_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.setattr(random_graphs, "GRAPHS", 12)
+    monkeypatch.setattr(random_graphs.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(random_graphs, "open_engine", by_onnxruntime())
+    random_graphs.check(tmp_path, 60, Notes(tmp_path / "right.jsonl"))
+    right = read_notes(tmp_path / "right.jsonl", "graphs", None)
+    assert (right.verdict, right.rows) == ("pass", [])
+    assert right.summary.startswith("12 of 12 graphs agree")
+
+    monkeypatch.setattr(random_graphs, "open_engine", by_onnxruntime(lambda outputs: {}))
+    random_graphs.check(tmp_path, 60, Notes(tmp_path / "wrong.jsonl"))
+    wrong = read_notes(tmp_path / "wrong.jsonl", "graphs", None)
+    assert wrong.verdict == "fail" and len(wrong.rows) == len(wrong.failures) == 12
+    assert wrong.failures[0].startswith("seed ") and "no value" in wrong.failures[0]
