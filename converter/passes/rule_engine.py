@@ -85,7 +85,8 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
         step = _Round(draft, table, ledger, origin)
         step.run()
         if not step.fired:
-            named = draft.model() if ledger or step.declined else model
+            changed = ledger or step.declined or _folded_away(model, draft, table)
+            named = draft.model() if changed else model
             return Ruled(named, _records(named.proto, ledger, origin), tuple(step.declined))
         draft.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
@@ -106,6 +107,25 @@ def _any_candidate(proto: onnx.ModelProto, table: Mapping[tuple[str, str], objec
         (normalise_domain(node.domain), node.op_type) in table
         for graph in all_graphs(proto.graph)
         for node in graph.node
+    )
+
+
+def _folded_away(model: Model, draft: Draft, table: Mapping[tuple[str, str], Sequence[NodeRule]]) -> bool:
+    """Whether constants took the place of a node that a rule takes: as it is, the model would keep the node."""
+    gone = {
+        node.output[0]
+        for node in model.proto.graph.node
+        if node.output
+        and (normalise_domain(node.domain), node.op_type) in table
+        and node.output[0] not in draft.root.producers
+    }
+    if not gone:
+        return False
+    return any(
+        rule.rewrite(NodeView(node.proto, node.proto.name, node.scope)) is not None
+        for node in Draft(model).root.nodes
+        if gone.intersection(node.outputs)
+        for rule in table[node.domain, node.op_type]
     )
 
 

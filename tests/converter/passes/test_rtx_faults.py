@@ -154,3 +154,22 @@ def test_averages_that_look_beyond_counted_padding(
 ) -> None:
     body = f"y = AveragePool <kernel_shape = [3], {attributes}> (x)"
     assert fired(POOLING, f"(float[1, 2, {size}] x) => (float[a, b, c] y)", body, tmp_path, opset=19) == times
+
+
+def test_nodes_that_folding_hides_from_the_rules_do_not_come_back(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 19]> g (float[3] x) => (float[3] y, float[1, 1, 3, 1] z)
+        <float[1, 1, 4] w = {1, 2, 3, 4}, int64[1] axis = {3}> {
+            a = AveragePool <kernel_shape = [3], ceil_mode = 1, count_include_pad = 1, pads = [1, 1], strides = [2]> (w)
+            z = Unsqueeze (a, axis)
+            y = Relu (x)
+        }"""
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    result = rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx")
+    assert [node.op_type for node in result.model.proto.graph.node] == ["Unsqueeze", "Relu"]
+    whole = "a = AveragePool <kernel_shape = [2]> (w)"
+    model.graph.node[0].CopyFrom(onnx.parser.parse_node(whole))
+    onnx.save(model, tmp_path / "m.onnx")
+    untouched = rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx")
+    assert [node.op_type for node in untouched.model.proto.graph.node] == ["AveragePool", "Unsqueeze", "Relu"]
