@@ -39,8 +39,7 @@ COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
 REAL_MODELS = ROOT / "docs" / "REAL_MODELS.md"
 ENGINES = ROOT / "docs" / "GPU_ENGINES.md"
 ENGINES_RECORDS = [
-    ROOT / "benchmarks" / "h200" / name
-    for name in ("engines_planted.json", "engines.json", "engines_node_tests.json")
+    ROOT / "benchmarks" / "h200" / name for name in ("engines_conversions.json", "engines.json")
 ]
 """The newest first."""
 REAL_MODELS_RECORD = ROOT / "benchmarks" / "real_models.json"
@@ -300,6 +299,8 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
     said = found["summary"]
     make = {
         "onnx-tests": engine_tables.node_test_rows,
+        "rules": engine_tables.rule_rows,
+        "graphs": engine_tables.graph_rows,
         "networks": engine_tables.network_rows,
         "sums": engine_tables.sum_rows,
         "runner": engine_tables.runner_rows,
@@ -366,6 +367,10 @@ ENGINES_PARTS: Mapping[str, Callable[[], str]] = {
         "onnx-tests",
         ("operator", "cases", "match", "of these by TF32's error", "wrong", "no engine, or no run"),
     ),
+    "rules on a GPU": engines_of(
+        "rules", ("rule", "examples", "match", "of these by TF32's error", "others")
+    ),
+    "random graphs on a GPU": engines_of("graphs", ("verdict", "graphs", "the first")),
     "networks on a GPU": engines_of(
         "networks", ("network", "precision", "error of the engine", "of PyTorch", "verdict")
     ),

@@ -38,6 +38,21 @@ def node_test_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     return lines
 
 
+def rule_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(rule, examples, matched, of these within TF32's error, others)."""
+    named = node_test_rows([{**row, "op": row["rule"]} for row in rows])
+    return [
+        (rule, cases, matched, tf32, str(int(wrong) + int(rest)))
+        for rule, cases, matched, tf32, wrong, rest in named
+    ]
+
+
+def graph_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(verdict, graphs, what is said of the first)."""
+    counted = [row for row in rows if "graphs" in row]
+    return [(row["verdict"], str(row["graphs"]), row["reason"].replace("|", "\\|")) for row in counted]
+
+
 def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(network, precision, engine's error, PyTorch's, verdict): of each network the output nearest to its limit."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)

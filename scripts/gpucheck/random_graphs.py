@@ -42,7 +42,7 @@ MOST_TEXT = 2000
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
-    """The step. A row for each graph that did not agree; fails for other numbers, crashes and hangs."""
+    """The step. A row for each graph that is wrong, and one for each verdict; fails for other numbers, crashes and hangs."""
     end = time.monotonic() + limit_s
     import tensorrt_rtx  # noqa: F401  imported here once, so that no child has to
 
@@ -50,15 +50,19 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
         return judge(draw(int(job), KINDS), folder / f"graph-{job}.onnx", open_engine)
 
     counts: Counter[str] = Counter()
+    first: dict[str, str] = {}  # of each verdict a seed, and what was said
     jobs = deque(map(str, range(GRAPHS)))
     for job, finding in run_crew(jobs, work, os.cpu_count() or 1, GRAPH_S, end, folder):
         died, _, how = finding.died.partition(": ")
         found = finding.found or {"verdict": died, "reason": how}
         counts[found["verdict"]] += 1
-        if found["verdict"] not in (AGREES, NONE):
-            notes.row(seed=int(job), **found)
+        if found["reason"]:
+            first.setdefault(found["verdict"], f"seed {job}: {found['reason']}")
         if found["verdict"] not in HARMLESS:
+            notes.row(seed=int(job), **found)
             notes.failure(f"seed {job}: {found['verdict']}: {found['reason']}")
+    for verdict, count in counts.most_common():
+        notes.row(verdict=verdict, graphs=count, reason=first.get(verdict, ""))
     sums = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     notes.summary(f"{counts[AGREES]} of {GRAPHS - counts[NONE]} graphs agree with onnxruntime ({sums})")
 

@@ -131,6 +131,14 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
         ("Abs", "1", "1", "0", "0", "0"),
         ("Add", "4", "2", "1", "1", "1"),
     ]
+    rules = [{"rule": "r", "example": str(i), "verdict": v} for i, v in enumerate(verdicts[:4])]
+    assert engine_tables.rule_rows(rules) == [("r", "4", "2", "1", "2")]
+    graphs = [
+        {"seed": 7, "verdict": "wrong", "reason": "output 'v3'", "graph": "<...>"},
+        {"verdict": "agrees", "graphs": 11, "reason": ""},
+        {"verdict": "wrong", "graphs": 1, "reason": "seed 7: a | b"},
+    ]
+    assert engine_tables.graph_rows(graphs) == [("agrees", "11", ""), ("wrong", "1", "seed 7: a \\| b")]
     far = {
         "network": "n",
         "precision": "fp32",

@@ -20,8 +20,9 @@ from converter.errors import TrtsmithError
 from converter.modelfile.load import load_model
 from converter.modelfile.model import Model
 from converter.modelfile.ort import run
+from converter.passes.rules import RTX_RULES
 from converter.passes.types import IoType, to_engine, to_model
-from gpucheck import engines, node_tests
+from gpucheck import engines, node_tests, rule_examples
 from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError
 from gpucheck.record import Notes, read_notes
@@ -249,3 +250,30 @@ def test_an_engine_error_keeps_its_first_words() -> None:
     error = EngineError(NOT_BUILT, "a\n  b " + "c" * 1000)
     assert str(error).startswith("a b ccc") and len(str(error)) == engines.MOST_WORDS
     assert not isinstance(error, TrtsmithError)
+
+
+def test_the_examples_of_rules_are_judged_by_what_the_original_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorrt_rtx")
+    rules = tuple(rule for rule in RTX_RULES if rule.name in ("byte-casts", "log-sums", "unique-plugin"))
+    monkeypatch.setattr(rule_examples, "RTX_RULES", rules)
+    monkeypatch.setattr(rule_examples.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(rule_examples, "open_engine", by_onnxruntime())
+
+    def found(name: str) -> Any:
+        folder = tmp_path / name
+        folder.mkdir()
+        rule_examples.check(folder, 100, Notes(folder / "notes.jsonl"))
+        return read_notes(folder / "notes.jsonl", "rules", None)
+
+    right = found("right")
+    count = sum(len(rule.examples) for rule in rules[:-1])
+    assert (right.verdict, len(right.rows)) == ("pass", count)
+    assert {row["rule"] for row in right.rows} == {"byte-casts", "log-sums"}  # no plugin is in these engines
+    assert right.summary.startswith(f"{count} of {count} examples match")
+
+    monkeypatch.setattr(rule_examples, "open_engine", refuses(NOT_BUILT))
+    none = found("none")
+    assert none.verdict == "fail" and len(none.failures) == count
+    assert "not built: because" in none.failures[0]

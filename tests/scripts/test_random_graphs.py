@@ -127,11 +127,13 @@ def test_the_step_fails_for_wrong_numbers_and_counts_the_rest(
     monkeypatch.setattr(random_graphs, "open_engine", by_onnxruntime())
     random_graphs.check(tmp_path, 60, Notes(tmp_path / "right.jsonl"))
     right = read_notes(tmp_path / "right.jsonl", "graphs", None)
-    assert (right.verdict, right.rows) == ("pass", [])
+    assert (right.verdict, right.rows) == ("pass", [{"verdict": "agrees", "graphs": 12, "reason": ""}])
     assert right.summary.startswith("12 of 12 graphs agree")
 
     monkeypatch.setattr(random_graphs, "open_engine", by_onnxruntime(lambda outputs: {}))
     random_graphs.check(tmp_path, 60, Notes(tmp_path / "wrong.jsonl"))
     wrong = read_notes(tmp_path / "wrong.jsonl", "graphs", None)
-    assert wrong.verdict == "fail" and len(wrong.rows) == len(wrong.failures) == 12
+    assert wrong.verdict == "fail" and len(wrong.failures) == 12
+    assert [row["verdict"] for row in wrong.rows] == ["wrong"] * 13
+    assert wrong.rows[-1]["graphs"] == 12 and wrong.rows[-1]["reason"].startswith("seed ")
     assert wrong.failures[0].startswith("seed ") and "no value" in wrong.failures[0]
