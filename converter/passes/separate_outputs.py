@@ -119,9 +119,6 @@ class _View:
     def __init__(self, graph: onnx.GraphProto) -> None:
         self._makers = {name: node for node in graph.node for name in node.output if name}
         self._uses = Counter(name for part in all_graphs(graph) for node in part.node for name in node.input)
-        for node in graph.node:
-            for part in (p for inner in subgraphs(node) for p in all_graphs(inner)):
-                self._uses.update(value.name for value in part.output)
         self._returned = {value.name for value in graph.output}
         fed = {value.name for value in graph.input}
         self._constants = {tensor.name for tensor in graph.initializer} - fed

@@ -26,7 +26,7 @@ from gpucheck.graphs import without_plugins
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
 
-GRAPHS = 3000
+GRAPHS = 4000
 GRAPH_S = 30.0
 """For one graph; nearly all take less than 1."""
 

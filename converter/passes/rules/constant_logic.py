@@ -18,7 +18,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         constant, rank = node.constant(index), node.rank(1 - index)
         if constant is None or constant.size != 1 or bool(constant.reshape(-1)[0]) is not deciding:
             continue
-        if rank is None or rank < constant.ndim or node.is_constant(1 - index):
+        if rank is None or rank < constant.ndim:
             continue
         w = Writer(node)
         other = f"x{1 - index}"

@@ -57,8 +57,8 @@ HALF_MEANS = NodeRule(
         Example(
             "unit vectors",
             """<ir_version: 8, opset_import: ["" : 17]>
-            g (float16[4, 60] x) => (float16[4, 60] y) { y = LpNormalization <axis = 1> (x) }""",
-            feeds={"x": _half(4, 60, spread=300)},
+            g (float16[60, 4] x) => (float16[60, 4] y) { y = LpNormalization <axis = 0> (x) }""",
+            feeds={"x": _half(60, 4, spread=300)},
             rtol=4e-3,
             atol=1e-3,
         ),

@@ -55,7 +55,7 @@ def _miscounted(node: NodeView) -> bool:
     if not (node.attributes.get("count_include_pad") and node.attributes.get("ceil_mode")):
         return False
     wins = windows(node)
-    ends = [] if isinstance(wins, Refusal) else [(win.exact_end, win.end or 0) for win in wins if win.extra]
+    ends = [] if isinstance(wins, Refusal) else [(win.exact_end, win.end or 0) for win in wins]
     return any(exact is None or exact > end for exact, end in ends)
 
 

@@ -119,14 +119,13 @@ def _meets(node: NodeView, maker: NodeView, above: set[str]) -> bool:
     return any(name in above and not node.is_constant_value(name) for name in source)
 
 
-def _example(name: str, shape: str, body: str, result: str, dynamic: bool = False) -> Example:
+def _example(name: str, shape: str, body: str, result: str, sizes_given: str = "") -> Example:
     sizes = [int(size) for size in shape.split(",")]
     x = np.random.default_rng(7).uniform(-3, 3, sizes).astype(np.float32)
-    kind = shape if not dynamic else ", ".join("NMK"[i] for i in range(len(sizes)))
     return Example(
         name,
         f"""<ir_version: 8, opset_import: ["" : 18]>
-        g (float[{kind}] x) => (float[{result}] y)
+        g (float[{sizes_given or shape}] x) => (float[{result}] y)
         <int64[1] first = {{0}}, int64[1] second = {{1}}, int64[1] last = {{-1}}, float[6] scale = {{1, 2, 0.5, 1, 3, 1}}> {{
             {body}
         }}""",
@@ -180,7 +179,14 @@ SHORT_REDUCTIONS = NodeRule(
             "4, 5, 6",
             "a = Softmax <axis = 1> (x) y = ReduceMax <keepdims = 0> (a, last)",
             "N, M",
-            dynamic=True,
+            sizes_given="N, M, K",
+        ),
+        _example(
+            "a batch of run time",
+            "7, 5, 6",
+            "a = Softmax <axis = 1> (x) y = ReduceMax <keepdims = 0> (a, last)",
+            "N, 5",
+            sizes_given="N, 5, 6",
         ),
     ),
 )

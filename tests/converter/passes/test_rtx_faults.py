@@ -20,6 +20,7 @@ CONSTANTS = {
     "first": np.array([0]),
     "second": np.array([1]),
     "both": np.array([2, 3]),
+    "rows": np.array([1, 2]),
     "w": np.ones((6, 4), np.float32),
     "g6": np.ones(6, np.float32),
     "yes": np.array(True),
@@ -65,10 +66,21 @@ SHORT = "(float[4, 6] x, float[4, 6] z) => (float[m] y)"
         # the result goes on by itself, or beside other values
         (SHORT, "n = ReduceL2 (x, second) a = Exp (n) y = ReduceSum <keepdims = 0> (a, first)", 0),
         (SHORT, "n = ReduceL2 (x, second) a = Mul (z, n) y = ReduceSum <keepdims = 0> (a, first)", 0),
+        (
+            SHORT,
+            """u = Mul (x, g6) n = ReduceL2 (u, second) t = Mul (z, g6) a = Mul (t, n)
+            y = ReduceSum <keepdims = 0> (a, first)""",
+            0,
+        ),
         # a product, a choice in between
         (SHORT, "a = Softmax (x) b = MatMul (a, w) y = ReduceSum <keepdims = 0> (b, first)", 0),
         (SHORT, "a = Softmax (x) b, i = TopK (a, first) y = ReduceSum <keepdims = 0> (b, first)", 0),
-        # sizes of run time: a variance, and what is none
+        # sizes of run time: eight of them at least, a variance, and what is none
+        (
+            "(float[N, 8, H, W] x) => (float[a, b, c, d] y)",
+            "m = ReduceMean (x, rows) d = Sub (x, m) y = ReduceMean (d, first)",
+            0,
+        ),
         (
             "(float[N, 8, H, W] x) => (float[a, b, c, d] y)",
             "m = ReduceMean (x, both) d = Sub (x, m) q = Mul (d, d) y = ReduceMean (q, both)",

@@ -41,6 +41,8 @@ def separated(result: Rewritten) -> set[str]:
     made = [node for node in graph.node if node.name in identities]
     assert all(node.op_type == "Identity" for node in made) and len(made) == len(identities)
     names = {node.output[0] for node in made}
+    known = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+    assert all(known[node.input[0]] == known[node.output[0]] for node in made)
     assert names.isdisjoint(name for node in graph.node for name in node.input)
     return names
 
@@ -91,6 +93,7 @@ def separated(result: Rewritten) -> set[str]:
         # what no input decides: transposed and in another shape
         ("(float[4, 6] x) => (float[4, 6] y, float[6, 4] c)", "y = Relu (x) c = Identity (w)", ""),
         ("(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)", "y = Relu (x) c = Reshape (w, shape)", ""),
+        ("(float[4, 6] x) => (float[4, 4] y, float[3, 8] c)", "y = MatMul (x, w) c = Reshape (w, shape)", ""),
         (
             "(float[4, 6] x) => (float[4, 6] y, float[3, 8] c)",
             "y = Relu (x) n = Neg (w) t = Transpose (n) c = Reshape (t, shape)",
