@@ -39,7 +39,8 @@ COVERAGE_RECORD = ROOT / "benchmarks" / "onnx_coverage.json"
 REAL_MODELS = ROOT / "docs" / "REAL_MODELS.md"
 ENGINES = ROOT / "docs" / "GPU_ENGINES.md"
 ENGINES_RECORDS = [
-    ROOT / "benchmarks" / "h200" / name for name in ("engines_conversions.json", "engines.json")
+    ROOT / "benchmarks" / "h200" / name
+    for name in ("engines_graphs.json", "engines_conversions.json", "engines.json")
 ]
 """The newest first."""
 REAL_MODELS_RECORD = ROOT / "benchmarks" / "real_models.json"

@@ -63,8 +63,12 @@ def unary(d: Draw) -> None:
     steps = "Floor Ceil Round Sign"
     if d.chance(0.2):
         d.node(d.choice(steps.split()), [d.pick(_float, exact=True)])
-    else:
-        d.node(d.choice((smooth + " Softsign ThresholdedRelu Celu Identity").split()), [d.pick(_float)])
+        return
+    op_type = d.choice((smooth + " Softsign ThresholdedRelu Celu Identity").split())
+    name = d.pick(_float)
+    if op_type in ("Sin", "Cos") and name in d.rounded:  # of a large number the last digits decide
+        raise NothingFitsError
+    d.node(op_type, [name])
 
 
 def whole(d: Draw) -> None:
