@@ -15,12 +15,14 @@ import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Replacement
 from converter.passes.statement_writer import Writer
+from importers.registry import normalise_domain
 
 _REDUCTIONS = tuple(
     f"Reduce{kind}"
     for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 )
 _NORMALISATIONS = ("Softmax", "LogSoftmax", "LayerNormalization", "LpNormalization", "RMSNormalization")
+_FIRST = frozenset((*_REDUCTIONS, *_NORMALISATIONS))
 _POOLINGS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 
 _LONGEST = 6
@@ -39,7 +41,8 @@ _WRONG = "TensorRT-RTX 1.6.1 computes reductions wrongly behind one along at mos
 
 def _rewrite(node: NodeView) -> Replacement | None:
     above, first = _above(node, [node.input(0)])
-    if not any(_is_short(node, maker) and _meets(node, maker, above) for maker in first):
+    makers = (maker for name in first if (maker := node.maker_of(name)) is not None)
+    if not any(_is_short(node, maker) and _meets(node, maker, above) for maker in makers):
         return None
     w = Writer(node)
     others = [f"x{i}" if name else "" for i, name in enumerate(node.inputs) if i]
@@ -57,19 +60,22 @@ def _copied(w: Writer, node: NodeView) -> str:
     return w.do("Gather", "x0", positions, axis=axis)
 
 
-def _above(node: NodeView, names: Iterable[str]) -> tuple[set[str], list[NodeView]]:
-    """The values that reach these through operators of _PASSED alone, and the reductions that make some of them."""
+def _above(node: NodeView, names: Iterable[str]) -> tuple[set[str], list[str]]:
+    """The values that reach these through operators of _PASSED alone, and those of them that reductions make."""
     queue = [name for name in names if name]
     seen, found = set(queue), []
     while queue:
-        maker = node.maker_of(queue.pop())
-        if maker is None or maker.domain:
+        name = queue.pop()
+        proto = node.producer_of(name)
+        if proto is None or normalise_domain(proto.domain):
             continue
-        if maker.op_type in (*_REDUCTIONS, *_NORMALISATIONS):
-            found.append(maker)
-        elif maker.op_type in _PASSED:
-            queue += [name for name in maker.inputs if name and name not in seen]
-            seen.update(maker.inputs)
+        if proto.op_type in _FIRST:
+            found.append(name)
+        elif proto.op_type in _PASSED:
+            for source in proto.input:
+                if source and source not in seen:
+                    seen.add(source)
+                    queue.append(source)
     return seen, found
 
 
