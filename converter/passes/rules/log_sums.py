@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Replacement
+from converter.passes.reduced_axes import reduced_axes
 from converter.passes.statement_writer import Writer
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -27,8 +28,8 @@ def _rewrite(node: NodeView) -> Replacement | None:
         differences = w.do("Sub", "x0", w.reduce("ReduceMax", "x0", axes))
         w.do("Sub", differences, _log_of_sum(w, differences, axes), result="y0")
         return Replacement(w.nodes(), "differences from the maximum", notes=(_OVERFLOWS,))
-    found = _axes(node, rank)
-    if found is None:
+    found = reduced_axes(node, rank)
+    if not found:  # only a run tells, or there are none
         return None
     largest = w.reduce("ReduceMax", "x0", found)
     # Of nothing but -inf, and of inf, the differences would be NaN.
@@ -44,19 +45,6 @@ def _rewrite(node: NodeView) -> Replacement | None:
 
 def _log_of_sum(w: Writer, differences: str, axes: list[int]) -> str:
     return w.do("Log", w.reduce("ReduceSum", w.do("Exp", differences), axes))
-
-
-def _axes(node: NodeView, rank: int) -> list[int] | None:
-    """None where only a run tells, or nothing is reduced."""
-    axes = node.attributes.get("axes")
-    if axes is None and node.input(1):
-        constant = node.constant(1)
-        if constant is None:
-            return None
-        axes = constant.reshape(-1).tolist()
-    if not axes:
-        return None if node.attributes.get("noop_with_empty_axes") else list(range(rank))
-    return [int(axis) % rank for axis in axes]
 
 
 def _example(

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from converter.passes.node_rule import Example, NodeRule, NodeView, Replacement
+from converter.passes.reduced_axes import reduced_axes
 from converter.passes.statement_writer import Writer
 from importers.registry import normalise_domain
 
@@ -94,26 +95,15 @@ def _is_short(node: NodeView, maker: NodeView) -> bool:
 def _axes(node: NodeView, rank: int | None) -> list[int] | None:
     """The axes that are reduced, in order, as the model has them if the rank is not known; None where only a run tells."""
     if node.op_type in _REDUCTIONS:
-        given = node.attributes.get("axes")
-        if given is None and node.input(1):
-            constant = node.constant(1)
-            if constant is None:
-                return None
-            given = constant.reshape(-1).tolist()
-        if given:
-            return sorted(int(axis) if rank is None else int(axis) % rank for axis in given)
-        if node.attributes.get("noop_with_empty_axes"):
-            return []
-        return None if rank is None else list(range(rank))
+        return reduced_axes(node, rank)
     if rank is None:
         return None
     if node.op_type in _POOLINGS:
         return list(range(2, rank))
     axis = int(node.attributes.get("axis", -1)) % max(rank, 1)
     rest = node.op_type in ("LayerNormalization", "RMSNormalization")
-    rest |= (
-        node.op_type != "LpNormalization" and node.version < 13
-    )  # Softmax was of all axes from this one on
+    if node.op_type in ("Softmax", "LogSoftmax"):
+        rest = node.version < 13  # it was of all axes from this one on
     return list(range(axis, rank)) if rest else [axis]
 
 
