@@ -93,16 +93,9 @@ def _separate(graph: onnx.GraphProto, notes: Mapping[str, str]) -> list[Rewrite]
             known = graph.value_info.add()
             known.CopyFrom(value)
             known.name = inner[value.name]
-    kept = [_copied(node) for node in nodes]
     del graph.node[:]
-    graph.node.extend(kept)
+    graph.node.extend(nodes)
     return records
-
-
-def _copied(node: onnx.NodeProto) -> onnx.NodeProto:
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    return copy
 
 
 def _values(graph: onnx.GraphProto) -> Iterable[str]:

@@ -35,22 +35,8 @@ _EXACT_NAMES = """
 _EXACT = frozenset(_EXACT_NAMES.split())
 """Operators that round nothing, or as any other would."""
 
-_MOVES = frozenset(
-    {
-        "Concat",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-    }
-    | {"Unsqueeze"}
-)
+_MOVE_NAMES = "Concat Expand Flatten Gather Identity Reshape Slice Split Squeeze Tile Transpose Unsqueeze"
+_MOVES = frozenset(_MOVE_NAMES.split())
 
 
 class NothingFitsError(Exception):

@@ -19,7 +19,8 @@ _WRONG = "TensorRT-RTX 1.6.1 leaves out the first of two Casts of bytes: it is w
 
 def _rewrite(node: NodeView) -> Replacement | None:
     target = node.attributes.get("to")
-    if (node.dtype(0), target) not in _TARGETS:
+    oldest = 7 if target == CODES["bool"] else 9  # Equal that broadcasts, Where
+    if (node.dtype(0), target) not in _TARGETS or node.opset < oldest:
         return None
     w = Writer(node)
     wide = w.cast("x0", "int32")

@@ -16,7 +16,7 @@ _WRONG = "TensorRT-RTX 1.6.1 divides a Mean of float16 by a wrong number, and sq
 
 def _rewrite(node: NodeView) -> Replacement | None:
     dtype = node.dtype(0)
-    if dtype not in ("float16", "bfloat16"):
+    if dtype not in ("float16", "bfloat16") or node.opset < 7:  # Div that broadcasts
         return None
     w = Writer(node)
     wide = [w.cast(f"x{i}", "float32") for i in range(len(node.inputs))]

@@ -19,7 +19,8 @@ _OVERFLOWS = "TensorRT-RTX 1.6.1 takes exponentials of the values themselves, wh
 
 def _rewrite(node: NodeView) -> Replacement | None:
     rank, dtype = node.rank(0), node.dtype(0)
-    if not rank or dtype not in _FLOATS:
+    oldest = 7 if node.op_type == "LogSoftmax" else 11  # Sub that broadcasts, Equal of floats
+    if not rank or dtype not in _FLOATS or node.opset < oldest:
         return None
     w = Writer(node)
     if node.op_type == "LogSoftmax":

@@ -45,18 +45,20 @@ def _rewrite(node: NodeView) -> Replacement | None:
     makers = (maker for name in first if (maker := node.maker_of(name)) is not None)
     if not any(_is_short(node, maker) and _meets(node, maker, above) for maker in makers):
         return None
+    known = [(axis, size) for axis, size in enumerate(node.shape(0) or ()) if size is not None]
+    if not known and node.opset < 11:  # no Range, which makes the positions of a size of run time
+        return None
     w = Writer(node)
+    copied = _copied(w, *known[0]) if known else _copied(w, 0, None)
     others = [f"x{i}" if name else "" for i, name in enumerate(node.inputs) if i]
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
     results = [f"y{i}" if node.used(i) else "" for i in range(len(node.outputs))]
-    w.many(node.op_type, [_copied(w, node), *others], results, **given)
+    w.many(node.op_type, [copied, *others], results, **given)
     return Replacement(w.nodes(), "a copy ahead of it", notes=(_WRONG,))
 
 
-def _copied(w: Writer, node: NodeView) -> str:
-    """All positions along an axis, gathered: one whose size is known, if there is any."""
-    known = ((axis, size) for axis, size in enumerate(node.shape(0) or ()) if size is not None)
-    axis, size = next(known, (0, None))
+def _copied(w: Writer, axis: int, size: int | None) -> str:
+    """All positions along an axis, gathered."""
     positions = w.arange(w.size("x0", 0)) if size is None else w.const(np.arange(size))
     return w.do("Gather", "x0", positions, axis=axis)
 
@@ -83,6 +85,8 @@ def _above(node: NodeView, names: Iterable[str]) -> tuple[set[str], list[str]]:
 def _is_short(node: NodeView, maker: NodeView) -> bool:
     """Whether so few elements are reduced, or may be."""
     shape = maker.shape(0)
+    if shape == ():
+        return False
     axes = _axes(maker, maker.rank(0))
     sizes = [None] if shape is None or axes is None else [shape[axis] for axis in axes]
     count = int(np.prod([size for size in sizes if size is not None], initial=1))

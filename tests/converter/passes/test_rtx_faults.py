@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from converter.modelfile.load import load_model
+from converter.modelfile.ort import run
 from converter.passes.node_rule import NodeRule
 from converter.passes.rules.byte_casts import BYTE_CASTS
 from converter.passes.rules.constant_logic import CONSTANT_LOGIC
@@ -166,6 +167,57 @@ def test_averages_that_look_beyond_counted_padding(
 ) -> None:
     body = f"y = AveragePool <kernel_shape = [3], {attributes}> (x)"
     assert fired(POOLING, f"(float[1, 2, {size}] x) => (float[a, b, c] y)", body, tmp_path, opset=19) == times
+
+
+FLOATS = np.linspace(-3, 4, 24, dtype=np.float32).reshape(4, 6)
+BYTES = np.arange(0, 240, 10, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("opset", [6, 7, 8, 9, 10, 11, 12])
+@pytest.mark.parametrize(
+    ("signature", "body", "x"),
+    [
+        ("(float[4, 6] x) => (float[4, 6] y)", "y = LogSoftmax <axis = 1> (x)", FLOATS),
+        ("(float[4, 6] x) => (float[4, 1] y)", "y = ReduceLogSumExp <axes = [1]> (x)", FLOATS),
+        ("(uint8[24] x) => (float[24] y)", "b = Cast <to = 9> (x) y = Cast <to = 1> (b)", BYTES),
+        ("(uint8[24] x) => (int32[24] y)", "b = Cast <to = 3> (x) y = Cast <to = 6> (b)", BYTES),
+        ("(float16[4, 6] x) => (float16[4, 6] y)", "y = Mean (x, x)", FLOATS.astype(np.float16)),
+        ("(float16[4, 6] x) => (float16[4, 6] y)", "y = LpNormalization (x)", FLOATS.astype(np.float16)),
+        (
+            "(float[4, 6] x) => (float y)",
+            "a = Softmax <axis = 1> (x) y = ReduceSum <axes = [0, 1], keepdims = 0> (a)",
+            FLOATS,
+        ),
+        (
+            "(float[N, M] x) => (float[P, Q] y)",
+            "a = Softmax <axis = 1> (x) m = ReduceMax <axes = [0]> (a) y = ReduceSum <axes = [1]> (m)",
+            FLOATS,
+        ),
+    ],
+)
+def test_older_opsets_stay_right(
+    signature: str, body: str, x: np.ndarray, opset: int, tmp_path: Path
+) -> None:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 4, opset_import: ["" : {opset}]> g {signature} {{ {body} }}'
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    loaded = load_model(tmp_path / "m.onnx")
+    result = rewrite(loaded, flavour="tensorrt_rtx")
+    found, expected = (run(graph, {"x": x})["y"] for graph in (result.model, loaded))
+    np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), rtol=2e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+@pytest.mark.parametrize(
+    "first", ["a = ReduceSum (x)", "a = Softmax <axis = 0> (x)", "a = LpNormalization (x)"]
+)
+def test_a_number_has_no_axis_to_reduce(first: str, opset: int, tmp_path: Path) -> None:
+    axes = "<axes = [0]>" if opset == 11 and first.startswith("a = Reduce") else ""
+    body = first.replace("ReduceSum", f"ReduceSum {axes}") + " b = Div (x, a) y = ReduceMax (b)"
+    text = f'<ir_version: 6, opset_import: ["" : {opset}]> g (float x) => (float y) {{ {body} }}'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    assert rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx").rewrites == ()
 
 
 def test_nodes_that_folding_hides_from_the_rules_do_not_come_back(tmp_path: Path) -> None:
