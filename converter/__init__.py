@@ -1,1 +1,4 @@
-"""The pipeline: load, fold, rewrite, plan, build, verify, bundle, and the command line."""
+"""The pipeline: load, rewrite, plan, build, verify, bundle, and the command line."""
+
+if __name__ != "trtsmith.converter":  # under another name, classes and caches would exist twice
+    raise ImportError(f"import trtsmith.converter, not {__name__}")

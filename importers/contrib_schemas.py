@@ -2,7 +2,7 @@
 
 onnxruntime's optimiser fuses nodes of a model into operators of its domain `com.microsoft`, and saves them, of which onnx
 knows nothing: a graph of twelve encoder layers would have types up to the first of them only. Only what follows from the
-inputs' types alone is here; the operators themselves are decomposed by the rules in converter/passes/rules.
+inputs' types alone is here; the operators themselves are decomposed by the rules in converter/rewrite/rules.
 """
 
 from __future__ import annotations

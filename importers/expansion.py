@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 import onnx
 from onnx import helper, inliner
 
-from importers.fields import fields_of_node
-from importers.opdef import PLUGIN_NAMESPACE, Expansion, OpDef
-from importers.registry import by_name
+from trtsmith.importers.fields import fields_of_node
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Expansion, OpDef
+from trtsmith.importers.registry import by_name
 
 MIN_OPSET = 11
 """Expansions use operators that mean the same from this opset on."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from importers.opdef import PLUGIN_NAMESPACE, Attr, Field, Fields, Kind, OpDef, Refusal
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Attr, Field, Fields, Kind, OpDef, Refusal
 
 INT32 = range(-(2**31), 2**31)
 

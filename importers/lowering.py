@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from importers.fields import check_fields, plugin_attributes, read_attribute
-from importers.opdef import (
+from trtsmith.importers.fields import check_fields, plugin_attributes, read_attribute
+from trtsmith.importers.opdef import (
     PLUGIN_ATTRIBUTES,
     PLUGIN_NAMESPACE,
     TYPE_VARIABLES,
@@ -25,7 +25,7 @@ from importers.opdef import (
     SpelledNode,
     Spelling,
 )
-from importers.registry import find_spellings, normalise_domain
+from trtsmith.importers.registry import find_spellings, normalise_domain
 
 FRAGMENT_OPSET = 11
 """Prologues and epilogues are written for this opset and use only what later opsets did not change."""

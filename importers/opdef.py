@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from importers.meaning import Meaning
+from trtsmith.importers.generation import Meaning
 
 PLUGIN_NAMESPACE = "trtsmith"
 """Domain of our nodes and namespace of our plugins."""
@@ -43,7 +43,7 @@ Fields = Mapping[str, Any]
 """Field values by name: int, float, str or a tuple of int or float, as the field's Kind says."""
 
 Dim = Any
-"""One dimension: an int, a torch.SymInt or an importers.dims.Unknown; shape rules use + - * // only."""
+"""One dimension: an int, a torch.SymInt or an trtsmith.importers.dims.Unknown; shape rules use + - * // only."""
 
 Shapes = Mapping[str, tuple[Dim, ...]]
 """Shapes by port name; an optional port that is absent has no entry. A size port has the one dimension that it holds."""

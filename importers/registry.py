@@ -6,15 +6,15 @@ from functools import cache
 
 import onnx.defs
 
-from importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
-from importers.ops.box_selection import BOX_SELECTION
-from importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
-from importers.ops.matrix_inverse import MATRIX_INVERSE
-from importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
-from importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
-from importers.ops.non_zero_positions import NON_ZERO_POSITIONS
-from importers.ops.selected_slices import SELECTED_SLICES
-from importers.ops.unique_slices import UNIQUE_SLICES
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
+from trtsmith.importers.ops.box_selection import BOX_SELECTION
+from trtsmith.importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
+from trtsmith.importers.ops.matrix_inverse import MATRIX_INVERSE
+from trtsmith.importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
+from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
+from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
+from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
     MULTISCALE_DEFORMABLE_ATTENTION,

@@ -10,11 +10,11 @@ import onnx
 import onnx.defs
 from onnx import TensorProto, TypeProto
 
-from importers.contrib_schemas import contrib_schemas
-from importers.dims import Unknown
-from importers.fields import fields_of_node
-from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
-from importers.registry import ALL_OPS
+from trtsmith.importers.contrib_schemas import contrib_schemas
+from trtsmith.importers.dims import Unknown
+from trtsmith.importers.fields import fields_of_node
+from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
+from trtsmith.importers.registry import ALL_OPS
 
 _ATTRIBUTE_TYPE = {
     Kind.INT: onnx.defs.OpSchema.AttrType.INT,

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from importers.opdef import PLUGIN_NAMESPACE, Kind, OpDef
-from importers.registry import OPS
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Kind, OpDef
+from trtsmith.importers.registry import OPS
 
 _SCHEMA_TYPE = {
     Kind.INT: "int",

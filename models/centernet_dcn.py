@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-import importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
+import trtsmith.importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
 from models.layers import BasicBlock, ResNet, init_weights, seeded, zero_mean_kaiming_
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from converter.errors import TrtsmithError, UsageError
-from importers.problem import Problem
-from importers.torch_ops import export
 from models import MAX_BATCH, MODELS
+from trtsmith.converter.model.errors import TrtsmithError, UsageError
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.torch_ops import export
 
 
 @dataclass(frozen=True)

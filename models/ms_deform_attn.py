@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
+import trtsmith.importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
 
 LevelShapes = tuple[tuple[int, int], ...]
 Msda = Literal["custom_op", "grid_sample"]

@@ -34,12 +34,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from bench_rewrite import machine  # noqa: E402
 from benchmemory.chain import WIDTH, write_model  # noqa: E402
 from benchmemory.watch import Peak, peak_of  # noqa: E402
-from converter.build.gpu import find_gpu  # noqa: E402
-from converter.bundle import manifest_path  # noqa: E402
-from converter.child.environment import child_environment  # noqa: E402
-from converter.libraries import plugin_library  # noqa: E402
-from converter.plugin.machine import slug  # noqa: E402
-from converter.runtime.device import missing_packages, no_gpu  # noqa: E402
+from trtsmith.converter.engine.build.gpu import find_gpu  # noqa: E402
+from trtsmith.converter.engine.bundle.bundle import manifest_path  # noqa: E402
+from trtsmith.converter.engine.child.environment import child_environment  # noqa: E402
+from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
+from trtsmith.converter.engine.runtime.device import missing_packages, no_gpu  # noqa: E402
+from trtsmith.converter.plugin.machine import slug  # noqa: E402
 
 RECORD = "memory.json"
 OUTPUT = ROOT / "benchmarks" / RECORD
@@ -49,7 +49,7 @@ LIMIT = 1.3
 LAYERS = 32
 """Of the chain: as many weights of 64 MiB."""
 
-_CLI = [sys.executable, "-m", "converter.cli"]
+_CLI = [sys.executable, "-m", "trtsmith"]
 _STEP = [sys.executable, str(Path(__file__).resolve()), "--step"]
 _BUILD, _RUN = (
     [sys.executable, str(ROOT / "scripts/benchmemory" / f"bare_{name}.py")] for name in ("build", "run")
@@ -206,18 +206,18 @@ def _mib(size: int) -> float:
 
 def _import() -> None:
     """What every command has before it begins, for long enough to be seen."""
-    import converter.pipeline  # noqa: F401
+    import trtsmith.converter.convert.pipeline  # noqa: F401
 
     time.sleep(0.05)
 
 
 def _verify(path: Path) -> None:
     """What `trtsmith verify` does on the host, for one set of inputs."""
-    from converter.modelfile.load import load_model
-    from converter.shapes import graph_inputs
-    from converter.verify.engine import onnxruntime_outputs
-    from converter.verify.inputs import generate_inputs
-    from converter.verify.sets import InputSet
+    from trtsmith.converter.model.load import load_model
+    from trtsmith.converter.model.shapes import graph_inputs
+    from trtsmith.converter.verify.engine import onnxruntime_outputs
+    from trtsmith.converter.verify.inputs import generate_inputs
+    from trtsmith.converter.verify.sets import InputSet
 
     model = load_model(path)
     made = generate_inputs(model, graph_inputs(model.proto), {})

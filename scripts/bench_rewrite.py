@@ -81,9 +81,9 @@ def measure(path: Path) -> dict[str, Any]:
     """One run in this process: seconds by stage, growth of memory in bytes, nodes, routes."""
     import time
 
-    from converter.modelfile.load import load_model
-    from converter.plan import native_operators, plan
-    from converter.rewrite import rewrite
+    from trtsmith.converter.convert.plan import native_operators, plan
+    from trtsmith.converter.model.load import load_model
+    from trtsmith.converter.rewrite.rewrite import rewrite
 
     native_operators()  # a table that is read once, like the imports
     reset_peak()

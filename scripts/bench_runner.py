@@ -34,9 +34,9 @@ from onnx import TensorProto, helper
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from converter.build.flavour import load_flavour, network_flags  # noqa: E402
-from converter.run import Runner, Session  # noqa: E402
-from converter.runtime.hearing import process_hearing  # noqa: E402
+from trtsmith.converter.engine.build.flavour import load_flavour, network_flags  # noqa: E402
+from trtsmith.converter.engine.runtime.logged import process_hearing  # noqa: E402
+from trtsmith.converter.engine.runtime.runner import Runner, Session  # noqa: E402
 
 LIMIT_US = 5.0
 INPUTS = (1, 2, 4)

@@ -18,7 +18,7 @@ from scikit_build_core import build as skbuild
 
 from envsetup import ROOT, headers, native, nvcc
 from envsetup.steps import SetupError, Stamps
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 Settings = Mapping[str, "str | list[str]"]
 CACHE = ROOT / ".cache"

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from envsetup.native import LIBRARIES
 from envsetup.steps import SetupError, run_logged, say
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
-TOP_LEVEL = {"converter", "importers"}
+TOP_LEVEL = {"trtsmith"}
 
 # Every library must load where no CUDA is installed, with every symbol resolved.
 LOAD = "import ctypes, os, sys; [ctypes.CDLL(path, os.RTLD_NOW) for path in sys.argv[1:]]"
@@ -29,9 +29,10 @@ def contents_problem(names: list[str]) -> str | None:
     extra = sorted(folder for folder in folders - TOP_LEVEL if not folder.endswith(".dist-info"))
     if extra:
         return f"it carries {', '.join(extra)}"
-    wanted = [f"converter/lib/{library}" for library in LIBRARIES] + [
-        "converter/cli.py",
-        "importers/__init__.py",
+    wanted = [f"trtsmith/converter/lib/{library}" for library in LIBRARIES] + [
+        "trtsmith/converter/cli/main.py",
+        "trtsmith/importers/__init__.py",
+        "trtsmith/py.typed",
     ]
     missing = [name for name in wanted if names.count(name) != 1]
     if missing:
@@ -50,7 +51,7 @@ def check(wheel: Path) -> None:
             Problem(
                 f"The wheel is wrong: {wrong}.",
                 str(wheel),
-                "converter with its libraries, importers, metadata and licence; nothing else",
+                "trtsmith with its libraries, metadata and licence; nothing else",
                 "check [tool.scikit-build] in pyproject.toml and install() in plugins_cpp/CMakeLists.txt",
             )
         )
@@ -65,7 +66,7 @@ def check(wheel: Path) -> None:
         pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         run_logged("installing the wheel", [*pip, str(wheel.resolve())], work / "pip.log")
         site = next((work / "venv/lib").glob("python3.*/site-packages"))
-        libraries = [str(site / "converter/lib" / name) for name in LIBRARIES]
+        libraries = [str(site / "trtsmith/converter/lib" / name) for name in LIBRARIES]
         run_logged("loading its libraries", [python, "-I", "-c", LOAD, *libraries], work / "load.log")
         for words in (
             ["--help"],

@@ -10,11 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from converter import cli
-from converter.modelfile.load import load_model
-from converter.shapes import graph_inputs
 from models import MAX_BATCH, MODELS
 from models.export import export_model
+from trtsmith.converter.cli.main import main as trtsmith
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.shapes import graph_inputs
 
 BATCH = 2
 
@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     command = ["convert", str(exported.model), "-o", str(exported.model.with_suffix(".plan")), *shapes]
     command += ["--inputs", str(exported.inputs), "--expected", str(exported.expected)]
     print("trtsmith " + " ".join(command), file=sys.stderr)
-    return cli.main(command)
+    return trtsmith(command)
 
 
 if __name__ == "__main__":

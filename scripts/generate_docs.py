@@ -23,10 +23,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from bench_table import bench_tables  # noqa: E402
 from gpucheck import engine_tables  # noqa: E402
-from importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
-from importers.registry import ALL_OPS, OPS  # noqa: E402
 from onnxcoverage.record import operator_rows, outcomes_of  # noqa: E402
 from pluginvsnative.table import native_tables  # noqa: E402
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
+from trtsmith.importers.registry import ALL_OPS, OPS  # noqa: E402
 
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
@@ -137,7 +137,7 @@ def spelled(spelling: Spelling) -> str:
 
 def torch_operators() -> str:
     """The schema of every PyTorch operator, and PyTorch's own operators that are exported as the same node."""
-    from importers.torch_ops import schema
+    from trtsmith.importers.torch_ops import schema
 
     schemas = "\n".join(f"torch.ops.{PLUGIN_NAMESPACE}.{schema(op)}" for op in OPS)
     also = "; ".join(f"`{name}` as `{op.name}`" for op in OPS for name in sorted(op.aten))
@@ -324,22 +324,22 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     "map of converter": modules(
         "converter",
         "converter/modelfile",
-        "converter/passes",
-        "converter/passes/rules",
-        "converter/passes/rules/quantised",
-        "converter/passes/types",
-        "converter/passes/precision",
-        "converter/quantise",
-        "converter/build",
-        "converter/benchmark",
-        "converter/child",
-        "converter/runtime",
+        "converter/rewrite/custom_ops",
+        "converter/rewrite/rules",
+        "converter/rewrite/rules/quantized",
+        "converter/rewrite/types",
+        "converter/rewrite/precision",
+        "converter/convert/quantize",
+        "converter/engine/build",
+        "converter/bench",
+        "converter/engine/child",
+        "converter/engine/runtime",
         "converter/locate",
         "converter/plugin",
         "converter/verify",
-        "converter/verify/meanings",
+        "converter/verify/input_generation",
     ),
-    "map of commands": modules("converter/commands"),
+    "map of commands": modules("converter/cli/commands"),
     "map of plugins_cpp": modules(
         *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "ops/sized", "host")),
         "plugins_cpp",

@@ -1,4 +1,4 @@
-"""Write converter/native_operators.json: the operators that the installed TensorRT's ONNX parser imports.
+"""Write converter/rewrite/native_operators.json: the operators that the installed TensorRT's ONNX parser imports.
 
     python scripts/native_operators.py
 
@@ -13,9 +13,9 @@ from pathlib import Path
 import onnx.defs
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
-from converter.build.flavour import load_flavour
+from trtsmith.converter.engine.build.flavour import load_flavour
 
-TARGET = Path(__file__).parent.parent / "converter" / "native_operators.json"
+TARGET = Path(__file__).parent.parent / "converter" / "rewrite" / "native_operators.json"
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _again(arguments: Sequence[str]) -> int:
     """This script in a process in which TensorRT-RTX finds its library."""
-    from converter.child.environment import child_environment
+    from trtsmith.converter.engine.child.environment import child_environment
 
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(Path(__file__).resolve()), *arguments, "--in-environment"]

@@ -26,21 +26,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from converter import libraries  # noqa: E402
-from converter.arguments import positive_int  # noqa: E402
-from converter.build.build import build  # noqa: E402
-from converter.console import table, write_report  # noqa: E402
-from converter.errors import TrtsmithError  # noqa: E402
-from converter.locate.executor import Onnxruntime  # noqa: E402
-from converter.locate.kernels import OnKernels  # noqa: E402
-from converter.locate.prepare import replay_with  # noqa: E402
-from converter.locate.tensorrt import OnTensorRT  # noqa: E402
-from converter.plugin.calls import Kernels  # noqa: E402
-from converter.plugin.machine import describe  # noqa: E402
-from converter.plugin.worker import Worker  # noqa: E402
-from converter.runtime.child import run_engine  # noqa: E402
 from planted.plants import PLANTS, Plant  # noqa: E402
 from planted.run import Ground, control_of, row_of  # noqa: E402
+from trtsmith.converter.cli.arguments import positive_int  # noqa: E402
+from trtsmith.converter.cli.console import table, write_report  # noqa: E402
+from trtsmith.converter.engine import libraries  # noqa: E402
+from trtsmith.converter.engine.build.build import build  # noqa: E402
+from trtsmith.converter.engine.runtime.run_in_child import run_engine  # noqa: E402
+from trtsmith.converter.locate.executor import Onnxruntime  # noqa: E402
+from trtsmith.converter.locate.kernels import OnKernels  # noqa: E402
+from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
+from trtsmith.converter.locate.tensorrt import OnTensorRT  # noqa: E402
+from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
+from trtsmith.converter.plugin.calls import Kernels  # noqa: E402
+from trtsmith.converter.plugin.host.host_worker import Worker  # noqa: E402
+from trtsmith.converter.plugin.machine import describe  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"
 KERNEL_TIMEOUT_S = 120.0

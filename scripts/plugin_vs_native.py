@@ -29,19 +29,19 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from converter.benchmark.node import ratio_of  # noqa: E402
-from converter.build.flavour import choose_flavour  # noqa: E402
-from converter.build.gpu import Gpu, find_gpu  # noqa: E402
-from converter.child.environment import child_environment  # noqa: E402
-from converter.console import write_report  # noqa: E402
-from converter.errors import TrtsmithError, UsageError  # noqa: E402
-from converter.libraries import plugin_library  # noqa: E402
-from converter.plugin.bench import LEAST_COUNT  # noqa: E402
-from converter.plugin.machine import describe, slug  # noqa: E402
-from importers.problem import Problem  # noqa: E402
-from importers.registry import OPS  # noqa: E402
 from pluginvsnative.boxes import run_items  # noqa: E402
 from pluginvsnative.worker import Item, Pipe, work  # noqa: E402
+from trtsmith.converter.bench.node import ratio_of  # noqa: E402
+from trtsmith.converter.cli.console import write_report  # noqa: E402
+from trtsmith.converter.engine.build.flavour import choose_flavour  # noqa: E402
+from trtsmith.converter.engine.build.gpu import Gpu, find_gpu  # noqa: E402
+from trtsmith.converter.engine.child.environment import child_environment  # noqa: E402
+from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
+from trtsmith.converter.model.errors import TrtsmithError, UsageError  # noqa: E402
+from trtsmith.converter.plugin.bench.kernel_bench import LEAST_COUNT  # noqa: E402
+from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
+from trtsmith.importers.problem import Problem  # noqa: E402
+from trtsmith.importers.registry import OPS  # noqa: E402
 
 FORMAT = 1
 DTYPES = ("float32", "float16")

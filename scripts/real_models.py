@@ -194,7 +194,7 @@ def convert(path: Path, shapes: Sequence[str]) -> dict[str, Any]:
     arguments += ["--target", "sm86", "--flavour", "tensorrt_rtx"]
     for shape in shapes:
         arguments += ["--shapes", shape]
-    code = "import sys; from converter.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from trtsmith.converter.cli.main import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT)
     if not report.exists():
         return {

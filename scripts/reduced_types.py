@@ -23,14 +23,14 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-from converter.build.flavour import load_flavour
-from converter.native import native_operators
-from converter.passes.freeze import inputs_to_freeze
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import Case, load_cases
 from onnxcoverage.forks import Finding, run_all
+from trtsmith.converter.engine.build.flavour import load_flavour
+from trtsmith.converter.rewrite.freeze import inputs_to_freeze
+from trtsmith.converter.rewrite.native_operators import native_operators
 
-TARGET = Path(__file__).parent.parent / "converter" / "passes" / "precision" / "measured_types.json"
+TARGET = Path(__file__).parent.parent / "converter" / "rewrite" / "precision" / "measured_types.json"
 REDUCED = {"float16": T.FLOAT16, "bfloat16": T.BFLOAT16}
 CASES = 4
 WRITTEN = {

@@ -29,7 +29,7 @@ import subprocess
 
 from envsetup import ROOT, headers, native, nvcc
 from envsetup.steps import SetupError, Stamps, digest, run_logged, say, source_files
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"

@@ -11,11 +11,11 @@ import onnx
 import pytest
 from onnx import helper as oh
 
-from importers.registry import OPS, own_spelling
 from models.export import export_model
-from tests.converter.commands.running import trtsmith
+from tests.converter.cli.commands.running import trtsmith
 from tests.converter.models import save, value
-from tests.importers.wild import EXAMPLES, Example
+from tests.importers.foreign import EXAMPLES, Example
+from trtsmith.importers.registry import OPS, own_spelling
 
 MODELS = {
     "deformable_detr": {"MultiscaleDeformableAttention"},

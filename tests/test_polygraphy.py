@@ -12,9 +12,9 @@ import onnx
 import pytest
 from polygraphy.backend.onnxrt import OnnxrtRunner, SessionFromOnnx
 
-from converter.child.environment import child_environment
-from converter.cli import main
-from converter.libraries import plugin_library
+from trtsmith.converter.cli.main import main
+from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.libraries import plugin_library
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from converter.locate.wider import Reduction
-from converter.passes.precision.formats import FORMATS
-from converter.verify import Comparison
+from trtsmith.converter.locate.wider import Reduction
+from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.verify import Comparison
 
 MOST_NAMED = 8
 """Nodes whose flags are written out; of more, the first and the last are named."""
@@ -17,7 +17,7 @@ ABOVE = 1.1
 
 
 def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
-    """One of converter.verify.rounding.PRECISIONS. dtypes: of the graph's values; tf32: whether products are in TF32."""
+    """One of verify.rounding.PRECISIONS. dtypes: of the graph's values; tf32: whether products are in TF32."""
     have = set(dtypes)
     return next((flag for flag, fmt in FORMATS.items() if fmt.name in have), "tf32" if tf32 else "fp32")
 

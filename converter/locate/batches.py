@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from converter.locate.graph import GraphView
-from converter.locate.probe import Value
-from converter.locate.region import region_of
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.locate.region import region_of
 
 Values = Mapping[str, Value]
 

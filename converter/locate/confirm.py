@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from converter.errors import TrtsmithError
-from converter.locate.executor import Arrays, Executor
-from converter.locate.graph import GraphView, with_outputs
-from converter.locate.local import local_errors
-from converter.locate.probe import Value
-from converter.locate.region import Region, region_model, region_of, sizes_among
-from converter.verify import Comparison
+from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
+from trtsmith.converter.locate.local import local_errors
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.verify import Comparison
 
 if TYPE_CHECKING:
-    from converter.locate.search import Fault
+    from trtsmith.converter.locate.search import Fault
 
 
 MOST_ALONE = 8

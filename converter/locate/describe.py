@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.locate.executor import Arrays
-from converter.locate.found import Growth, NodeReport, TensorReport
-from converter.locate.graph import GraphView, op_name
-from converter.locate.search import Fault, Seen
-from converter.passes.base import Rewrite
-from converter.verify import Comparison
+from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.fault_graph import GraphView, op_name
+from trtsmith.converter.locate.found import Growth, NodeReport, TensorReport
+from trtsmith.converter.locate.search import Fault, Seen
+from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.verify import Comparison
 
 GROWTHS = 5
 """Nodes of which it is told that errors grow in them."""

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.infer import dtype_name
-from converter.modelfile.model import Model
-from converter.passes.fresh_names import FreshNames
+from trtsmith.converter.graph.fresh_names import FreshNames
+from trtsmith.converter.graph.infer import dtype_name
+from trtsmith.converter.model.model import Model
 
 ODD = frozenset({"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"})
 """Types that cross an edge as float32."""

@@ -9,11 +9,11 @@ import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 import onnx
 
-from converter.infer import infer_shapes, value_dtypes
-from converter.modelfile.model import Model
-from converter.passes.local_functions import all_functions, inline
-from converter.passes.precision.emulate import REDUCED, emulated
-from converter.passes.scopes import all_graphs
+from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
 
 _NAMES = frozenset({"float16", "bfloat16"})
 

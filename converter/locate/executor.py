@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from converter.locate.edges import plain_edges
-from converter.locate.emulation import emulation
-from converter.modelfile.model import Model
-from converter.modelfile.ort import run
-from converter.rewrite import expand
+from trtsmith.converter.locate.edges import plain_edges
+from trtsmith.converter.locate.emulation import emulation
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import expand
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -46,7 +46,7 @@ class Executor(Protocol):
 class Onnxruntime:
     """onnxruntime on the CPU, plugin nodes expanded: the reference, and node by node as the model says.
 
-    Nodes of reduced types compute in float32 and round their results once (converter.locate.emulation).
+    Nodes of reduced types compute in float32 and round their results once (trtsmith.converter.locate.emulation).
     """
 
     name = "onnxruntime"

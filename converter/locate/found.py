@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from converter.verify.compare import Comparison
+from trtsmith.converter.verify.compare import Comparison
 
 AGREE = "agree"
 REWRITE = "rewrite"
@@ -83,7 +83,7 @@ class Located:
     skipped:  values that could not be compared, with the reason.
     folder:   the minimal model that was saved.
     kernel:   what the plugin's kernel did with the same inputs, run without TensorRT.
-    precision, outputs, growth, wide: for "rounding". The arithmetic, one of converter.verify.rounding.PRECISIONS; the
+    precision, outputs, growth, wide: for "rounding". The arithmetic, one of verify.rounding.PRECISIONS; the
               outputs that disagree; nodes in which errors grow; nodes that make the outputs agree when in float32.
     advice:   what to do, one sentence each.
     """

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from converter.locate.graph import GraphView
-from converter.locate.probe import Value
-from converter.locate.shortest import shortest
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.locate.shortest import shortest
 
 Persists = Callable[[Sequence[str]], bool]
 """Whether the model's own outputs are wrong when these values are outputs too."""
@@ -20,7 +20,7 @@ def narrow(view: GraphView, values: Mapping[str, Value], limit: int, persists: P
     """First and last index of the nodes that the error needs unmarked. With none marked it is known to be there.
 
     limit: bytes of marks at a time; where they do not fit, those farthest from the range are left out. Two binary
-    searches (converter.locate.shortest), an engine each step.
+    searches (trtsmith.converter.locate.shortest), an engine each step.
     """
 
     def stays(first: int, last: int) -> bool:

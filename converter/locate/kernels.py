@@ -13,19 +13,19 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.infer import infer_shapes, value_types
-from converter.locate.executor import COMPARABLE, Arrays, Onnxruntime
-from converter.locate.graph import GraphView
-from converter.locate.region import region_model, segment
-from converter.modelfile.model import Model
-from converter.plugin.calls import KernelCall
-from importers.fields import fields_of_node
-from importers.opdef import PLUGIN_NAMESPACE
-from importers.registry import by_name
+from trtsmith.converter.graph.infer import infer_shapes, value_types
+from trtsmith.converter.locate.executor import COMPARABLE, Arrays, Onnxruntime
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.region import region_model, segment
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.plugin.calls import KernelCall
+from trtsmith.importers.fields import fields_of_node
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.registry import by_name
 
 
 class Kernels(Protocol):
-    """Plugins by name, as converter.plugin.calls.Kernels runs them."""
+    """Plugins by name, as trtsmith.converter.plugin.calls.Kernels runs them."""
 
     def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]: ...
 

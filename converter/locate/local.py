@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from converter.errors import TrtsmithError
-from converter.locate.executor import Arrays, Executor, Onnxruntime
-from converter.locate.graph import GraphView
-from converter.locate.probe import Value
-from converter.locate.region import Region, region_model
-from converter.modelfile.model import Model
-from converter.passes.scopes import all_graphs
-from converter.verify import Comparison, compare
-from converter.verify.rounding import PRODUCTS
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.locate.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.locate.region import Region, region_model
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify import Comparison, compare
+from trtsmith.converter.verify.rounding import PRODUCTS
 
 _TF32 = frozenset({*PRODUCTS, "DeformConv", "ModulatedDeformableConvolution", "DeformableConvolution"})
 """Operators of which TensorRT rounds float32 operands to TF32, those among them that have products inside."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from converter.locate.executor import Arrays
-from converter.modelfile.model import Model
-from converter.plugin.replay import Replay
-from converter.verify import Tolerances
+from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.plugin.replay import Replay
+from trtsmith.converter.verify import Tolerances
 
 MEMORY = 1 << 30
 """Bytes of intermediate values at a time, by default: they are held twice on the host, and on the device once."""
@@ -24,7 +24,7 @@ class Options:
 
     folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for
     the same inputs, in the engine's types; None: there is no such engine. allowed: what the model's outputs may differ
-    by where `tolerances` says nothing of them (converter.verify.allowance).
+    by where `tolerances` says nothing of them (trtsmith.converter.verify.allowance).
     """
 
     memory: int = MEMORY

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.locate.executor import COMPARABLE, Arrays, run_in_types
-from converter.locate.graph import with_outputs
-from converter.locate.probe import Value
-from converter.modelfile.model import Model
-from converter.passes.types import IoType, to_engine
+from trtsmith.converter.locate.executor import COMPARABLE, Arrays, run_in_types
+from trtsmith.converter.locate.fault_graph import with_outputs
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.types import IoType, to_engine
 
 
 @dataclass(frozen=True, eq=False)
 class Original:
     """An executor that answers with the original's values, whatever graph it is given.
 
-    model: in a form that onnxruntime runs (converter.rewrite.reference). feeds: of all its inputs, those frozen since
+    model: in a form that onnxruntime runs (rewrite.rewrite.reference). feeds: of all its inputs, those frozen since
     among them. values: what can be asked for. io_types: values are given in the engine's types.
     """
 

@@ -8,17 +8,17 @@ from functools import cached_property
 
 import numpy as np
 
-from converter.locate.executor import Arrays, run_in_types
-from converter.modelfile.model import Model
-from converter.passes.types import to_model
-from converter.rewrite import Rewritten, reference
-from converter.verify import Comparison, Tolerances, compare
-from converter.verify.randomness import random_outputs
+from trtsmith.converter.locate.executor import Arrays, run_in_types
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.rewrite import Rewritten, reference
+from trtsmith.converter.rewrite.types import to_model
+from trtsmith.converter.verify import Comparison, Tolerances, compare
+from trtsmith.converter.verify.randomness import random_outputs
 
 
 @dataclass(frozen=True, eq=False)
 class OutputJudge:
-    """feeds: of all inputs of the original. tolerances and allowed: as converter.verify.compare has them."""
+    """feeds: of all inputs of the original. tolerances and allowed: as trtsmith.converter.verify.compare has them."""
 
     original: Model
     feeds: Arrays

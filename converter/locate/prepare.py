@@ -9,44 +9,44 @@ from pathlib import Path
 
 import numpy as np
 
-from converter import libraries
-from converter.build.build import build
-from converter.build.flavour import choose_flavour, expected_flavour
-from converter.build.gpu import find_gpu
-from converter.errors import ConversionError, UsageError
-from converter.freezing import rewrite_frozen
-from converter.locate.executor import Arrays, Executor
-from converter.locate.found import Located
-from converter.locate.kernels import OnKernels
-from converter.locate.locate import locate
-from converter.locate.options import MEMORY, Options, ReplayKernel
-from converter.locate.precision import precision_asked, searched
-from converter.locate.save import check_folder
-from converter.locate.search import Progress
-from converter.locate.tensorrt import OnTensorRT, RunEngine
-from converter.locate.wider import Reduction, reduction_of
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.origin import Origin, origin_of
-from converter.passes.freeze import shape_inputs
-from converter.passes.precision.formats import FORMATS
-from converter.passes.types import to_engine
-from converter.plan import Plan, plan
-from converter.plugin.calls import Kernels
-from converter.plugin.replay import Replay, case_of, replay
-from converter.plugin.worker import Worker
-from converter.precision import PrecisionRequest
-from converter.rewrite import Rewritten, expand, rewrite
-from converter.runtime.child import run_engine
-from converter.runtime.manifest import request_for
-from converter.shape_tensors import value_profile, values_as_input
-from converter.shapes import ShapeRange, graph_inputs, profile_for
-from converter.verify import Tolerances, generate_inputs, load_inputs
-from converter.verify.allowance import allowance
-from converter.verify.engine import onnxruntime_outputs
-from converter.verify.rounding import engine_precision
-from converter.verify.sets import InputSet
-from importers.problem import Problem
+from trtsmith.converter.convert.freezing import rewrite_frozen
+from trtsmith.converter.convert.plan import Plan, plan
+from trtsmith.converter.convert.precision import PrecisionRequest
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.flavour import choose_flavour, expected_flavour
+from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.bundle.origin import Origin, origin_of
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.runtime.run_in_child import run_engine
+from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.found import Located
+from trtsmith.converter.locate.kernels import OnKernels
+from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.options import MEMORY, Options, ReplayKernel
+from trtsmith.converter.locate.reduced_precision import precision_asked, searched
+from trtsmith.converter.locate.save_repro import check_folder
+from trtsmith.converter.locate.search import Progress
+from trtsmith.converter.locate.tensorrt import OnTensorRT, RunEngine
+from trtsmith.converter.locate.wider import Reduction, reduction_of
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
+from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin.calls import Kernels
+from trtsmith.converter.plugin.host.host_worker import Worker
+from trtsmith.converter.plugin.replay import Replay, case_of, replay
+from trtsmith.converter.rewrite.freeze import shape_inputs
+from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
+from trtsmith.converter.rewrite.types import to_engine
+from trtsmith.converter.verify import Tolerances, generate_inputs, load_inputs
+from trtsmith.converter.verify.allowance import allowance
+from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.rounding import engine_precision
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.importers.problem import Problem
 
 TENSORRT, KERNELS = "tensorrt", "kernels"
 KERNEL_TIMEOUT_S = 120.0
@@ -57,7 +57,7 @@ class Asked:
     """What `trtsmith locate` is told. native: plugin nodes as standard operators, in an engine without plugins.
 
     on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run. precision: of a graph without an engine.
-    arithmetic: by what precision outputs are allowed to differ (converter.verify.rounding.PRECISIONS); "": the graph's.
+    arithmetic: by what precision outputs are allowed to differ (verify.rounding.PRECISIONS); "": the graph's.
     feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
     """
 
@@ -103,7 +103,7 @@ class Prepared:
 def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     """Everything for a search, as long as it lasts. UsageError and ConversionError as the stages raise them.
 
-    run: runs an engine: converter.runtime.child.run_engine.
+    run: runs an engine: trtsmith.converter.engine.runtime.run_in_child.run_engine.
     """
     original = load_model(asked.model)
     request, origin = None, Origin()
@@ -163,7 +163,7 @@ def locate_asked(
     memory: int = MEMORY,
     everything: bool = False,
 ) -> Located:
-    """The search that the user asked for. folder, memory and everything: as converter.locate.locate.Options has them."""
+    """The search that the user asked for. folder, memory and everything: as locate.locate_fault.Options has them."""
     if folder is not None:
         check_folder(folder)
     with prepared(asked) as ready:

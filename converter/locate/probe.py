@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.locate.edges import plain_edges
-from converter.locate.emulation import emulation
-from converter.locate.graph import with_outputs
-from converter.modelfile.model import Model
-from converter.modelfile.ort import open_session, run
-from converter.passes.fresh_names import FreshNames
+from trtsmith.converter.graph.fresh_names import FreshNames
+from trtsmith.converter.locate.edges import plain_edges
+from trtsmith.converter.locate.emulation import emulation
+from trtsmith.converter.locate.fault_graph import with_outputs
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import open_session, run
 
 _TYPES: Mapping[str, str] = {
     f"tensor({name})": dtype

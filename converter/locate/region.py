@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.infer import infer_shapes
-from converter.locate.graph import GraphView, with_outputs
-from converter.modelfile.model import Model
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
+from trtsmith.converter.model.model import Model
 
 MOST_SIZES = 64
 """Numbers of an input that is taken for sizes, at the most."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from converter.locate.describe import ranges
-from converter.locate.executor import Arrays, Onnxruntime
-from converter.locate.graph import GraphView, op_name
-from converter.locate.probe import Value
-from converter.locate.region import Region, region_model, region_of, sizes_among
-from converter.locate.save import Reproducer
-from converter.locate.search import Fault
-from converter.modelfile.model import Model
-from converter.rewrite import reference
-from importers.expansion import plugin_nodes
+from trtsmith.converter.locate.describe import ranges
+from trtsmith.converter.locate.executor import Arrays, Onnxruntime
+from trtsmith.converter.locate.fault_graph import GraphView, op_name
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
+from trtsmith.converter.locate.save_repro import Reproducer
+from trtsmith.converter.locate.search import Fault
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.rewrite import reference
+from trtsmith.importers.expansion import plugin_nodes
 
 
 def reproducer(view: GraphView, fault: Fault) -> Reproducer:

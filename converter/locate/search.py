@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from converter.errors import TrtsmithError
-from converter.locate.batches import Batch, batch_of, batches, halves
-from converter.locate.confirm import Confirmation
-from converter.locate.executor import Arrays, Executor, Onnxruntime
-from converter.locate.graph import GraphView, with_outputs
-from converter.locate.local import local_errors
-from converter.locate.probe import Value
-from converter.locate.region import Region, region_of
-from converter.modelfile.model import Model
-from converter.verify import Comparison, compare
+from trtsmith.converter.locate.batches import Batch, batch_of, batches, halves
+from trtsmith.converter.locate.confirm import Confirmation
+from trtsmith.converter.locate.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
+from trtsmith.converter.locate.local import local_errors
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.locate.region import Region, region_of
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify import Comparison, compare
 
 Progress = Callable[[str], None]
 DISTURBED = "TensorRT gives other numbers for it only where values between nodes are outputs"

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from converter.build.request import BuildRequest, BuildResult, Profile
-from converter.infer import infer_shapes
-from converter.locate.executor import Arrays
-from converter.modelfile.model import Model
-from converter.modelfile.save import save_model
-from converter.passes.freeze import shape_inputs
-from converter.plan import plan
-from converter.rewrite import Rewritten
-from converter.runtime.request import RunRequest, RunResult
-from converter.shapes import ShapeRange
+from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.rewrite.freeze import shape_inputs
+from trtsmith.converter.rewrite.rewrite import Rewritten
 
 Build = Callable[[BuildRequest], BuildResult]
 RunEngine = Callable[[RunRequest, Sequence[Arrays]], RunResult]
@@ -28,7 +28,7 @@ RunEngine = Callable[[RunRequest, Sequence[Arrays]], RunResult]
 class OnTensorRT:
     """An executor that builds and runs engines, both in child processes.
 
-    build, run: converter.build.build.build and converter.runtime.child.run_engine.
+    build, run: trtsmith.converter.engine.build.build.build and trtsmith.converter.engine.runtime.run_in_child.run_engine.
     libraries:  plugin libraries that the engines need.
     foreign:    names of plugins in those that are not ours.
     shapes:     profile of the model's dynamic inputs; others are built for the sizes that they are fed with.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from converter.infer import value_dtypes
-from converter.locate.graph import op_name
-from converter.locate.shortest import shortest
-from converter.passes.scopes import all_graphs
-from converter.precision import PrecisionRequest, in_precision
-from converter.rewrite import Rewritten
+from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.graph.infer import value_dtypes
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.locate.fault_graph import op_name
+from trtsmith.converter.locate.shortest import shortest
+from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
 @dataclass(frozen=True)

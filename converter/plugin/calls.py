@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from converter.errors import ConversionError, UsageError
-from converter.plugin.checks import Session
-from converter.plugin.native import PluginError
-from converter.plugin.values import Value, field_values, numpy_dtype
-from converter.plugin.worker import Worker, WorkerDiedError
-from importers.problem import Problem
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.plugin.checks.checks import Session
+from trtsmith.converter.plugin.host.host_library import PluginError
+from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
+from trtsmith.converter.plugin.host.plugin_values import Value, field_values, numpy_dtype
+from trtsmith.importers.problem import Problem
 
 CALL = "call"
 

@@ -9,10 +9,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from converter.plugin.contract import ContractCase, GpuCase
-from converter.plugin.values import TensorDesc
-from importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef
-from importers.registry import ALL_OPS, by_name
+from trtsmith.converter.plugin.contract import ContractCase, GpuCase
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc
+from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef
+from trtsmith.importers.registry import ALL_OPS, by_name
 
 SEED = 7
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from converter.plugin.values import Shape, TensorDesc, Value
-from importers.problem import Problem
+from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, Value
+from trtsmith.importers.problem import Problem
 
 
 @dataclass(frozen=True)

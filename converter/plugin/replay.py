@@ -15,20 +15,20 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.arrays import load_arrays
-from converter.errors import UsageError
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.native import native_operators
-from converter.passes.scopes import constant_value
-from converter.plugin.checks_gpu import DIRECT
-from converter.plugin.contract import GpuCase
-from converter.plugin.worker import Worker, WorkerDiedError
-from converter.verify import TOLERANCE
-from importers.fields import fields_of_node
-from importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES
-from importers.problem import Problem
-from importers.registry import by_name
+from trtsmith.converter.graph.scopes import constant_value
+from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.plugin.checks.checks_gpu import DIRECT
+from trtsmith.converter.plugin.contract import GpuCase
+from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
+from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.converter.verify import TOLERANCE
+from trtsmith.importers.fields import fields_of_node
+from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import by_name
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from converter.errors import UsageError
-from converter.plugin.checks_gpu import GPU_CHECKS
-from converter.plugin.contract import CheckResult, ContractCase, GpuCase, Report, Verdict
-from converter.plugin.test_worker import CHECKS
-from converter.plugin.worker import Worker, WorkerDiedError, WorkerTimeoutError
-from importers.problem import Problem
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS
+from trtsmith.converter.plugin.contract import CheckResult, ContractCase, GpuCase, Report, Verdict
+from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError, WorkerTimeoutError
+from trtsmith.converter.plugin.test_worker import CHECKS
+from trtsmith.importers.problem import Problem
 
 __all__ = ["CheckResult", "ContractCase", "GpuCase", "Report", "Verdict", "inspect_library", "list_creators"]
 __all__ += ["render_creators", "render_inspection", "test_library"]

@@ -14,14 +14,20 @@ import warnings
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from converter.errors import TrtsmithError
-from converter.plugin.calls import KernelCall, run_call
-from converter.plugin.checks import CREATOR_CHECKS, Check, CheckFailedError, NotTestableError, Session
-from converter.plugin.checks_gpu import GPU_CHECKS, kernel
-from converter.plugin.checks_io import IO_CHECKS
-from converter.plugin.checks_life import LIFE_CHECKS
-from converter.plugin.checks_state import STATE_CHECKS
-from converter.plugin.host import Host, PluginError, PluginLibrary
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.plugin.calls import KernelCall, run_call
+from trtsmith.converter.plugin.checks.checks import (
+    CREATOR_CHECKS,
+    Check,
+    CheckFailedError,
+    NotTestableError,
+    Session,
+)
+from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, kernel
+from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
+from trtsmith.converter.plugin.checks.checks_life import LIFE_CHECKS
+from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
+from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
 
 CHECKS: tuple[Check, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
 

@@ -1,11 +1,11 @@
 """Stage: do the numbers agree? Inputs, tolerances, comparisons and the verdict on them."""
 
-from converter.verify.compare import Comparison, compare
-from converter.verify.given import load_expected, load_inputs
-from converter.verify.graphs import verify_graphs
-from converter.verify.inputs import generate_inputs
-from converter.verify.tolerances import TOLERANCE, Tolerances, parse_tolerances
-from converter.verify.verdict import Verdict, judge
+from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.converter.verify.given import load_expected, load_inputs
+from trtsmith.converter.verify.graphs import verify_graphs
+from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances, parse_tolerances
+from trtsmith.converter.verify.verdict import Verdict, judge
 
 __all__ = [
     "TOLERANCE",

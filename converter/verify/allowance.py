@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from converter.passes.scopes import all_graphs
-from converter.verify.compare import Arrays
-from converter.verify.tolerances import TOLERANCE, Tolerances
-from importers.opdef import OpDef
-from importers.registry import find_spellings, normalise_domain
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
+from trtsmith.importers.opdef import OpDef
+from trtsmith.importers.registry import find_spellings, normalise_domain
 
 FACTOR = 2.0
 """At most twice the error of the same computation done by a framework in that precision (flash-attention's rule)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from converter.verify.tolerances import TOLERANCE, Tolerances
+from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
 
 Arrays = Mapping[str, np.ndarray]
 

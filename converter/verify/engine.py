@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from converter.errors import ConversionError
-from converter.modelfile.model import Model
-from converter.modelfile.ort import open_session, run_session
-from converter.rewrite import expand, lowered, reference
-from converter.runtime.child import run_engine
-from converter.runtime.request import RunRequest
-from converter.verify.allowance import QUANTISED, allowance, in_words
-from converter.verify.compare import Arrays, Comparison, compare
-from converter.verify.randomness import random_outputs
-from converter.verify.rounding import rounded
-from converter.verify.sets import InputSet
-from converter.verify.tolerances import Tolerances
-from converter.verify.verdict import Verdict, judge
+from trtsmith.converter.engine.runtime.run_in_child import run_engine
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
+from trtsmith.converter.verify.allowance import QUANTISED, allowance, in_words
+from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.randomness import random_outputs
+from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import Verdict, judge
 
 Outputs = list[dict[str, np.ndarray]]
 Progress = Callable[[str], None]
@@ -44,13 +44,13 @@ def verify_engine(
     """The verdict on an engine's outputs for every set of inputs.
 
     engine_inputs: those of the model's inputs that the engine has.
-    precision:  of the engine's arithmetic (converter.verify.rounding.PRECISIONS); by it, what `tolerances` leaves open is
-        allowed (converter.verify.allowance).
+    precision:  of the engine's arithmetic (verify.rounding.PRECISIONS); by it, what `tolerances` leaves open is
+        allowed (trtsmith.converter.verify.allowance).
     expected:   outputs to compare the only set with, instead of onnxruntime's.
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case.
-    UsageError: the engine cannot be run (converter.runtime.child).
+    UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
     """
     say = progress or (lambda text: None)
     try:

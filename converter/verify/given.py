@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from converter.arrays import as_declared, load_arrays
-from converter.errors import UsageError
-from converter.shapes import InputSpec
-from importers.problem import Problem
+from trtsmith.converter.model.arrays import as_declared, load_arrays
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.shapes import InputSpec
+from trtsmith.importers.problem import Problem
 
 
 def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from converter.errors import ConversionError
-from converter.modelfile.model import Model
-from converter.modelfile.ort import run
-from converter.passes.types import IoType, to_engine, to_model
-from converter.rewrite import expand, reference
-from converter.verify.compare import Arrays, compare
-from converter.verify.randomness import random_outputs
-from converter.verify.tolerances import Tolerances
-from converter.verify.verdict import Verdict, judge
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import expand, reference
+from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
+from trtsmith.converter.verify.compare import Arrays, compare
+from trtsmith.converter.verify.randomness import random_outputs
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import Verdict, judge
 
 
 def verify_graphs(

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.errors import UsageError
-from converter.modelfile.model import Model
-from converter.shapes import InputSpec, Sizes
-from converter.verify.meanings.draw import draw
-from converter.verify.meanings.flow import input_meanings
-from importers.problem import Problem
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import InputSpec, Sizes
+from trtsmith.converter.verify.input_generation.draw import draw
+from trtsmith.converter.verify.input_generation.flow import input_meanings
+from trtsmith.importers.problem import Problem
 
 SEED = 20240229
 """Of generated inputs: two runs see the same numbers."""
@@ -29,7 +29,7 @@ class Generated:
 def generate_inputs(
     model: Model | None, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes]
 ) -> Generated:
-    """Seeded inputs that suit what reads them (converter.verify.meanings).
+    """Seeded inputs that suit what reads them (trtsmith.converter.verify.input_generation).
 
     model: None where there is an engine alone. shapes: of the dynamic inputs. UsageError for a shape that this machine's
     memory does not hold.

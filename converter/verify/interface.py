@@ -7,14 +7,14 @@ from pathlib import Path
 
 import onnx
 
-from converter.errors import UsageError
-from converter.infer import dtype_name
-from converter.modelfile.model import Model
-from converter.passes.scopes import all_graphs
-from converter.passes.types import IoType
-from converter.runtime.tensors import EngineInfo, TensorSpec
-from converter.shapes import InputSpec, graph_inputs
-from importers.problem import Problem
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
+from trtsmith.converter.graph.infer import dtype_name
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import InputSpec, graph_inputs
+from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.problem import Problem
 
 _FIX = (
     "give the model that the engine was built from, or convert this one again; "

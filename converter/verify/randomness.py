@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import onnx
 
-from converter.modelfile.model import Model
-from converter.passes.local_functions import all_functions, inline
-from converter.passes.scopes import subgraphs
-from importers.registry import normalise_domain
+from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.importers.registry import normalise_domain
 
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}

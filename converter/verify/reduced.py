@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from converter.errors import ConversionError
-from converter.infer import value_dtypes
-from converter.modelfile.model import Model
-from converter.modelfile.ort import run
-from converter.passes.precision.emulate import emulated
-from converter.passes.types import IoType, to_engine, to_model
-from converter.rewrite import expand
-from converter.verify.allowance import QUANTISED, allowance, changed_by, moved_by
-from converter.verify.compare import Arrays, compare
-from converter.verify.engine import onnxruntime_outputs
-from converter.verify.randomness import random_outputs
-from converter.verify.rounding import rounded
-from converter.verify.sets import InputSet
-from converter.verify.tolerances import Tolerances
-from converter.verify.verdict import Verdict, judge
+from trtsmith.converter.graph.infer import value_dtypes
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
+from trtsmith.converter.verify.allowance import QUANTISED, allowance, changed_by, moved_by
+from trtsmith.converter.verify.compare import Arrays, compare
+from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.randomness import random_outputs
+from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import Verdict, judge
 
 
 def verify_reduced(

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 import onnx
 from onnx import TensorProto, helper
 
-from converter.infer import infer_shapes, value_dtypes
-from converter.modelfile.model import Model
-from converter.passes.fresh_names import FreshNames
-from converter.passes.local_functions import all_functions, inline
-from converter.passes.precision.opset import BF16_OPSET, at_least
-from converter.passes.precision.policy import KEPT_PORTS
-from converter.passes.scopes import all_graphs
-from importers.registry import normalise_domain
+from trtsmith.converter.graph.fresh_names import FreshNames
+from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, at_least
+from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
+from trtsmith.importers.registry import normalise_domain
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8")
 """Of an engine's arithmetic. TensorRT computes fp32 networks in TF32 on Ampere and later GPUs unless told not to."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.modelfile.model import Model
-from converter.runtime.tensors import EngineInfo
-from converter.shape_tensors import values_as_input
-from converter.shapes import InputSpec, ShapeRange, profile_for
-from converter.verify.inputs import generate_inputs
+from trtsmith.converter.engine.runtime.tensors import EngineInfo
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shape_tensors import values_as_input
+from trtsmith.converter.model.shapes import InputSpec, ShapeRange, profile_for
+from trtsmith.converter.verify.inputs import generate_inputs
 
 ENDS = ("min", "opt", "max")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from converter.errors import UsageError
-from importers.problem import Problem
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
 
 TOLERANCE: Mapping[str, float] = {
     "float64": 1e-4,

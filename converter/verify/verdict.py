@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from converter.verify.compare import Comparison
+from trtsmith.converter.verify.compare import Comparison
 
 
 @dataclass(frozen=True)

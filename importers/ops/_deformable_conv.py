@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from importers.dims import Unknown
-from importers.meaning import Meaning
-from importers.opdef import Arrays, Field, Fields, Kind, Port, Shapes, Work
+from trtsmith.importers.dims import Unknown
+from trtsmith.importers.generation import Meaning
+from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, Port, Shapes, Work
 
 FIELDS = (
     Field("stride", Kind.INTS, "(height, width)", length=2, default=(1, 1), minimum=1),

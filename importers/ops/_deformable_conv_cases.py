@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from importers.opdef import Case
+from trtsmith.importers.opdef import Case
 
 _DEFAULTS: dict[str, Any] = {
     "stride": (1, 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importers.opdef import Expansion
+from trtsmith.importers.opdef import Expansion
 
 
 def expand(expansion: Expansion) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from importers.opdef import Case
-from importers.ops._multiscale_deformable_attention_sizes import DETECTOR
+from trtsmith.importers.opdef import Case
+from trtsmith.importers.ops._multiscale_deformable_attention_sizes import DETECTOR
 
 
 def _inputs(

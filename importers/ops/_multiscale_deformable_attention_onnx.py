@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importers.opdef import Expansion
+from trtsmith.importers.opdef import Expansion
 
 AXES_INPUT_OPSET = 13
 """First opset in which ReduceSum's axes are an input."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from importers.opdef import Case, Fields, Shapes, Work
+from trtsmith.importers.opdef import Case, Fields, Shapes, Work
 
 Levels = tuple[tuple[int, int], ...]
 

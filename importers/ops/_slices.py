@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from importers.opdef import Field, Fields, Kind
+from trtsmith.importers.opdef import Field, Fields, Kind
 
 AXIS = Field("axis", Kind.INT, "the axis, from the end where negative", default=0)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
 
 NO_LIMIT = 2**31 - 1
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
-from importers.ops import _deformable_conv as common
-from importers.ops._deformable_conv_cases import benchmarks, cases
-from importers.ops._deformable_conv_onnx import expand
-from importers.ops._deformable_conv_spellings import (
+from trtsmith.importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
+from trtsmith.importers.ops import _deformable_conv as common
+from trtsmith.importers.ops._deformable_conv_aliases import (
     MMCV_ATTRIBUTES,
     fields,
     onnx_spelling,
     torchvision_spelling,
 )
+from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
+from trtsmith.importers.ops._deformable_conv_onnx import expand
 
 
 def _mmcv_fields(node: SpelledNode) -> Fields:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from importers.meaning import Meaning
-from importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling, Work
+from trtsmith.importers.generation import Meaning
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling, Work
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

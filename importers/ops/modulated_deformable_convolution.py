@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
-from importers.ops import _deformable_conv as common
-from importers.ops._deformable_conv_cases import benchmarks, cases
-from importers.ops._deformable_conv_onnx import expand
-from importers.ops._deformable_conv_spellings import (
+from trtsmith.importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
+from trtsmith.importers.ops import _deformable_conv as common
+from trtsmith.importers.ops._deformable_conv_aliases import (
     MMCV_ATTRIBUTES,
     fields,
     mmcv_fields,
@@ -14,6 +12,8 @@ from importers.ops._deformable_conv_spellings import (
     spans,
     torchvision_spelling,
 )
+from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
+from trtsmith.importers.ops._deformable_conv_onnx import expand
 
 _INPUTS = ("x", "offset", "mask", "weight", "bias?")
 

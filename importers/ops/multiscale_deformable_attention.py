@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from importers.meaning import Meaning
-from importers.opdef import (
+from trtsmith.importers.generation import Meaning
+from trtsmith.importers.opdef import (
     Arrays,
     Fields,
     OpDef,
     Port,
     Shapes,
 )
-from importers.ops._multiscale_deformable_attention_cases import CASES
-from importers.ops._multiscale_deformable_attention_onnx import expand
-from importers.ops._multiscale_deformable_attention_sizes import BENCHMARKS, work
-from importers.ops._multiscale_deformable_attention_spellings import SPELLINGS
+from trtsmith.importers.ops._multiscale_deformable_attention_aliases import SPELLINGS
+from trtsmith.importers.ops._multiscale_deformable_attention_cases import CASES
+from trtsmith.importers.ops._multiscale_deformable_attention_onnx import expand
+from trtsmith.importers.ops._multiscale_deformable_attention_sizes import BENCHMARKS, work
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from importers.dims import Unknown
-from importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
+from trtsmith.importers.dims import Unknown
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
-from importers.ops._slices import AXIS, check_axis
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.ops._slices import AXIS, check_axis
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

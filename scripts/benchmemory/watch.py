@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-WORKERS = ("converter.build.worker", "converter.runtime.worker")
+WORKERS = ("trtsmith.converter.engine.build.build_worker", "trtsmith.converter.engine.runtime.run_worker")
 """The modules whose processes hold TensorRT, by which they are known."""
 
 _INTERVAL_S = 0.01

@@ -1,6 +1,6 @@
 """Set-up on a bare machine: finds or fetches nvcc and TensorRT's headers, builds the C++ libraries.
 
-Standard library only, and importers.problem: the system's Python runs this before anything is installed.
+Standard library only, and trtsmith.importers.problem: the system's Python runs this before anything is installed.
 """
 
 import sys

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from envsetup.steps import SetupError, run_logged, say
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 # Plugins of the V3 kind are described by these headers from 10.0; IPluginV3OneBuildV2 by 10.3.
 OLDEST = (10, 3)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from envsetup import ROOT, nvcc
 from envsetup.steps import SetupError, Stamps, digest, run_logged, source_files
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith_host.so")
 SOURCES = ROOT / "plugins_cpp"

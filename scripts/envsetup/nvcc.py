@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envsetup.steps import SetupError, say
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 # 12.0 is the first whose nvcc takes -std=c++20 and knows every architecture of the developer default.
 OLDEST = (12, 0)

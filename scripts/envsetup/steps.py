@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from envsetup import ROOT
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 TAIL_LINES = 15
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from gpubundle.index import INDEX, BundleError, Entry, Index, Part, file_hash, read_index
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 BLOCK = 1 << 20
 PRESET = 6

@@ -17,9 +17,9 @@ from envsetup import ROOT
 from envsetup.native import LIBRARIES
 from gpubundle.index import BundleError
 from gpubundle.unpack import BROKEN_LIBRARY, LIBRARY_FOLDER, MODEL_FOLDER, WHEEL_FOLDER
-from importers.problem import Problem
 from real_models import MODELS as REAL_MODELS
 from real_models import extract
+from trtsmith.importers.problem import Problem
 
 PYTHON = "3.12"
 WHEELS = (
@@ -139,6 +139,6 @@ def _there(path: Path) -> Path:
 
 def library_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Where this checkout's compiled libraries are."""
-    from converter.libraries import FOLDER
+    from trtsmith.converter.engine.libraries import FOLDER
 
     return Path(environment.get("TRTSMITH_LIBRARY_DIR", FOLDER))

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 INDEX = "index.json"
 FORMAT = 1

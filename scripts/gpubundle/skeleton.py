@@ -17,8 +17,8 @@ LEAST_BYTES = 4096
 
 def write_skeletons(folder: Path, names: Sequence[str] = (), small: bool = False) -> Iterator[Path]:
     """Export models of models/ (all unless named) and write them without weights: folder/NAME.skeleton.onnx."""
-    from importers.torch_ops import export
     from models import MODELS
+    from trtsmith.importers.torch_ops import export
 
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or MODELS:

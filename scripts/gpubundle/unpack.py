@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpubundle.chunks import collect, restore
 from gpubundle.index import BundleError
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 WHEEL_FOLDER = "wheels"
 LIBRARY_FOLDER = "lib"

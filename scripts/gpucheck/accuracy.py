@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from converter.libraries import plugin_library
-from converter.plugin.bench_rivals import torchvision_deform
-from converter.plugin.cases import SEED, cast_inputs, type_choices
-from converter.plugin.host import Host, PluginLibrary
-from converter.plugin.native import PluginError
 from gpucheck.metrics import allowed_error, allowed_tolerance, relative_error
 from gpucheck.record import Notes
 from gpucheck.references import reader
-from importers.opdef import Arrays, Case, OpDef
-from importers.registry import OPS
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.plugin.bench.kernel_baselines import torchvision_deform
+from trtsmith.converter.plugin.cases import SEED, cast_inputs, type_choices
+from trtsmith.converter.plugin.host.host import Host, PluginLibrary
+from trtsmith.converter.plugin.host.host_library import PluginError
+from trtsmith.importers.opdef import Arrays, Case, OpDef
+from trtsmith.importers.registry import OPS
 
 CROSS_CHECK = 1e-9
 """Allowed between the two float64 references, in numpy and in PyTorch."""

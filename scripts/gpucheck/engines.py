@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from converter.build.gpu import find_gpu
-from converter.errors import TrtsmithError
-from converter.passes.types import IoType
 from gpucheck.record import Notes
 from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
+from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.rewrite.types import IoType
 
 NEEDED = ("tensorrt_rtx", "cuda.core", "cuda.bindings")
 
@@ -82,7 +82,7 @@ def _found(name: str) -> bool:
 
 def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, ...]) -> Engine:
     """Build an engine of the file for the GPU that is there, and load it. EngineError with TensorRT's or our first words."""
-    from converter.run import Runner
+    from trtsmith.converter.engine.runtime.runner import Runner
 
     built = build_engine(path, sizes, target=GPU_TARGET)
     if built.reason:

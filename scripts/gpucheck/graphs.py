@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from converter.rewrite import Rewritten, expand, has_plugin_nodes, rewrite
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, has_plugin_nodes, rewrite
 
 
 def without_plugins(result: Rewritten) -> Rewritten:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from converter.libraries import plugin_library
-from converter.plugin.device_tensors import run_raw
-from converter.plugin.host import Host
-from converter.plugin.values import TensorDesc
 from gpucheck.metrics import relative_error
 from gpucheck.record import Notes
-from importers.opdef import OpDef
-from importers.registry import by_name
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.plugin.host.device_tensors import run_raw
+from trtsmith.converter.plugin.host.host import Host
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc
+from trtsmith.importers.opdef import OpDef
+from trtsmith.importers.registry import by_name
 
 LIMIT = 2**31
 SEED = 11

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from converter.libraries import plugin_library
-from converter.plugin.cases import compute_reference, in_all_dtypes
-from converter.plugin.checks import CheckFailedError
-from converter.plugin.checks_gpu import compare
-from converter.plugin.contract import GpuCase
-from converter.plugin.host import Host
-from converter.plugin.native import PluginError
 from gpucheck.raw import ExactMemory
-from importers.opdef import Arrays, Case, OpDef
-from importers.registry import ALL_OPS
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.plugin.cases import compute_reference, in_all_dtypes
+from trtsmith.converter.plugin.checks.checks import CheckFailedError
+from trtsmith.converter.plugin.checks.checks_gpu import compare
+from trtsmith.converter.plugin.contract import GpuCase
+from trtsmith.converter.plugin.host.host import Host
+from trtsmith.converter.plugin.host.host_library import PluginError
+from trtsmith.importers.opdef import Arrays, Case, OpDef
+from trtsmith.importers.registry import ALL_OPS
 
 FAULTS = ("overflow", "unwritten")
 """Planted faults: outputs 16 bytes too small; inputs that nobody wrote."""

@@ -15,7 +15,6 @@ import numpy as np
 import onnx
 import torch
 
-from converter.shapes import ShapeRange, parse_shapes
 from gpubundle.skeleton import SUFFIX, filled
 from gpucheck.metrics import TF32
 from gpucheck.rounded_products import RoundedProducts
@@ -23,6 +22,7 @@ from gpucheck.torch_graph import TorchGraph
 from models import MAX_BATCH, MODELS
 from real_models import MODELS as REAL_MODELS
 from real_models import RealModel
+from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 
 Arrays = Mapping[str, np.ndarray]
 

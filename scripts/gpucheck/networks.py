@@ -19,14 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from converter.errors import TrtsmithError
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.modelfile.ort import open_session, run_session
-from converter.modelfile.save import save_model
-from converter.passes import PASSES
-from converter.precision import PrecisionRequest, in_precision
-from converter.rewrite import Rewritten, reference, rewrite
 from gpucheck.crew import run_crew
 from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
@@ -34,6 +26,14 @@ from gpucheck.graphs import without_plugins
 from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
+from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.custom_ops import PASSES
+from trtsmith.converter.rewrite.rewrite import Rewritten, reference, rewrite
 
 SIZES = ("min", "opt", "max")
 

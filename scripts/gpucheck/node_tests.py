@@ -14,13 +14,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from converter.errors import TrtsmithError
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.modelfile.save import save_model
-from converter.passes.types import IoType, to_engine
-from converter.rewrite import has_plugin_nodes
-from converter.verify.rounding import has_products, rounded
 from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
@@ -30,6 +23,13 @@ from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
 from onnxcoverage.cases import Case, load_cases
 from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.rewrite import has_plugin_nodes
+from trtsmith.converter.rewrite.types import IoType, to_engine
+from trtsmith.converter.verify.rounding import has_products, rounded
 
 LEAST_MATCHED = 500
 """Cases that have to run and match."""

@@ -6,12 +6,12 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from converter.plugin.cases import contract_cases, gpu_cases
-from converter.plugin.checks_gpu import GPU_CHECKS
-from converter.plugin.contract import CheckResult, Verdict
-from converter.plugin.test import test_library
 from gpucheck.record import Notes
 from gpucheck.references import reader
+from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
+from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS
+from trtsmith.converter.plugin.contract import CheckResult, Verdict
+from trtsmith.converter.plugin.test import test_library
 
 
 def check(library: Path, references: Path, notes: Notes) -> None:

@@ -1,6 +1,6 @@
 """In what type TensorRT sums products: engines of one layer in 16 bits, against float64 on the same rounded numbers.
 
-An error above that of rounding the result is the sum's. What converter/passes/precision/sums.py and affine.py do rests on
+An error above that of rounding the result is the sum's. What converter/rewrite/precision/sums.py and affine.py do rests on
 these numbers.
 """
 
@@ -17,13 +17,13 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from converter.passes.precision.formats import FORMATS
-from converter.passes.precision.sums import longest_sum
 from gpucheck.crew import run_crew
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
+from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.precision.sums import longest_sum
 
 AT_ONCE = 6
 
@@ -88,7 +88,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
         if problem:
             wrong += 1
             notes.failure(f"{name}: {problem}")
-    notes.summary(f"{done - wrong} of {done} layers sum as converter/passes/precision/sums.py says")
+    notes.summary(f"{done - wrong} of {done} layers sum as converter/rewrite/precision/sums.py says")
 
 
 def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, Any]:

@@ -12,12 +12,6 @@ from typing import Any
 import numpy as np
 import onnx
 
-from converter.errors import TrtsmithError
-from converter.modelfile.load import load_model
-from converter.modelfile.save import save_model
-from converter.passes.types import to_engine
-from converter.plan import plan
-from converter.rewrite import rewrite
 from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.graph_draw import Draw, draw
@@ -25,6 +19,12 @@ from gpucheck.graph_kinds import KINDS
 from gpucheck.graphs import without_plugins
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
+from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.types import to_engine
 
 GRAPHS = 4000
 GRAPH_S = 30.0

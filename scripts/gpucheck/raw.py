@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from converter.plugin.device_tensors import run_raw
-from converter.plugin.host import Plugin
-from converter.plugin.native import Native
-from converter.plugin.size_tensors import written_shape
-from converter.plugin.values import TensorDesc, describe_arrays, numpy_dtype
+from trtsmith.converter.plugin.host.device_tensors import run_raw
+from trtsmith.converter.plugin.host.host import Plugin
+from trtsmith.converter.plugin.host.host_library import Native
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc, describe_arrays, numpy_dtype
+from trtsmith.converter.plugin.host.size_tensors import written_shape
 
 
 @dataclass

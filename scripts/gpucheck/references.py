@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from converter.plugin.cases import SEED, Reference, cast_inputs, compute_reference, type_choices
 from gpucheck.record import Notes
-from importers.opdef import Arrays, Case, OpDef
-from importers.registry import OPS, by_name
+from trtsmith.converter.plugin.cases import SEED, Reference, cast_inputs, compute_reference, type_choices
+from trtsmith.importers.opdef import Arrays, Case, OpDef
+from trtsmith.importers.registry import OPS, by_name
 
 
 def reader(folder: Path) -> Reference:

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from converter.passes.rules import RTX_RULES
 from gpucheck.crew import run_crew
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import open_engine
 from gpucheck.node_tests import CASE_S, FORMS, judge_form
 from gpucheck.record import Notes
 from onnxcoverage.examples import example_case
+from trtsmith.converter.rewrite.rules import RTX_RULES
 
 PLUGIN = "-plugin"
 """How the names of rules end that put a plugin in a node's place which has no other form: see `without_plugins`."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from converter import libraries
-from converter.build.flavour import load_flavour
-from converter.runtime.hearing import process_hearing
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.build.flavour import load_flavour
+from trtsmith.converter.engine.runtime.logged import process_hearing
 
 NO_GPU_TARGET = "SM86"
 """A member of trt.ComputeCapability: what engines are built for where no GPU is."""

@@ -1,4 +1,4 @@
-"""The examples of rules (converter/passes/node_rule.py) as cases: a model, inputs, and what the original gives."""
+"""The examples of rules (converter/rewrite/engine/node_rule.py) as cases: a model, inputs, and what the original gives."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import onnx
 from onnx import helper, reference
 
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.modelfile.ort import run
-from converter.passes.node_rule import Example, NodeRule
 from onnxcoverage.cases import Case
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule
 
 
 def example_model(example: Example, folder: Path) -> Model:

@@ -10,20 +10,20 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from converter.errors import ConversionError, TrtsmithError
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.modelfile.ort import open_session
-from converter.modelfile.save import save_model
-from converter.passes.freeze import inputs_to_freeze
-from converter.passes.loop_bodies import loop_inputs_to_freeze
-from converter.passes.scopes import all_graphs
-from converter.passes.types import to_model
-from converter.plan import plan
-from converter.rewrite import Rewritten, expand, rewrite
-from importers.problem import Problem
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import Case
+from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.model.errors import ConversionError, TrtsmithError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import open_session
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.freeze import inputs_to_freeze
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
+from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import loop_inputs_to_freeze
+from trtsmith.converter.rewrite.types import to_model
+from trtsmith.importers.problem import Problem
 
 _FED = frozenset(
     "float16 float32 float64 bool complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()  # noqa: SIM905

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from envsetup import ROOT, headers, native, nvcc
 from envsetup.steps import SetupError, run_logged
-from importers.problem import Problem
+from trtsmith.importers.problem import Problem
 
 OPERATOR = "MatrixInverse"
 STEM = "matrix_inverse"

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from converter.modelfile.model import Model
+from trtsmith.converter.model.model import Model
 
 Change = Callable[[Model], Model]
 

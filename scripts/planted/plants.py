@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from converter.passes.node_rule import NodeRule, NodeView, Replacement
 from planted import changes
 from planted.changes import Change
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 
 PLUGIN_NODES = {
     "geometry": "node__symbolic_multi_out__0/MatrixInverse",

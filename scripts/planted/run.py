@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from converter.arrays import load_arrays
-from converter.errors import TrtsmithError
-from converter.locate.executor import Arrays, Executor
-from converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
-from converter.locate.locate import locate
-from converter.locate.options import Options, ReplayKernel
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.passes.rules import RULES
-from converter.rewrite import Rewritten, expand, rewrite
 from planted.changes import Change, is_called
 from planted.plants import Plant
+from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
+from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.options import Options, ReplayKernel
+from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
+from trtsmith.converter.rewrite.rules import RULES
 
 Progress = Callable[[str], None]
 

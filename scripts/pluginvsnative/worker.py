@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from converter.benchmark.node import measure_node
-from converter.plugin.cases import SEED
-from importers.opdef import Arrays, Case, OpDef
-from importers.registry import by_name
+from trtsmith.converter.bench.node import measure_node
+from trtsmith.converter.plugin.cases import SEED
+from trtsmith.importers.opdef import Arrays, Case, OpDef
+from trtsmith.importers.registry import by_name
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Pipe:
 
 def work(items: Sequence[tuple[int, Item]], count: int, pipe: Pipe) -> None:
     """Time the numbered items. Events: ready, then for each item begin, plugin, native."""
-    from converter.build.flavour import load_flavour
-    from converter.libraries import plugin_library
-    from converter.plugin.bench_torch import open_bench
+    from trtsmith.converter.engine.build.flavour import load_flavour
+    from trtsmith.converter.engine.libraries import plugin_library
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     flavour = load_flavour()
     with open_bench(plugin_library(), 0.0) as bench:

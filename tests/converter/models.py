@@ -11,8 +11,8 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
 
 Dims = Sequence[int | str | None] | None
 

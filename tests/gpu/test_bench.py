@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converter.libraries import plugin_library
-from importers.registry import OPS
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.importers.registry import OPS
 
 pytestmark = pytest.mark.gpu
 
@@ -19,7 +19,7 @@ def machine() -> Iterator[Any]:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("PyTorch without CUDA")
-    from converter.plugin.bench_torch import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     with open_bench(plugin_library(), 60.0) as opened:
         yield opened

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from converter.libraries import plugin_library, plugin_library_v2
-from converter.plugin.cases import SEED, cast_inputs, gpu_cases, type_choices
-from converter.plugin.checks_gpu import compare
-from converter.plugin.host import Host, PluginLibrary
-from importers.opdef import Case, OpDef
-from importers.registry import ALL_OPS, OPS
+from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2
+from trtsmith.converter.plugin.cases import SEED, cast_inputs, gpu_cases, type_choices
+from trtsmith.converter.plugin.checks.checks_gpu import compare
+from trtsmith.converter.plugin.host.host import Host, PluginLibrary
+from trtsmith.importers.opdef import Case, OpDef
+from trtsmith.importers.registry import ALL_OPS, OPS
 
 pytestmark = pytest.mark.gpu
 

@@ -10,10 +10,10 @@ import onnx
 import onnxruntime
 from onnx import helper
 
-from importers.expansion import expand_model
-from importers.fields import plugin_attributes
-from importers.opdef import PLUGIN_NAMESPACE, Case, OpDef
-from importers.registry import OPS
+from trtsmith.importers.expansion import expand_model
+from trtsmith.importers.fields import plugin_attributes
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Case, OpDef
+from trtsmith.importers.registry import OPS
 
 TYPES: dict[str, np.dtype] = {
     "float32": np.dtype(np.float32),

@@ -8,10 +8,10 @@ import onnx.defs
 import pytest
 from onnx import helper, parser
 
-from importers.expansion import expand_model, plugin_nodes
-from importers.registry import OPS
-from importers.schema import registered_schemas
 from tests.importers.running import case_inputs, error, plugin_model, run_standard
+from trtsmith.importers.expansion import expand_model, plugin_nodes
+from trtsmith.importers.registry import OPS
+from trtsmith.importers.schema import registered_schemas
 
 OP = next(op for op in OPS if op.name == "ModulatedDeformableConvolution")
 CASE = next(case for case in OP.cases if case.name == "groups_differ")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from onnx import helper
 
-from importers.fields import (
+from trtsmith.importers.fields import (
     FieldValue,
     check_fields,
     fields_of_node,
@@ -16,8 +16,8 @@ from importers.fields import (
     plugin_fields,
     read_attribute,
 )
-from importers.opdef import Attr, Field, Kind
-from importers.registry import OPS
+from trtsmith.importers.opdef import Attr, Field, Kind
+from trtsmith.importers.registry import OPS
 
 OP = replace(
     OPS[0],

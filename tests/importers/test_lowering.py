@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import helper
 
-import importers.lowering
-from importers.lowering import Lowered, WildNode, lower
-from importers.opdef import Attr, Field, Kind, OpDef, Port, Refusal, Spelling
-from importers.registry import ALIAS_DOMAIN, OPS, find_spellings, known_domains, normalise_domain
+import trtsmith.importers.lowering
+from trtsmith.importers.lowering import Lowered, WildNode, lower
+from trtsmith.importers.opdef import Attr, Field, Kind, OpDef, Port, Refusal, Spelling
+from trtsmith.importers.registry import ALIAS_DOMAIN, OPS, find_spellings, known_domains, normalise_domain
 
 OP = replace(
     OPS[0],
@@ -33,7 +33,9 @@ def spell(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def use(*spellings: Spelling, op: OpDef = OP) -> None:
         monkeypatch.setattr(
-            importers.lowering, "find_spellings", lambda _domain, _name: tuple((op, s) for s in spellings)
+            trtsmith.importers.lowering,
+            "find_spellings",
+            lambda _domain, _name: tuple((op, s) for s in spellings),
         )
 
     return use

@@ -10,15 +10,15 @@ import pytest
 import torch
 from onnx import helper
 
-from importers.dims import Unknown
-from importers.expansion import ALLOWZERO_OPSET
-from importers.fields import check_fields, fields_of_node, plugin_attributes, plugin_fields
-from importers.opdef import PLUGIN_ATTRIBUTES, Case, Field, Kind, OpDef
-from importers.registry import OPS, by_name
-from importers.schema import registered_schemas
+from tests.importers.foreign import INCONSISTENT, Inconsistent
+from tests.importers.foreign._deformable import FIELDS, SHAPES
 from tests.importers.running import CASE_IDS, CASES, TYPES, case_inputs, error, plugin_model, run_model
-from tests.importers.wild import INCONSISTENT, Inconsistent
-from tests.importers.wild._deformable import FIELDS, SHAPES
+from trtsmith.importers.dims import Unknown
+from trtsmith.importers.expansion import ALLOWZERO_OPSET
+from trtsmith.importers.fields import check_fields, fields_of_node, plugin_attributes, plugin_fields
+from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, Case, Field, Kind, OpDef
+from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.schema import registered_schemas
 
 EACH_CASE = pytest.mark.parametrize(("op", "case"), CASES, ids=CASE_IDS)
 EACH_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)

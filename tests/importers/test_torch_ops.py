@@ -11,10 +11,10 @@ import onnx
 import pytest
 import torch
 
-from importers.opdef import Kind
-from importers.registry import OPS, by_name
-from importers.torch_ops import export, schema, torch_name
 from tests.importers.running import CASE_IDS, CASES, case_inputs
+from trtsmith.importers.opdef import Kind
+from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.torch_ops import export, schema, torch_name
 
 
 def module(function: Callable[..., Any]) -> torch.nn.Module:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from converter import libraries
-from importers.opdef import PLUGIN_NAMESPACE, Port
-from importers.registry import ALL_OPS
+from trtsmith.converter.engine import libraries
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Port
+from trtsmith.importers.registry import ALL_OPS
 
 V3, V2 = libraries.plugin_library(), libraries.plugin_library_v2()
 LIBRARIES = pytest.mark.parametrize(

@@ -18,13 +18,13 @@ import bench_memory
 from benchmemory import bare_run
 from benchmemory.chain import write_model
 from benchmemory.watch import WORKERS, Peak, Resident, peak_of
-from converter.build import build
-from converter.build.gpu import Gpu
-from converter.modelfile.load import load_model
-from converter.modelfile.ort import run
-from converter.rewrite import reference
-from converter.runtime.child import run_engine
-from tests.converter.runtime.fakes import FakeDevice, FakePlan, FakeTensor, FakeTensorRT, mapped_when
+from tests.converter.engine.runtime.fakes import FakeDevice, FakePlan, FakeTensor, FakeTensorRT, mapped_when
+from trtsmith.converter.engine.build import build
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.runtime.run_in_child import run_engine
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import reference
 
 CHILD = "import time, numpy; a = numpy.ones({mib} << 17); time.sleep(0.3)"
 MIB = 1 << 20

@@ -12,9 +12,9 @@ import pytest
 import generate_docs
 from generate_docs import render_engines
 from gpucheck import engine_tables
-from importers.opdef import Spelling
-from importers.registry import ALL_OPS, OPS
-from importers.torch_ops import torch_name
+from trtsmith.importers.opdef import Spelling
+from trtsmith.importers.registry import ALL_OPS, OPS
+from trtsmith.importers.torch_ops import torch_name
 
 DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
 

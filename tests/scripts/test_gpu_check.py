@@ -11,12 +11,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from converter.plugin import cases as plugin_cases
-from converter.plugin.machine import slug
 from gpucheck import kernels, metrics, references, resources, sanitizer, scripts
 from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
-from importers.registry import ALL_OPS, OPS, by_name
+from trtsmith.converter.plugin import cases as plugin_cases
+from trtsmith.converter.plugin.machine import slug
+from trtsmith.importers.registry import ALL_OPS, OPS, by_name
 
 
 def test_relative_error_is_that_of_the_norms() -> None:

@@ -15,18 +15,18 @@ import onnx
 import pytest
 from onnx import helper
 
-from converter.build.gpu import Gpu
-from converter.errors import TrtsmithError
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.modelfile.ort import run
-from converter.passes.rules import RTX_RULES
-from converter.passes.types import IoType, to_engine, to_model
 from gpucheck import engines, node_tests, rule_examples
 from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError
 from gpucheck.record import Notes, read_notes
 from onnxcoverage.cases import Case
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rules import RTX_RULES
+from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 
 Arrays = Mapping[str, np.ndarray]
 Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]

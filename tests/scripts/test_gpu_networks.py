@@ -14,11 +14,11 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
-from converter.modelfile.load import load_model
-from converter.modelfile.ort import run
 from gpucheck.engines import NOT_BUILT, Engine, EngineError
 from gpucheck.record import Notes, read_notes
 from onnxcoverage.forks import Finding
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
 
 torch = pytest.importorskip("torch")
 

@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.modelfile.load import load_model
-from converter.modelfile.ort import run
-from converter.passes.precision.emulate import emulated
-from converter.passes.precision.formats import FORMATS
 from gpucheck.engines import NOT_BUILT, Engine, EngineError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.precision.formats import FORMATS
 
 pytest.importorskip("torch")
 

@@ -11,14 +11,14 @@ import pytest
 from onnx import helper as oh
 
 import planted_errors
-from converter.locate.executor import Onnxruntime
-from converter.locate.found import Located, NodeReport
 from envsetup.steps import SetupError
 from planted import broken, changes
 from planted.plants import PLANTS, Plant
 from planted.run import Ground, control_of, faults_of, row_of
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import Sabotaged
+from trtsmith.converter.locate.executor import Onnxruntime
+from trtsmith.converter.locate.found import Located, NodeReport
 
 SAMPLE = ("a wrong weight", "a rewrite rule that is wrong", "a broken kernel")
 

@@ -8,15 +8,15 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.modelfile.load import load_model
-from converter.modelfile.ort import run
-from converter.passes.types import IoType, to_engine, to_model
 from gpucheck import random_graphs
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError, Opener
 from gpucheck.graph_draw import Draw, NothingFitsError, draw
 from gpucheck.graph_kinds import KINDS
 from gpucheck.random_graphs import difference, judge
 from gpucheck.record import Notes, read_notes
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 
 Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 

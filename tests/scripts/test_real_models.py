@@ -10,7 +10,7 @@ import pytest
 
 from generate_docs import render_real_models
 from real_models import RealModel, convert_forms, extract, main
-from tests.converter.passes.transformer_models import encoder
+from tests.converter.rewrite.rules.transformer_models import encoder
 
 SHAPES = tuple(f"{name}=1x2:2x5:4x12" for name in ("ids", "kinds", "mask"))
 MODEL = RealModel("some-models", "1.2", "some/encoder.onnx", "an encoder", SHAPES)

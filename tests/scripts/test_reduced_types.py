@@ -7,10 +7,11 @@ import pytest
 from onnx import TensorProto as T
 
 import reduced_types
-from converter.native import native_operators
-from converter.passes.precision.formats import BF16, FP16
-from converter.passes.precision.measured import refusal
-from converter.passes.precision.policy import (
+from onnxcoverage.cases import Case, load_cases
+from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.converter.rewrite.precision.formats import BF16, FP16
+from trtsmith.converter.rewrite.precision.measured import refusal
+from trtsmith.converter.rewrite.precision.policy import (
     CHAINS_GO_THROUGH,
     FIXED,
     HEAVY,
@@ -18,7 +19,6 @@ from converter.passes.precision.policy import (
     POSITIONS,
     SENSITIVE,
 )
-from onnxcoverage.cases import Case, load_cases
 
 
 @pytest.fixture(scope="module")

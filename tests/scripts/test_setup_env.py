@@ -301,7 +301,7 @@ def test_a_python_that_is_too_old_is_told_so() -> None:
 
 
 GOOD = [f"converter/lib/{name}" for name in native.LIBRARIES] + [
-    "converter/cli.py",
+    "converter/cli/main.py",
     "importers/__init__.py",
     "trtsmith-0.1.0.dist-info/licenses/LICENSE",
 ]

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper as oh
 
-from converter.modelfile.model import Model
 from tests.converter.models import load, value
+from trtsmith.converter.model.model import Model
 
 RNG = np.random.default_rng(5)
 W1 = RNG.standard_normal((8, 16)).astype(np.float32)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from converter.build.request import BuildRequest, BuildResult
-from converter.errors import ConversionError
-from converter.locate.executor import COMPARABLE, Arrays, Onnxruntime
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.modelfile.save import save_model
-from converter.runtime.request import RunRequest, RunResult
-from converter.runtime.tensors import EngineInfo
-from importers.problem import Problem
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.engine.runtime.tensors import EngineInfo
+from trtsmith.converter.locate.executor import COMPARABLE, Arrays, Onnxruntime
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.importers.problem import Problem
 
 Change = Callable[[onnx.GraphProto], None]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from converter.locate.advice import MOST_NAMED, advice, arithmetic
-from converter.locate.wider import Reduction
-from converter.rewrite import Rewritten
-from converter.verify import Comparison, compare, parse_tolerances
+from trtsmith.converter.locate.advice import MOST_NAMED, advice, arithmetic
+from trtsmith.converter.locate.wider import Reduction
+from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.converter.verify import Comparison, compare, parse_tolerances
 
 
 def again(names: object) -> Rewritten:

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from converter.locate.edges import plain_edges
-from converter.locate.executor import Onnxruntime
 from tests.converter.models import load, value
+from trtsmith.converter.locate.edges import plain_edges
+from trtsmith.converter.locate.executor import Onnxruntime
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])

@@ -8,18 +8,18 @@ import numpy as np
 import onnx
 from onnx import helper as oh
 
-from converter.locate.executor import Onnxruntime
-from converter.locate.graph import GraphView
-from converter.locate.kernels import OnKernels
-from converter.locate.locate import locate
-from converter.locate.options import Options
-from converter.locate.probe import probe
-from converter.locate.search import marked_model
-from converter.modelfile.model import Model
-from converter.plugin.calls import KernelCall
-from converter.rewrite import expand, rewrite
-from importers.registry import by_name
 from tests.converter.models import load, value
+from trtsmith.converter.locate.executor import Onnxruntime
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.kernels import OnKernels
+from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.probe import probe
+from trtsmith.converter.locate.search import marked_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.plugin.calls import KernelCall
+from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.importers.registry import by_name
 
 X = np.random.default_rng(8).standard_normal((2, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
 

@@ -9,12 +9,12 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from converter.locate.graph import GraphView
-from converter.locate.local import local_errors, to_tf32
-from converter.locate.probe import Value
-from converter.locate.region import region_of
 from tests.converter.locate.sabotage import Sabotaged
 from tests.converter.models import load, value
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.local import local_errors, to_tf32
+from trtsmith.converter.locate.probe import Value
+from trtsmith.converter.locate.region import region_of
 
 RNG = np.random.default_rng(11)
 A = RNG.standard_normal((32, 64)).astype(np.float32)

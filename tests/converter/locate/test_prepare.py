@@ -11,18 +11,18 @@ import onnx
 import pytest
 from onnx import helper as oh
 
-from converter.bundle import file_digest, manifest_path
-from converter.errors import ConversionError, UsageError
-from converter.libraries import plugin_library
-from converter.locate import prepare
-from converter.locate.executor import Arrays
-from converter.locate.kernels import OnKernels
-from converter.locate.prepare import Asked, prepared
-from converter.locate.tensorrt import OnTensorRT
-from converter.runtime.request import RunRequest, RunResult
-from converter.shapes import ShapeRange
 from tests.converter.locate.sabotage import INFO, FakeTensorRT
 from tests.converter.models import inverse, relu, save, value
+from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.locate import prepare
+from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.kernels import OnKernels
+from trtsmith.converter.locate.prepare import Asked, prepared
+from trtsmith.converter.locate.tensorrt import OnTensorRT
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.shapes import ShapeRange
 
 
 def wide(path: Path) -> Path:

@@ -10,24 +10,24 @@ import onnx
 import pytest
 from onnx import helper as oh
 
-from converter.errors import ConversionError
-from converter.locate.executor import Arrays
-from converter.locate.found import Located
-from converter.locate.local import to_tf32
-from converter.locate.locate import locate
-from converter.locate.options import Options
-from converter.locate.prepare import Asked, prepared
-from converter.locate.report import render
-from converter.locate.wider import reduction_of
-from converter.modelfile.model import Model
-from converter.precision import PrecisionRequest, in_precision
-from converter.rewrite import rewrite
-from converter.verify import Tolerances, parse_tolerances
-from importers.problem import Problem
 from tests.converter.locate.graphs import network
 from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing
 from tests.converter.models import inverse, load, value
-from tests.converter.passes.precision.networks import made_in
+from tests.converter.rewrite.precision.networks import made_in
+from trtsmith.converter.cli.reports.located_fault import render
+from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.found import Located
+from trtsmith.converter.locate.local import to_tf32
+from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.prepare import Asked, prepared
+from trtsmith.converter.locate.wider import reduction_of
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.verify import Tolerances, parse_tolerances
+from trtsmith.importers.problem import Problem
 
 RNG = np.random.default_rng(17)
 W1, W2 = (RNG.standard_normal((8, 8)).astype(np.float32) for _ in range(2))

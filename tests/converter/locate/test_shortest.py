@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from converter.locate.shortest import shortest
+from trtsmith.converter.locate.shortest import shortest
 
 
 @dataclass

@@ -10,24 +10,24 @@ import onnx
 import pytest
 from onnx import helper as oh
 
-from converter.build.build import build
-from converter.build.request import BuildRequest, BuildResult
-from converter.errors import ConversionError
-from converter.libraries import plugin_library
-from converter.locate.executor import Arrays
-from converter.locate.graph import GraphView
-from converter.locate.locate import locate
-from converter.locate.options import Options
-from converter.locate.probe import probe
-from converter.locate.search import marked_model
-from converter.locate.tensorrt import OnTensorRT
-from converter.modelfile.load import load_model
-from converter.rewrite import expand, rewrite
-from converter.runtime.request import RunRequest, RunResult
-from converter.shapes import ShapeRange
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT
 from tests.converter.models import inverse, load, value
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.probe import probe
+from trtsmith.converter.locate.search import marked_model
+from trtsmith.converter.locate.tensorrt import OnTensorRT
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.rewrite.rewrite import expand, rewrite
 
 
 def executor(fake: FakeTensorRT, **options) -> OnTensorRT:

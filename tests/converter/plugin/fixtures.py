@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from converter import libraries
-from converter.plugin.contract import ContractCase, GpuCase
-from converter.plugin.values import TensorDesc
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.plugin.contract import ContractCase, GpuCase
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "tests" / "plugins_cpp" / "fixtures"

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converter.errors import UsageError
-from converter.plugin import test as plugin_test
-from converter.plugin.checks import CheckFailedError
-from converter.plugin.checks_gpu import compare
-from converter.plugin.contract import CheckResult, GpuCase, Report, Verdict
-from converter.plugin.test_worker import CHECKS
 from tests.converter.plugin import fixtures as plugin_fixtures
 from tests.converter.plugin.fixtures import faults, repeat_case, repeat_gpu_case
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.plugin import test as plugin_test
+from trtsmith.converter.plugin.checks.checks import CheckFailedError
+from trtsmith.converter.plugin.checks.checks_gpu import compare
+from trtsmith.converter.plugin.contract import CheckResult, GpuCase, Report, Verdict
+from trtsmith.converter.plugin.test_worker import CHECKS
 
 SOUND = (
     ("good_v3", ("Repeat0",)),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 
-from converter.plugin.device_tensors import prepared, size_of
-from converter.plugin.host import Host
-from converter.plugin.values import TensorDesc
 from tests.converter.plugin.fixtures import host, library
+from trtsmith.converter.plugin.host.device_tensors import prepared, size_of
+from trtsmith.converter.plugin.host.host import Host
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 
 
 def test_a_plugin_is_ready_with_its_outputs_workspace_and_buffers() -> None:

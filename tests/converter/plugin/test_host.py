@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converter.errors import EXIT_USAGE, UsageError
-from converter.plugin.abi import Family, Status
-from converter.plugin.host import Creator, Host, PluginError, PluginLibrary
-from converter.plugin.values import FieldValue, TensorDesc, field_value, field_values
 from tests.converter.plugin import fixtures as plugin_fixtures
+from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
+from trtsmith.converter.plugin.host.abi import Family, Status
+from trtsmith.converter.plugin.host.host import Creator, Host, PluginError, PluginLibrary
+from trtsmith.converter.plugin.host.plugin_values import FieldValue, TensorDesc, field_value, field_values
 
 FIELDS = {"repeats": 3, "weights": (1.0, 2.0)}
 PLUGINS = (
@@ -159,7 +159,7 @@ def test_closed_things_say_so_and_closing_twice_is_fine(host: Host) -> None:
 def test_static_registration_is_caught_in_a_process_of_its_own() -> None:
     """In a child, because it makes the process answer getPluginRegistry() for good."""
     program = (
-        "import sys; from pathlib import Path; from converter.plugin.host import Host\n"
+        "import sys; from pathlib import Path; from trtsmith.converter.plugin.host.host import Host\n"
         "with Host(Path(sys.argv[1])).open(sys.argv[2]) as library:\n"
         "    print(library.how, [creator.info.name for creator in library.creators])\n"
     )

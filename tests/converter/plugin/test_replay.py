@@ -13,16 +13,16 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
-from converter.errors import ConversionError, UsageError
-from converter.libraries import plugin_library
-from converter.plugin import replay as module
-from converter.plugin.calls import KernelCall, Kernels
-from converter.plugin.replay import read_case, replay
-from converter.plugin.worker import Worker, WorkerDiedError
 from tests.conftest import gpu_count
 from tests.converter.models import save, value
 from tests.converter.plugin.fixtures import library
 from tests.converter.plugin.saved import PLUGIN, X, Y, folder
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.plugin import replay as module
+from trtsmith.converter.plugin.calls import KernelCall, Kernels
+from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
+from trtsmith.converter.plugin.replay import read_case, replay
 
 
 def test_the_case_is_the_node_of_the_file(tmp_path: Path) -> None:

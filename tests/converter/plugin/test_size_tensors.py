@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converter import libraries
-from converter.plugin.abi import Status
-from converter.plugin.host import Host, Plugin
-from converter.plugin.native import PluginError
-from converter.plugin.size_tensors import cut_to_sizes
-from converter.plugin.values import TensorDesc
-from importers.opdef import OpDef
-from importers.registry import SIZED_OPS
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.plugin.host.abi import Status
+from trtsmith.converter.plugin.host.host import Host, Plugin
+from trtsmith.converter.plugin.host.host_library import PluginError
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc
+from trtsmith.converter.plugin.host.size_tensors import cut_to_sizes
+from trtsmith.importers.opdef import OpDef
+from trtsmith.importers.registry import SIZED_OPS
 
 FULL = np.arange(12, dtype=np.float32).reshape(4, 3)
 

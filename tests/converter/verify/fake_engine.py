@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from converter.build.request import Profile
-from converter.modelfile.load import load_model
-from converter.modelfile.ort import run
-from converter.passes.types import to_engine, to_model
-from converter.rewrite import expand, rewrite
-from converter.runtime.request import RunRequest, RunResult
-from converter.runtime.tensors import EngineInfo, TensorSpec
-from converter.shapes import graph_inputs
+from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.shapes import graph_inputs
+from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.converter.rewrite.types import to_engine, to_model
 
 Arrays = dict[str, np.ndarray]
 

@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from converter.verify.compare import compare
-from converter.verify.tolerances import TOLERANCE, parse_tolerances
-from converter.verify.verdict import judge
+from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.tolerances import TOLERANCE, parse_tolerances
+from trtsmith.converter.verify.verdict import judge
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 

@@ -12,14 +12,14 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.modelfile.load import load_model
-from converter.runtime.request import RunRequest
-from converter.verify import engine as stage
-from converter.verify.sets import InputSet
-from converter.verify.tolerances import parse_tolerances
-from converter.verify.verdict import Verdict
 from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import Arrays, FakeEngine
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.converter.verify.verdict import Verdict
 
 X = np.linspace(-2, 3, 36, dtype=np.float32).reshape(2, 3, 6)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converter.arrays import load_arrays
-from converter.errors import UsageError
-from converter.shapes import InputSpec
-from converter.verify.given import load_expected, load_inputs
+from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.shapes import InputSpec
+from trtsmith.converter.verify.given import load_expected, load_inputs
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 

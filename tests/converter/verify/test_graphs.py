@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 from onnx import helper as oh
 
-from converter.modelfile.load import load_model
-from converter.rewrite import rewrite
-from converter.verify.graphs import verify_graphs
 from tests.converter.models import inverse, load, value
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.verify.graphs import verify_graphs
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 

@@ -8,13 +8,13 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.errors import UsageError
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.shapes import InputSpec, graph_inputs
-from converter.verify.inputs import generate_inputs
 from tests.converter.models import relu
-from tests.converter.passes.transformer_models import encoder
+from tests.converter.rewrite.rules.transformer_models import encoder
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import InputSpec, graph_inputs
+from trtsmith.converter.verify.inputs import generate_inputs
 
 
 @pytest.fixture

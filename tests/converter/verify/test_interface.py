@@ -8,12 +8,12 @@ from pathlib import Path
 import onnx
 import pytest
 
-from converter.errors import UsageError
-from converter.modelfile.load import load_model
-from converter.passes.types import IoType
-from converter.runtime.tensors import EngineInfo, TensorSpec
-from converter.verify.interface import check_interface
-from importers.problem import Problem
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.types import IoType
+from trtsmith.converter.verify.interface import check_interface
+from trtsmith.importers.problem import Problem
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[N, 3] x, int64[2] unused, double[4] d) => (float[N, 3] y, double[4] e) { y = Neg (x) e = Neg (d) }"""

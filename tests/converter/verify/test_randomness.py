@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.modelfile.load import load_model
-from converter.rewrite import rewrite
-from converter.verify.graphs import verify_graphs
-from converter.verify.randomness import random_outputs
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.verify.graphs import verify_graphs
+from trtsmith.converter.verify.randomness import random_outputs
 
 DRAWN = '<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] y, float[3] z, float[3] w)'
 

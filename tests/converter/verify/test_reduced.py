@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.modelfile.model import Model
-from converter.passes.precision.formats import FORMATS
-from converter.passes.precision.reduce import Reduced, reduce_precision
-from converter.verify.reduced import run_reduced, verify_reduced
-from converter.verify.tolerances import parse_tolerances
-from tests.converter.passes.precision.networks import network, normal
+from tests.converter.rewrite.precision.networks import network, normal
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
+from trtsmith.converter.verify.reduced import run_reduced, verify_reduced
+from trtsmith.converter.verify.tolerances import parse_tolerances
 
 BODY = """(float[N,16] x) => (float[N,8] y, int64[N] best) {
     [m] a = MatMul (x, w)

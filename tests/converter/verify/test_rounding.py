@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.modelfile.load import load_model
-from converter.modelfile.model import Model
-from converter.modelfile.ort import run
-from converter.rewrite import expand, lowered
-from converter.verify.rounding import engine_precision, has_products, rounded
 from tests.converter.models import inverse
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import expand, lowered
+from trtsmith.converter.verify.rounding import engine_precision, has_products, rounded
 
 X = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
 W = np.random.default_rng(2).standard_normal((6, 5)).astype(np.float32)

@@ -7,12 +7,12 @@ from pathlib import Path
 import onnx
 import pytest
 
-from converter.build.request import Profile
-from converter.errors import UsageError
-from converter.modelfile.load import load_model
-from converter.runtime.tensors import EngineInfo, TensorSpec
-from converter.shapes import ShapeRange, graph_inputs
-from converter.verify.sets import InputSet, sets_of_profile
+from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
+from trtsmith.converter.verify.sets import InputSet, sets_of_profile
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[N, 3] x, int64[2] s, float[3] w) => (float[A, B] y) { m = Mul (x, w) y = Tile (m, s) }"""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.errors import UsageError
-from converter.verify.tolerances import parse_tolerances
 from tests.converter.verify.test_compare import A, one
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.verify.tolerances import parse_tolerances
 
 
 def test_tolerances_by_element_and_by_output() -> None:

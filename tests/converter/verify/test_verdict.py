@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.verify.compare import compare
-from converter.verify.verdict import judge
+from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.verdict import judge
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 

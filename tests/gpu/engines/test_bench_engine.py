@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from converter.build.flavour import installed_flavours, load_flavour
-from converter.cli import main
+from trtsmith.converter.cli.main import main
+from trtsmith.converter.engine.build.flavour import installed_flavours, load_flavour
 
 pytestmark = pytest.mark.gpu
 
@@ -25,7 +25,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
     if not installed_flavours():
         pytest.skip("no TensorRT")
-    from converter.benchmark.expansion_engine import NoEngineError, build_here
+    from trtsmith.converter.bench.expansion_engine import NoEngineError, build_here
 
     rng = np.random.default_rng(3)
     weights = [

@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converter.libraries import plugin_library
-from converter.locate.kernels import OnKernels
-from converter.locate.locate import locate
-from converter.locate.options import Options
-from converter.plugin.calls import KernelCall, Kernels
-from converter.plugin.replay import read_case, replay
-from converter.plugin.worker import Worker
-from converter.rewrite import rewrite
 from tests.converter.locate.test_kernels import X as MATRICES
 from tests.converter.locate.test_kernels import twice
 from tests.converter.plugin.saved import X, Y, folder
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.locate.kernels import OnKernels
+from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.options import Options
+from trtsmith.converter.plugin.calls import KernelCall, Kernels
+from trtsmith.converter.plugin.host.host_worker import Worker
+from trtsmith.converter.plugin.replay import read_case, replay
+from trtsmith.converter.rewrite.rewrite import rewrite
 
 pytestmark = pytest.mark.gpu
 

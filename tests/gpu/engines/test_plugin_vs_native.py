@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converter.build.flavour import installed_flavours, load_flavour
-from converter.libraries import plugin_library
-from importers.registry import OPS
+from trtsmith.converter.engine.build.flavour import installed_flavours, load_flavour
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.importers.registry import OPS
 
 pytestmark = pytest.mark.gpu
 
@@ -22,7 +22,7 @@ def machine() -> Iterator[Any]:
         pytest.skip("PyTorch without CUDA")
     if not installed_flavours():
         pytest.skip("no TensorRT")
-    from converter.plugin.bench_torch import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     with open_bench(plugin_library(), 60.0) as opened:
         yield opened
@@ -31,7 +31,7 @@ def machine() -> Iterator[Any]:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_the_engine_computes_the_operator_while_it_is_timed(machine: Any, op: Any, dtype: str) -> None:
-    from converter.benchmark.expansion_engine import measure_expansion
+    from trtsmith.converter.bench.expansion_engine import measure_expansion
 
     case = next(c for c in op.cases if c.name in ("two_levels", "odd"))
     generated = case.inputs(np.random.default_rng(1))

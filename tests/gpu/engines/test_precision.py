@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converter.cli import main
-from converter.modelfile.save import save_model
-from tests.converter.passes.precision.networks import network, normal
+from tests.converter.rewrite.precision.networks import network, normal
+from trtsmith.converter.cli.main import main
+from trtsmith.converter.model.save import save_model
 
 BODY = """(float[N,3,64,64] x) => (float[N,10] y) {
     [c1] a = Conv <pads = [1,1,1,1], strides = [2,2]> (x, k1)

@@ -14,13 +14,13 @@ import numpy as np
 import onnx
 import pytest
 
-from converter.build.flavour import load_flavour, network_flags
-from converter.errors import UsageError
-from converter.run import Runner
-from converter.runtime.child import describe_engine, run_engine
-from converter.runtime.graph import GraphReplay
-from converter.runtime.hearing import process_hearing
-from converter.runtime.request import RunRequest
+from trtsmith.converter.engine.build.flavour import load_flavour, network_flags
+from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
+from trtsmith.converter.engine.runtime.logged import process_hearing
+from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.model.errors import UsageError
 
 pytestmark = pytest.mark.gpu
 
@@ -347,8 +347,8 @@ FAULT = """
 import sys
 import cupy, numpy as np
 from pathlib import Path
-from converter.errors import UsageError
-from converter.run import Runner
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.engine.runtime.runner import Runner
 runner = Runner.open(Path(sys.argv[1]))
 session = runner.session()
 session.infer({"x": np.ones((1, 3), np.float32)})

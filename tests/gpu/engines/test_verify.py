@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.converter.commands.running import trtsmith
+from tests.converter.cli.commands.running import trtsmith
 
 pytestmark = pytest.mark.gpu
 

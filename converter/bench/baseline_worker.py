@@ -1,0 +1,82 @@
+"""Child side of --against: `run_child` runs it. One rival of the engine on one set of inputs, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.bench.baselines import Rival, onnxruntime_rival, repeat, torch_rival
+from trtsmith.converter.bench.bench_request import TimingOptions
+from trtsmith.converter.bench.figures import Summary, digits6
+from trtsmith.converter.engine.child.events import Events
+from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
+
+
+@dataclass(frozen=True)
+class RivalRequest:
+    """A rival to time.
+
+    name:        of rivals.RIVALS.
+    model:       the .onnx file.
+    inputs:      a folder of arrays (converter/engine/runtime/exchange.py). outputs: the folder that gets the rival's.
+    outputs_are: the names of the model's outputs, in its order.
+    torch:       MODULE:FUNCTION, or "". path: folders in which to look for the module.
+    """
+
+    name: str
+    model: Path
+    inputs: Path
+    outputs: Path
+    outputs_are: tuple[str, ...]
+    timing: TimingOptions
+    torch: str = ""
+    path: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), default=str)
+
+    @staticmethod
+    def from_json(text: str) -> RivalRequest:
+        data: dict[str, Any] = json.loads(text)
+        for name in ("model", "inputs", "outputs"):
+            data[name] = Path(data[name])
+        for name in ("outputs_are", "path"):
+            data[name] = tuple(data[name])
+        return RivalRequest(**{**data, "timing": TimingOptions.from_json(data["timing"])})
+
+
+def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:
+    """What it is, its response times and its throughput."""
+    del log_path
+    request = RivalRequest.from_json(request_json)
+    sys.path[:0] = request.path
+    events.phase(f"starting {request.name}")
+    rival = _open(request)
+    events.phase(f"timing {request.name}")
+    timing = request.timing
+    repeat(rival.call, time.perf_counter, timing.warmup_s, 2)
+    taken = repeat(rival.call, time.perf_counter, timing.duration_s, timing.iterations)
+    write_arrays(request.outputs, rival.fetch())
+    return {
+        "what": rival.what,
+        "transfers": timing.transfers,
+        "response_ms": Summary.of(taken).to_json(),
+        "throughput": digits6(1e3 * len(taken) / sum(taken)),
+    }
+
+
+def _open(request: RivalRequest) -> Rival:
+    feeds, transfers = read_arrays(request.inputs), request.timing.transfers
+    if request.name == "torch":
+        return torch_rival(request.torch, feeds, request.outputs_are, transfers=transfers)
+    return onnxruntime_rival(request.model, feeds, transfers=transfers)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:], work)

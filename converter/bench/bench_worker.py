@@ -1,0 +1,146 @@
+"""Child side of `trtsmith bench`: `run_child` runs it. Loads the engine once and times it at each set of inputs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.bench.bench_request import BenchRequest, TimingOptions
+from trtsmith.converter.bench.stream_timing import SessionLane
+from trtsmith.converter.bench.timing import DEPTH, Clock, drive, respond, summarise
+from trtsmith.converter.engine.build.flavour import load_flavour
+from trtsmith.converter.engine.build.messages import Messages, make_logger
+from trtsmith.converter.engine.child.events import Events
+from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.engine.runtime.device import Device, DeviceError
+from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
+from trtsmith.converter.engine.runtime.explain_failure import Origin, kernel_problem
+from trtsmith.converter.engine.runtime.logged import Hearing
+from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.plugin.machine import clocks
+from trtsmith.converter.rewrite.types import to_engine, to_model
+
+RESPONSES = (5, 100)
+"""Fewest and most inferences of the response time; between them a quarter of those of the run."""
+
+_WARM_LAYERS = 3
+_NO_GRAPH = "no CUDA graph"  # of the warnings of trtsmith.converter.engine.runtime.session and graph
+
+
+def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
+    """{"runs", "layer_runs", "inspector", "clocks", "warnings"}; a run's `number` says which inputs it is of."""
+    request = BenchRequest.from_json(request_json)
+    messages = Messages(log_path, request.run.verbose, events)
+    events.phase("opening the GPU")
+    device = Device()
+    events.phase("loading TensorRT")
+    flavour = load_flavour(request.run.flavour)
+    hearing = Hearing(make_logger(flavour, messages), messages, events.phase)
+    try:
+        with Runner.of_request(request.run, device, flavour, hearing) as runner:
+            return measure(request, device, runner, events.phase, time.perf_counter, clocks)
+    except DeviceError as error:  # of a kernel, seen where the events are waited for
+        origin = Origin(str(request.run.engine_path), request.run.plugin_libraries)
+        raise UsageError(kernel_problem(error, origin)) from error
+
+
+def measure(
+    request: BenchRequest,
+    device: Device,
+    runner: Runner,
+    announce: Callable[[str], None],
+    clock: Clock,
+    look: Callable[[], Mapping[str, float] | None],
+) -> dict[str, Any]:
+    """`main` with a device, a runner and clocks that are there already. look: the GPU's clocks."""
+    runs, layer_runs, inspector, seen = [], [], "", None
+    for number, (folder, batch) in enumerate(zip(request.inputs, request.batches, strict=True)):
+        feeds = to_engine(read_arrays(folder), request.run.io_types)
+        for graph in request.timing.graphs:
+            told = len(runner.warnings)
+            announce(f"timing inputs {number + 1} of {len(request.inputs)}{', CUDA graph' if graph else ''}")
+            lanes = _lanes(device, runner, feeds, request.timing, graph=graph, profile=request.run.profile)
+            timing = request.timing
+            head = {
+                "number": number,
+                "batch": batch,
+                "cuda_graph": graph,
+                "streams": timing.streams,
+                "transfers": timing.transfers,
+            }
+            drive(lanes, clock, timing.warmup_s, DEPTH * len(lanes))
+            refused = [text for text in runner.warnings[told:] if _NO_GRAPH in text]
+            if graph and refused:
+                runs.append({**head, "unavailable": refused[0]})
+                continue
+            run = drive(lanes, clock, timing.duration_s, timing.iterations)
+            seen = look()
+            least, most = RESPONSES
+            response = respond(lanes[0], clock, min(max(len(run.queries) // 4, least), most))
+            runs.append({**head, **summarise(run, response, batch)})
+            if not request.outputs.exists():
+                write_arrays(request.outputs, to_model(lanes[0].outputs(), request.run.io_types))
+        if request.layers and number == 0:
+            announce("profiling layers")
+            layer_runs = _profile(runner, feeds, request.layers, request.run.profile)
+            inspector = runner.inspect()
+    if not request.outputs.exists():
+        write_arrays(request.outputs, {})
+    return {
+        "runs": runs,
+        "layer_runs": layer_runs,
+        "inspector": inspector,
+        "clocks": seen,
+        "warnings": [text for text in dict.fromkeys(runner.warnings) if _NO_GRAPH not in text],
+    }
+
+
+def _lanes(
+    device: Device,
+    runner: Runner,
+    feeds: Mapping[str, np.ndarray],
+    timing: TimingOptions,
+    *,
+    graph: bool,
+    profile: int,
+) -> list[SessionLane]:
+    on_host = frozenset(spec.name for spec in runner.info.inputs if spec.is_shape_tensor)
+    return [
+        SessionLane(
+            device,
+            runner.session(profile=profile, cuda_graph=graph),
+            feeds,
+            on_host,
+            transfers=timing.transfers,
+        )
+        for _ in range(timing.streams)
+    ]
+
+
+def _profile(
+    runner: Runner, feeds: Mapping[str, np.ndarray], count: int, profile: int
+) -> list[dict[str, float]]:
+    """Milliseconds by layer name, for each of `count` inferences. A layer in a loop is reported often: its sum."""
+    session = runner.session(profile=profile, cuda_graph=False)
+    session.infer(feeds)
+    found: list[dict[str, float]] = []
+
+    def report(layer: str, milliseconds: float) -> None:
+        found[-1][layer] = found[-1].get(layer, 0.0) + milliseconds
+
+    with session.profiling(report):
+        for _ in range(_WARM_LAYERS + count):
+            found.append({})
+            session.enqueue()
+            session.synchronise()
+    return found[_WARM_LAYERS:]
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:], main)

@@ -1,0 +1,52 @@
+"""Do the outputs of what was timed agree? By onnxruntime's, and by what TensorRT's precision is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify import Verdict, compare, judge
+from trtsmith.converter.verify.allowance import allowance
+from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.randomness import random_outputs
+from trtsmith.converter.verify.sets import InputSet
+
+Arrays = Mapping[str, np.ndarray]
+
+PRECISION = "tf32"
+"""In which TensorRT computes float32 networks, as `trtsmith verify` takes it."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What outputs for one set of inputs may be.
+
+    expected: the original's outputs in onnxruntime on the CPU; None where it does not run it.
+    allowed:  ratio of norms by output (trtsmith.converter.verify.allowance); where there is none, TOLERANCE.
+    excluded: outputs that cannot be compared; by name, why.
+    """
+
+    expected: Arrays | None = None
+    allowed: Mapping[str, float] = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
+
+    def verdict(self, reference: Arrays, actual: Arrays) -> Verdict:
+        """On outputs in the model's types."""
+        wanted = {name: array for name, array in reference.items() if name not in self.excluded}
+        comparisons = compare(wanted, actual, allowed=self.allowed)
+        return judge(comparisons, "", engine_run=True, excluded=tuple(self.excluded.values()))
+
+
+def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> Judge:
+    """By the model's run in onnxruntime, as it is and with its values rounded to TF32. feeds: of all of its inputs."""
+    random = dict(random_outputs(model))
+    try:
+        plain, narrow = onnxruntime_outputs(model, (InputSet("", dict(feeds)),), PRECISION, progress)
+    except ConversionError:
+        return Judge(excluded=random)
+    measured = allowance(plain[0], narrow[0] if narrow is not None else None, PRECISION, model.proto)
+    return Judge(plain[0], measured.allowed, {**measured.excluded(None), **random})

@@ -1,0 +1,171 @@
+"""What is timed: an engine that is there, or one that is built of a model for the occasion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.bench.bench_request import TimingOptions
+from trtsmith.converter.bench.layers import Node, nodes_of
+from trtsmith.converter.bench.points import Point, given_point, points_of
+from trtsmith.converter.convert.freezing import rewrite_frozen
+from trtsmith.converter.convert.pipeline import ConvertOptions, convert
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.build.flavour import expected_flavour
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.child.process import Progress
+from trtsmith.converter.engine.runtime.run_in_child import describe_engine
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.engine.runtime.tensors import EngineInfo
+from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand
+from trtsmith.importers.problem import Problem
+
+MODEL_SUFFIX = ".onnx"
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """What `trtsmith bench` is told. target: an engine, or a model if its name ends in .onnx."""
+
+    target: Path
+    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
+    at: tuple[str, ...] = ("opt",)
+    inputs: Path | None = None
+    freeze: tuple[str, ...] = ()
+    timing: TimingOptions = field(default_factory=TimingOptions)
+    layers: int = 10
+    against: tuple[str, ...] = ()
+    torch: str = ""
+    plugin_vs_native: bool = False
+    plugins: tuple[Path, ...] = ()
+    flavour: str = "auto"
+    timeout_s: float | None = None
+    verbose: bool = False
+
+    @property
+    def is_model(self) -> bool:
+        return self.target.suffix == MODEL_SUFFIX
+
+
+@dataclass(frozen=True)
+class Source:
+    """The model that engines are built of, rewritten once."""
+
+    original: Model
+    rewritten: Rewritten
+    frozen: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An engine, ready to be timed. nodes: of the graph that it was built from, where that is known."""
+
+    run: RunRequest
+    info: EngineInfo
+    nodes: Mapping[str, Node]
+
+
+def open_source(options: BenchOptions) -> Source:
+    """The model, loaded and rewritten as `convert` does it. TrtsmithError where that is not possible."""
+    original = load_model(options.target)
+    rewritten, frozen = rewrite_frozen(
+        original, options.freeze, options.inputs, expected_flavour(options.flavour)
+    )
+    return Source(original, rewritten, frozen)
+
+
+def given_engine(options: BenchOptions) -> Subject:
+    """The engine that the user names, by its manifest. UsageError where it cannot be run."""
+    run = request_for(
+        options.target,
+        options.plugins,
+        options.flavour,
+        verbose=options.verbose,
+        timeout_s=options.timeout_s,
+    )
+    return Subject(run, describe_engine(run), {})
+
+
+def plugin_engine(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> Subject:
+    """The model as `trtsmith convert` builds it."""
+    run = _built(options, options.target, folder / "plugin.plan", progress)
+    foreign = libraries.foreign_creators(options.plugins)
+    return Subject(run, describe_engine(run), nodes_of(source.rewritten.model.proto, foreign))
+
+
+def native_engine(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> Subject:
+    """The model with every plugin node of ours as its expansion into standard operators."""
+    path = folder / "native.onnx"
+    native = expand(source.rewritten.model)
+    save_model(native, path)
+    examples = None if source.rewritten.io_types else options.inputs  # they are of the model's types
+    run = _built(replace(options, freeze=(), inputs=examples), path, folder / "native.plan", progress)
+    # the rewritten graph's inputs have the engine's types already; the feeds have the model's
+    run = replace(run, io_types=(*source.rewritten.io_types, *run.io_types))
+    return Subject(run, describe_engine(run), nodes_of(native.proto))
+
+
+def points_for(
+    options: BenchOptions, info: EngineInfo, run: RunRequest, source: Source | None
+) -> list[Point]:
+    """The inputs at which to time. UsageError for shapes that the engine does not take."""
+    if options.inputs is not None:
+        arrays = load_arrays(options.inputs, "--inputs")
+        frozen = source.frozen if source is not None else {}
+        return [given_point(info, {name: a for name, a in arrays.items() if name not in frozen})]
+    shapes = {} if options.is_model else options.shapes  # of a model they are the profile
+    return points_of(info, options.at, shapes, run.io_types, source.original if source is not None else None)
+
+
+def check_options(options: BenchOptions) -> None:
+    """UsageError for flags that contradict each other or the target."""
+    problems = []
+    if options.inputs is not None and (options.at != ("opt",) or (options.shapes and not options.is_model)):
+        what, expected = "the arrays have shapes of their own", "--inputs without --at and --shapes"
+        problems.append(Problem(what, f"--inputs {options.inputs}", expected, "leave the other flag out"))
+    if options.shapes and not options.is_model and options.at != ("opt",):
+        what, expected = "shapes are given twice", "either --shapes or --at"
+        problems.append(Problem(what, f"--at {','.join(options.at)}", expected, "leave one of them out"))
+    if not options.is_model:
+        for flag, given in (
+            ("--freeze", bool(options.freeze)),
+            ("--plugin-vs-native", options.plugin_vs_native),
+        ):
+            if given:
+                fix = f"trtsmith bench MODEL, a file whose name ends in {MODEL_SUFFIX}"
+                problems.append(
+                    Problem(
+                        "an engine is built already", f"{flag}, {options.target}", "a model to build", fix
+                    )
+                )
+    if problems:
+        raise UsageError(problems)
+
+
+def _built(options: BenchOptions, model: Path, engine: Path, progress: Progress) -> RunRequest:
+    convert(
+        ConvertOptions(
+            model=model,
+            output=engine,
+            shapes=dict(options.shapes),
+            freeze=options.freeze,
+            inputs=options.inputs,
+            plugins=options.plugins,
+            flavour=options.flavour,
+            verify=None,
+            layer_details=options.layers > 0,
+            timeout_s=options.timeout_s,
+            verbose=options.verbose,
+        ),
+        progress,
+    )
+    return request_for(engine, options.plugins, verbose=options.verbose, timeout_s=options.timeout_s)

@@ -1,0 +1,83 @@
+"""Times one engine in a child process: whatever TensorRT or a kernel does to that process becomes an error message."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.bench.bench_request import BenchRequest, TimingOptions
+from trtsmith.converter.bench.points import Point
+from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
+from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
+from trtsmith.converter.engine.runtime.run_in_child import checked, death_problem
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What one engine took.
+
+    runs:        as converter/bench/bench_record.py describes them.
+    outputs:     for the first point, in the model's types.
+    layer_runs:  milliseconds by layer name for each profiled inference; inspector: what the engine inspector said.
+    clocks:      of trtsmith.converter.plugin.machine.clocks, at the end of the last run.
+    """
+
+    runs: tuple[dict[str, Any], ...]
+    outputs: Mapping[str, np.ndarray]
+    layer_runs: tuple[Mapping[str, float], ...]
+    inspector: str
+    clocks: Mapping[str, float] | None
+    warnings: tuple[str, ...]
+
+    def plain_run(self) -> dict[str, Any] | None:
+        """The first run without CUDA graph, else the first; None where nothing was measured."""
+        done = (run for run in self.runs if "unavailable" not in run)
+        return min(done, key=lambda run: bool(run["cuda_graph"]), default=None)
+
+
+def time_engine(
+    run: RunRequest, points: Sequence[Point], timing: TimingOptions, layers: int, progress: Progress
+) -> Timed:
+    """Time the engine at each point. layers: how many inferences are profiled by layer; 0: none.
+
+    Raises UsageError for all that can be wrong with engine, GPU, plugin libraries and inputs, and where
+    the process dies.
+    """
+    run = checked(run)
+    with tempfile.TemporaryDirectory(prefix="trtsmith-bench-") as name:
+        folder = Path(name)
+        inputs = tuple(folder / f"inputs-{number}" for number in range(len(points)))
+        for place, point in zip(inputs, points, strict=True):
+            write_arrays(place, point.feeds)
+        batches = tuple(point.batch() for point in points)
+        request = BenchRequest(run, timing, inputs, batches, folder / "outputs", layers)
+        try:
+            found = run_child(
+                "trtsmith.converter.bench.bench_worker",
+                request.to_json(),
+                run.flavour,
+                timeout_s=run.timeout_s,
+                on_progress=progress,
+            )
+        except ChildDied as death:
+            raise UsageError(death_problem(death, run)) from death
+        outputs = read_arrays(request.outputs)
+    runs = []
+    for done in found["runs"]:
+        point = points[done.pop("number")]
+        runs.append({"point": point.label, "shapes": point.sizes(), **done})
+    return Timed(
+        runs=tuple(runs),
+        outputs=outputs,
+        layer_runs=tuple(found["layer_runs"]),
+        inspector=found["inspector"],
+        clocks=found["clocks"],
+        warnings=tuple(found["warnings"]),
+    )

@@ -1,0 +1,112 @@
+"""The timed loop: inferences kept in flight on one or several streams, as trtexec keeps them.
+
+On every stream the next inference is enqueued before the last one is waited for: enqueue 0, enqueue 1, wait for 0,
+enqueue 2, wait for 1, and so on. So the GPU has work while the host prepares more. What touches the GPU is behind the
+Lane protocol.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, Protocol
+
+from trtsmith.converter.bench.figures import Summary, digits6
+
+DEPTH = 2
+"""Inferences in flight on each stream."""
+
+Clock = Callable[[], float]
+"""Seconds of the host, such as time.perf_counter."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Milliseconds between the events of one inference, on the GPU's clock."""
+
+    h2d: float
+    compute: float
+    d2h: float
+
+
+@dataclass(frozen=True)
+class Query:
+    """One inference. enqueue: milliseconds of the host until all of it was handed to the GPU."""
+
+    enqueue: float
+    stages: Stages
+
+
+class Lane(Protocol):
+    """One stream with an execution context of its own, and DEPTH sets of events."""
+
+    def submit(self, slot: int) -> None:
+        """Enqueue copies in, the engine and copies out, between the events of this slot. Does not wait."""
+
+    def wait(self, slot: int) -> Stages:
+        """Wait until the inference that was last submitted to this slot has ended."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Inferences in the order in which they were enqueued.
+
+    wall_s: from the moment in which the first is enqueued to that in which the last has ended.
+    """
+
+    queries: tuple[Query, ...]
+    wall_s: float
+
+
+def drive(lanes: Sequence[Lane], clock: Clock, seconds: float, least: int) -> Run:
+    """Run inferences for so many seconds, and at least so many of them; all have ended when it returns."""
+    flying: deque[tuple[Lane, int, float]] = deque()
+    queries: list[Query] = []
+    began = clock()
+    for submitted, (slot, lane) in enumerate(cycle([(s, lane) for s in range(DEPTH) for lane in lanes])):
+        if len(flying) == DEPTH * len(lanes):
+            queries.append(_ended(*flying.popleft()))
+        now = clock()
+        if submitted >= least and now - began >= seconds:
+            break
+        lane.submit(slot)
+        flying.append((lane, slot, (clock() - now) * 1e3))
+    queries.extend(_ended(*one) for one in flying)
+    return Run(tuple(queries), clock() - began)
+
+
+def _ended(lane: Lane, slot: int, enqueue: float) -> Query:
+    return Query(enqueue, lane.wait(slot))
+
+
+def respond(lane: Lane, clock: Clock, count: int) -> list[float]:
+    """Milliseconds from asking to having the answer, one inference at a time."""
+    taken = []
+    for _ in range(count):
+        began = clock()
+        lane.submit(0)
+        lane.wait(0)
+        taken.append((clock() - began) * 1e3)
+    return taken
+
+
+def summarise(run: Run, response: Sequence[float], batch: int) -> dict[str, Any]:
+    """The figures of a run; converter/bench/bench_record.py says what each of them is."""
+    columns = {
+        "latency_ms": [q.stages.h2d + q.stages.compute + q.stages.d2h for q in run.queries],
+        "enqueue_ms": [q.enqueue for q in run.queries],
+        "h2d_ms": [q.stages.h2d for q in run.queries],
+        "compute_ms": [q.stages.compute for q in run.queries],
+        "d2h_ms": [q.stages.d2h for q in run.queries],
+        "response_ms": response,
+    }
+    rate = len(run.queries) / run.wall_s
+    return {
+        "queries": len(run.queries),
+        "wall_s": digits6(run.wall_s),
+        "throughput": digits6(rate),
+        "samples_per_s": digits6(rate * batch),
+        **{name: Summary.of(times).to_json() for name, times in columns.items()},
+    }

@@ -1,0 +1,93 @@
+"""Types of command-line arguments. argparse shows the message of an ArgumentTypeError as it is."""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+from pathlib import Path
+from typing import Any
+
+FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
+
+
+def positive_int(text: str) -> int:
+    """1 to 2^31 - 1: MiB or seconds that every interface behind takes."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < 2**31:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to {2**31 - 1}")
+    return value
+
+
+def positive_seconds(text: str) -> float:
+    """A positive time in seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 2**31:
+        raise ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def targets(text: str) -> tuple[str, ...]:
+    """sm86,SM89 as ("sm86", "sm89"). Which of them can be built for is TensorRT's to say."""
+    names = tuple(name.strip().lower() for name in text.split(","))
+    if not all(name.startswith("sm") and name[2:].isascii() and name[2:].isdigit() for name in names):
+        raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
+    return tuple(dict.fromkeys(names))
+
+
+def add_freezing(parser: ArgumentParser, use: str) -> None:
+    """--freeze and --inputs. use: what else example inputs are for."""
+    group = parser.add_argument_group("inputs that become constants")
+    group.add_argument(
+        "--freeze",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="make an input a constant: axes=[0,1], k=3, ratio=0.5, training=true, or grid=@FILE.npy; may be repeated",
+    )
+    group.add_argument("--inputs", type=Path, metavar="NPZ", help=f"example inputs, {use}")
+
+
+def add_flavour(parser: Any) -> None:
+    """--flavour. parser: or a group of its arguments."""
+    parser.add_argument(
+        "--flavour",
+        default="auto",
+        choices=FLAVOURS,
+        help="which TensorRT; auto: with a GPU tensorrt if it is there, else tensorrt_rtx",
+    )
+
+
+def add_plugins(parser: Any, which: str) -> None:
+    """--plugins. which: the libraries that are meant, as "of your own"."""
+    parser.add_argument(
+        "--plugins",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="LIB",
+        help=f"a plugin library {which}; may be repeated",
+    )
+
+
+def add_running(parser: Any, plugins: str, timeout: str) -> None:
+    """--plugins, --flavour and --timeout of commands that run engines. plugins, timeout: what the two are for."""
+    add_plugins(parser, plugins)
+    parser.add_argument(
+        "--flavour",
+        default="auto",
+        choices=FLAVOURS,
+        help="which TensorRT; auto: the manifest's, else tensorrt if it is there, else tensorrt_rtx",
+    )
+    parser.add_argument("--timeout", type=positive_seconds, metavar="SECONDS", help=timeout)
+
+
+def add_tolerances(parser: Any) -> None:
+    """--rtol and --atol (trtsmith.converter.verify.tolerances)."""
+    parser.add_argument("--rtol", action="append", default=[], metavar="[OUT:]X", help="relative tolerance")
+    parser.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")

@@ -1,0 +1,110 @@
+"""trtsmith check MODEL: how every node reaches TensorRT, and everything that stands in the way."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_plugins
+from trtsmith.converter.cli.console import Console, check_report, one_line, table, write_report
+from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
+from trtsmith.converter.convert.pipeline import analyse
+from trtsmith.converter.convert.plan import Plan
+from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.rewrite.rewrite import Rewritten
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "check",
+        parents=[common],
+        help="how every node reaches TensorRT",
+        description="Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
+    add_plugins(parser, "of your own")
+    add_flavour(parser)
+    add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
+    add_precision(parser)
+    parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
+    parser.add_argument("--report", type=Path, metavar="JSON", help="write the same JSON to a file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    return show(options, console, as_json=options.json)
+
+
+def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int:
+    """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
+    model, plugins, report = options.model, tuple(options.plugins), options.report
+    check_report(report, (model, *plugins, options.inputs))
+    rewritten, planned = analyse(
+        model, plugins, options.freeze, options.inputs, options.flavour, precision_of(options)
+    )
+    document = _document(model, rewritten, planned)
+    write_report(report, document)
+    if as_json:
+        console.json(document)
+    else:
+        console.result(_text(rewritten, planned, every_node=console.verbose))
+    if not as_json:
+        console.problems(planned.problems)
+    return EXIT_OK if planned.convertible else EXIT_FAILED
+
+
+def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
+    if every_node:
+        rows = [(node.name, node.op_type, node.route.value, node.how) for node in planned.nodes]
+        header = ("node", "operator", "route", "how")
+    else:
+        counts = Counter((node.op_type, node.route.value, node.how) for node in planned.nodes)
+        rows = [(str(n), op_type, route, how) for (op_type, route, how), n in sorted(counts.items())]
+        header = ("nodes", "operator", "route", "how")
+    notes = [
+        f"note: {one_line(record.node)}: {note}" for record in rewritten.rewrites for note in record.notes
+    ]
+    notes += [f"warning: {one_line(warning)}" for warning in rewritten.warnings()]
+    left = [
+        f"left as it is: {one_line(record.node)} ({one_line(record.op_type)}): {record.refusal.reason}"
+        for record in rewritten.declined
+        if not record.fatal
+    ]
+    left += precision_lines(rewritten, every_node=every_node)
+    total = ", ".join(f"{number} {route}" for route, number in planned.routes().items())
+    count = len(planned.problems)
+    verdict = "convertible" if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
+    return "\n".join([table([header, *rows]), *notes, *left, f"{total or 'no nodes'}; {verdict}"])
+
+
+def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
+    """The summary of the precision pass, and with every_node what stays in float32; nothing if none was asked for."""
+    report = rewritten.precision
+    if report is None:
+        return []
+    kept = report.kept if every_node else ()
+    return [
+        *(f"in float32: {one_line(k.node)} ({one_line(k.op_type)}): {one_line(k.reason)}" for k in kept),
+        f"precision: {one_line(report.summary())}",
+    ]
+
+
+def _document(model: Path, rewritten: Rewritten, planned: Plan) -> dict[str, Any]:
+    return {
+        "model": str(model),
+        "convertible": planned.convertible,
+        "routes": planned.routes(),
+        "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
+        "plugins": [asdict(plugin) for plugin in planned.plugins],
+        "rewrites": [asdict(record) for record in rewritten.rewrites],
+        "declined": [asdict(record) for record in rewritten.declined],
+        "frozen": [asdict(record) for record in rewritten.frozen],
+        "io_types": [asdict(record) for record in rewritten.io_types],
+        "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
+        "warnings": list(rewritten.warnings()),
+        "problems": [problem.to_json() for problem in planned.problems],
+    }

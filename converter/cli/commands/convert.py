@@ -1,0 +1,202 @@
+"""trtsmith convert MODEL -o ENGINE"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.cli.arguments import (
+    add_flavour,
+    add_freezing,
+    add_plugins,
+    add_tolerances,
+    positive_int,
+    positive_seconds,
+    targets,
+)
+from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
+from trtsmith.converter.cli.reports.comparison import render_verdict
+from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, convert
+from trtsmith.converter.engine.bundle.bundle import manifest_path, toolkit_version
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
+from trtsmith.converter.model.shape_tensors import parse_values
+from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.verify import parse_tolerances
+from trtsmith.converter.verify.check import MODES
+
+_DESCRIPTION = (
+    """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""
+)
+
+_EPILOG = """examples:
+  trtsmith convert model.onnx -o model.plan
+  trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640 --target sm86,sm89
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "convert",
+        parents=[common],
+        help="ONNX model in, TensorRT engine out",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write"
+    )
+    shapes = parser.add_argument_group("shapes of dynamic inputs")
+    shapes.add_argument(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="NAME=MIN:OPT:MAX",
+        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
+    )
+    for name in ("min", "opt", "max"):
+        shapes.add_argument(
+            f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
+        )
+    shapes.add_argument(
+        "--values",
+        action="append",
+        default=[],
+        metavar="NAME=MIN:OPT:MAX",
+        help="values of an integer input that decides shapes, as sizes=[1,1]:[2,3]:[8,8]; once for each such input",
+    )
+    add_freezing(
+        parser,
+        "to compare with (default: generated), and to which axes and other inputs that TensorRT wants constant are frozen",
+    )
+    add_precision(parser)
+    build = parser.add_argument_group("the engine")
+    build.add_argument(
+        "--target",
+        type=targets,
+        default=(),
+        metavar="SM",
+        help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
+    )
+    add_flavour(build)
+    add_plugins(build, "of your own")
+    build.add_argument(
+        "--embed-plugins",
+        action="store_true",
+        help="put the plugin libraries into the engine: it then needs none beside it",
+    )
+    build.add_argument(
+        "--workspace", type=positive_int, metavar="MIB", help="limit of TensorRT's workspace in MiB"
+    )
+    build.add_argument(
+        "--timing-cache", type=Path, metavar="FILE", help="read and written, to build faster next time"
+    )
+    build.add_argument(
+        "--optimization-level",
+        type=int,
+        choices=range(6),
+        metavar="0-5",
+        help="0 builds fastest, 5 searches longest",
+    )
+    build.add_argument(
+        "--timeout", type=positive_seconds, metavar="SECONDS", help="give the build up after this time"
+    )
+    verify = parser.add_argument_group("the verdict")
+    verify.add_argument(
+        "--expected",
+        type=Path,
+        metavar="NPZ",
+        help="outputs to compare with; default: the original in onnxruntime",
+    )
+    add_tolerances(verify)
+    which = verify.add_mutually_exclusive_group()
+    which.add_argument(
+        "--verify",
+        default="auto",
+        choices=MODES,
+        help="what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if this "
+        "machine's GPU is one that it is built for",
+    )
+    which.add_argument("--no-verify", action="store_true", help="compare nothing")
+    parser.add_argument("--dry-run", action="store_true", help="plan only: as `trtsmith check`")
+    parser.add_argument("--report", type=Path, metavar="JSON", help="write what was done and found to a file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    if options.dry_run:
+        from trtsmith.converter.cli.commands import check
+
+        return check.show(options, console, as_json=False)
+    asked = ConvertOptions(
+        model=options.model,
+        output=options.output,
+        shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
+        values=parse_values(options.values),
+        freeze=tuple(options.freeze),
+        targets=options.target,
+        flavour=options.flavour,
+        plugins=tuple(options.plugins),
+        inputs=options.inputs,
+        expected=options.expected,
+        tolerances=parse_tolerances(options.rtol, options.atol),
+        verify=None if options.no_verify else options.verify,
+        precision=precision_of(options),
+        embed_plugins=options.embed_plugins,
+        workspace_mib=options.workspace,
+        timing_cache=options.timing_cache,
+        optimization_level=options.optimization_level,
+        timeout_s=options.timeout,
+        verbose=options.verbose,
+    )
+    given = (asked.model, asked.output, manifest_path(asked.output), asked.inputs, asked.expected)
+    check_report(options.report, (*given, asked.timing_cache, *asked.plugins))
+    check_report(asked.timing_cache, (*given, *asked.plugins), "--timing-cache", "the timing cache")
+    try:
+        done = convert(asked, console.progress)
+    except TrtsmithError as error:
+        write_report(options.report, {"converted": False, "problems": [p.to_json() for p in error.problems]})
+        raise
+    for warning in done.warnings:
+        console.say(f"warning: {warning}")
+    write_report(options.report, _report(asked, done))
+    console.result(_summary(done))
+    return EXIT_OK if done.verdict is None or done.verdict.passed else EXIT_DISAGREE
+
+
+def _summary(done: Conversion) -> str:
+    routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
+    targets = ", ".join(done.built.targets)
+    size = f"{done.built.size / 2**20:.1f} MiB"
+    lines = [
+        f"engine:   {done.bundle.engine} ({size}, {done.built.flavour} {done.built.version}, {targets})",
+        *(f"plugins:  {library}" for library in done.bundle.libraries),
+        f"manifest: {done.bundle.manifest}",
+        f"nodes:    {routes or 'none'}",
+    ]
+    if done.rewritten.precision is not None:
+        lines.append(f"precision: {done.rewritten.precision.summary()}")
+    lines.append(
+        render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
+    )
+    return "\n".join(lines)
+
+
+def _report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
+    return {
+        "converted": True,
+        "trtsmith": toolkit_version(),
+        "model": str(asked.model),
+        "engine": done.built.to_json() | {"engine_path": str(done.bundle.engine)},
+        "libraries": [str(path) for path in done.bundle.libraries],
+        "manifest": str(done.bundle.manifest),
+        "routes": done.plan.routes(),
+        "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
+        "warnings": list(done.warnings),
+        "seconds": done.seconds,
+        "verdict": done.verdict.to_json() if done.verdict is not None else None,
+    }

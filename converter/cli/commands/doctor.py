@@ -1,0 +1,137 @@
+"""trtsmith doctor: versions, GPU, libraries, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Sequence
+from ctypes import CDLL
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Any
+
+from trtsmith.converter.cli.console import Console, table
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.build.flavour import PIP, InstalledFlavour, installed_flavours
+from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
+from trtsmith.converter.engine.bundle.bundle import toolkit_version
+from trtsmith.converter.engine.runtime.device import PACKAGES, missing_packages
+from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
+
+_PACKAGES = (
+    "numpy",
+    "onnx",
+    "onnx-graphsurgeon",
+    "onnxruntime",
+    "ml_dtypes",
+    "torch",
+    "onnxscript",
+    "polygraphy",
+    "cuda-core",
+    "cuda-bindings",
+)
+_OPTIONAL = {
+    "torch": "pip install torch==2.13.0",
+    "onnxscript": "pip install onnxscript==0.7.2",
+    "polygraphy": "pip install polygraphy",
+    "cuda-core": PACKAGES,
+    "cuda-bindings": PACKAGES,
+}
+"""How to get what a part of the commands does without."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: state is "ok", "missing" (nothing works without it) or "absent" (something optional is not there)."""
+
+    what: str
+    state: str
+    detail: str
+    fix: str = ""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        parents=[common],
+        help="what is installed, what is missing, how to get it",
+        description="Show versions, GPU and libraries, and how to get what is missing.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON on stdout")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Exit code 2 when something is missing without which no model can be converted."""
+    found = examine()
+    if options.json:
+        console.json([asdict(finding) for finding in found])
+    else:
+        rows = [(f.state, f.what, f.detail + (f"  fix: {f.fix}" if f.fix else "")) for f in found]
+        console.result(table(rows))
+    return EXIT_USAGE if any(finding.state == "missing" for finding in found) else EXIT_OK
+
+
+def examine() -> list[Finding]:
+    """Everything that matters, without importing TensorRT."""
+    found = [
+        Finding("trtsmith", "ok", toolkit_version()),
+        Finding("python", "ok", f"{platform.python_version()} on {platform.machine()}"),
+    ]
+    for package in _PACKAGES:
+        try:
+            found.append(Finding(package, "ok", metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            state = "absent" if package in _OPTIONAL else "missing"
+            fix = _OPTIONAL.get(package, f"pip install {package}")
+            found.append(Finding(package, state, "not installed", fix))
+    flavours = installed_flavours()
+    found += [
+        Finding(flavour.name, "ok", f"{flavour.version} ({flavour.distribution})") for flavour in flavours
+    ]
+    if not flavours:
+        found.append(Finding("tensorrt", "missing", "neither TensorRT nor TensorRT-RTX", PIP["tensorrt_rtx"]))
+    gpu = find_gpu()
+    if gpu is None:
+        found.append(Finding("gpu", "absent", "none: engines are built for sm86, and not run"))
+    else:
+        found.append(Finding("gpu", "ok", f"{gpu.name}, {gpu.target}"))
+    found.append(_running(gpu, flavours))
+    for name in ("trtsmith_plugins", "trtsmith_plugins_v2", "trtsmith_host"):
+        found.append(_library(name, optional=name == "trtsmith_plugins_v2"))
+    return found
+
+
+def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> Finding:
+    """Whether an engine can be run here, by what is installed; none is tried."""
+    packages = missing_packages()
+    lacking = [
+        what
+        for what, there in (("GPU", gpu), ("TensorRT", flavours), ("cuda-core", packages is None))
+        if not there
+    ]
+    if not lacking:
+        return Finding("running engines", "ok", "trtsmith run, verify and bench work here")
+    detail = f"trtsmith run, verify and bench need what is not here: {', '.join(lacking)}"
+    return Finding("running engines", "absent", detail, packages.fix if packages else "")
+
+
+def _library(name: str, *, optional: bool) -> Finding:
+    try:
+        path = libraries.library(name)
+        if name == "trtsmith_host":
+            CDLL(str(path))
+            return Finding(name, "ok", str(path))
+        manifest = libraries.manifest(path)
+    except TrtsmithError as error:
+        return Finding(
+            name, "absent" if optional else "missing", error.problems[0].what, error.problems[0].fix
+        )
+    except OSError as error:
+        return Finding(
+            name, "missing", f"cannot be loaded: {error}", "rebuild it on this machine: pip install ."
+        )
+    operators = len(manifest["operators"])
+    detail = f"{manifest['interface']}, {operators} operators, sm {manifest['cuda_architectures']}"
+    return Finding(name, "ok", f"{path} ({detail})")

@@ -1,0 +1,100 @@
+"""trtsmith plugin list|inspect|test|bench|replay|path: look into any plugin library, and hold it to TensorRT's contract."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.cli.arguments import positive_seconds
+from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
+from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
+from trtsmith.converter.plugin.contract import CheckResult, Verdict
+from trtsmith.converter.plugin.test import (
+    inspect_library,
+    list_creators,
+    render_creators,
+    render_inspection,
+    test_library,
+)
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "plugin",
+        help="look into plugin libraries and test them",
+        description="Look into any TensorRT plugin library, ours or others', without TensorRT. Runs the library's code.",
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
+    path = actions.add_parser(
+        "path", parents=[common], help="print where our plugin library is", allow_abbrev=False
+    )
+    path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
+    path.set_defaults(run=_path)
+    plugin_bench.add_parser(actions, common)
+    plugin_replay.add_parser(actions, common)
+    for name, run, text in (
+        ("list", _list, "its creators"),
+        ("inspect", _inspect, "its creators with their fields, and what a plugin of each says of itself"),
+        ("test", _test, "the whole contract of every creator, and with a GPU the kernels"),
+    ):
+        action = actions.add_parser(name, parents=[common], help=text, description=text, allow_abbrev=False)
+        action.add_argument("library", type=Path, metavar="LIB", help="the shared library")
+        action.add_argument("--json", action="store_true", help="as JSON on stdout")
+        action.set_defaults(run=run)
+        if name == "test":
+            action.add_argument(
+                "--gpu",
+                action=argparse.BooleanOptionalAction,
+                default=None,
+                help="run the kernels; default: where there is a GPU",
+            )
+            action.add_argument(
+                "--timeout",
+                type=positive_seconds,
+                default=120.0,
+                metavar="SECONDS",
+                help="for one check (120)",
+            )
+            action.add_argument("--report", type=Path, metavar="JSON", help="write the results to a file")
+
+
+def _path(options: argparse.Namespace, console: Console) -> int:
+    console.result(str(libraries.plugin_library_v2() if options.v2 else libraries.plugin_library()))
+    return EXIT_OK
+
+
+def _list(options: argparse.Namespace, console: Console) -> int:
+    described = list_creators(options.library)
+    console.json(described) if options.json else console.result(render_creators(described))
+    return EXIT_OK
+
+
+def _inspect(options: argparse.Namespace, console: Console) -> int:
+    described = inspect_library(options.library)
+    console.json(described) if options.json else console.result(render_inspection(described))
+    return EXIT_OK
+
+
+def _test(options: argparse.Namespace, console: Console) -> int:
+    def show(result: CheckResult) -> None:
+        case = f" [{result.case}]" if result.case else ""
+        text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
+        (console.progress if result.verdict is Verdict.FAIL else console.detail)(text)
+
+    check_report(options.report, (options.library,))
+    report = test_library(
+        options.library,
+        gpu=options.gpu,
+        definitions=contract_cases(),
+        gpu_cases=gpu_cases,
+        timeout_s=options.timeout,
+        progress=show,
+    )
+    write_report(options.report, report.to_json())
+    console.json(report.to_json()) if options.json else console.result(report.render())
+    return EXIT_OK if report.ok else EXIT_FAILED

@@ -1,0 +1,115 @@
+"""trtsmith plugin bench: our kernels against what else computes the same, timed on this machine's GPU."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shlex
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.cli.arguments import positive_seconds
+from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.reports.kernel_times import render
+from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
+from trtsmith.converter.plugin.bench.kernel_bench import RIVALS, Plan, all_right, measure, select
+from trtsmith.converter.plugin.machine import describe
+from trtsmith.importers.opdef import TYPE_VARIABLES
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import OPS
+
+COUNT = 50
+
+
+def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
+    names = ", ".join(op.name for op in OPS if op.benchmarks)
+    rivals = "; ".join(f"{name}: {text}" for name, text in RIVALS.items())
+    text = "time our kernels on a GPU against PyTorch, torchvision and the limits of the machine"
+    parser = actions.add_parser(
+        "bench",
+        parents=[common],
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a result of ours is wrong.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("ops", nargs="+", metavar="OP", help=names)
+    parser.add_argument(
+        "--case", nargs="+", default=[], metavar="NAME", help="these sizes only; an unknown name lists them"
+    )
+    parser.add_argument(
+        "--dtype",
+        type=_commas,
+        default=(),
+        metavar="TYPE,...",
+        help=f"of {', '.join(TYPE_VARIABLES['T'])} (all)",
+    )
+    parser.add_argument(
+        "--against", type=_commas, metavar="NAME,...", help=f"rivals to time, or none (all). {rivals}"
+    )
+    parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"timed runs of each ({COUNT})")
+    parser.add_argument(
+        "--compile-timeout",
+        type=positive_seconds,
+        default=90.0,
+        metavar="SECONDS",
+        help="for each torch.compile (90)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
+    parser.add_argument("--commit", metavar="HASH", help="for the file, where the checkout has no history")
+    parser.set_defaults(run=_bench)
+
+
+def _commas(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _bench(options: argparse.Namespace, console: Console) -> int:
+    rivals = () if options.against == ("none",) else options.against
+    plan = select(options.ops, options.case, options.dtype, rivals, options.count)
+    check_report(options.json, flag="--json")
+    library = plugin_library()
+    require_gpu()
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench  # imports torch
+
+    head = describe(PACKAGE_ROOT, [library], options.commit) | {"command": command_of(options, plan)}
+    with open_bench(library, options.compile_timeout) as bench:
+        document = measure(
+            plan,
+            bench,
+            head,
+            lambda document: write_report(options.json, document, "--json"),
+            console.progress,
+        )
+    console.result(render(document))
+    return EXIT_OK if all_right(document) else EXIT_DISAGREE
+
+
+def require_gpu() -> None:
+    """UsageError without PyTorch, or where its CUDA finds no GPU."""
+    if importlib.util.find_spec("torch") is None:
+        what, fix = "PyTorch is not installed", "pip install torch, a build with CUDA"
+    else:
+        import torch
+
+        if torch.cuda.is_available():
+            return
+        what = f"PyTorch {torch.__version__} finds no GPU"
+        fix = (
+            "run it on a machine with an NVIDIA GPU, and check `python3 -c 'import torch; torch.cuda.init()'`"
+        )
+    raise UsageError(
+        Problem(what, "trtsmith plugin bench", "PyTorch with CUDA, and a GPU that it can use", fix)
+    )
+
+
+def command_of(options: argparse.Namespace, plan: Plan) -> str:
+    """The command again, without what changes nothing that is measured."""
+    words = ["trtsmith", "plugin", "bench", *(op.name for op, _ in plan.ops)]
+    if options.case:
+        words += ["--case", *options.case]
+    if options.dtype:
+        words += ["--dtype", ",".join(options.dtype)]
+    if options.against is not None:
+        words += ["--against", ",".join(options.against)]
+    return shlex.join([*words, "--count", str(options.count)])

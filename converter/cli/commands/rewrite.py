@@ -1,0 +1,79 @@
+"""trtsmith rewrite IN -o OUT: the graph that TensorRT gets, or with --expand one that plain onnxruntime runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.cli.arguments import add_flavour, add_freezing
+from trtsmith.converter.cli.commands.check import precision_lines
+from trtsmith.converter.cli.console import Console, one_line
+from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
+from trtsmith.converter.convert.freezing import rewrite_frozen
+from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
+from trtsmith.converter.convert.precision import examples, in_precision
+from trtsmith.converter.engine.build.flavour import expected_flavour
+from trtsmith.converter.model.errors import EXIT_OK, ConversionError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite import rewrite as stage
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "rewrite",
+        parents=[common],
+        help="write the rewritten ONNX graph",
+        description="Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", type=Path, metavar="IN", help="the .onnx file")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
+    )
+    add_flavour(parser)
+    add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
+    add_precision(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--expand",
+        action="store_true",
+        help="write custom operators as standard ones, for plain onnxruntime",
+    )
+    form.add_argument(
+        "--plugin-v2", action="store_true", help="write plugin nodes for the V2 plugins of TensorRT 8.6 to 10"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    request = precision_of(options)
+    flavour = "tensorrt" if options.plugin_v2 else expected_flavour(options.flavour)
+    original = load_model(options.model)
+    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs, flavour)
+    fatal = [record.problem() for record in rewritten.declined if record.fatal]
+    if fatal:
+        raise ConversionError(fatal)
+    if request.precision:
+        rewritten = in_precision(rewritten, request, examples(original, options.inputs, frozen))
+    model = rewritten.model
+    if options.expand:
+        model = stage.expand(model)
+    elif options.plugin_v2:
+        model = for_plugin_v2(model)
+    save_model(model, options.output)
+    for record in rewritten.rewrites:
+        console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
+        for note in record.notes:
+            console.say(f"note: {one_line(record.node)}: {note}")
+    for warning in rewritten.warnings():
+        console.say(f"warning: {one_line(warning)}")
+    for line in precision_lines(rewritten, every_node=console.verbose):
+        console.say(line)
+    for problem in plan(rewritten).problems:
+        console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
+    count = len(rewritten.rewrites)
+    console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
+    return EXIT_OK

@@ -1,0 +1,148 @@
+"""trtsmith run ENGINE: an engine on arrays from a file, in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.cli.arguments import add_running
+from trtsmith.converter.cli.console import Console, check_report, table
+from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
+from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
+from trtsmith.converter.model.arrays import load_arrays, save_arrays
+from trtsmith.converter.model.errors import EXIT_OK
+
+_DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. TensorRT and the plugins are loaded into a process of
+its own: a fault in a kernel ends that one only, and the GPU stays usable."""
+
+_EPILOG = """The manifest beside the engine says which TensorRT and which plugin libraries it needs, and which inputs and
+outputs have another type in the model: arrays are given and written in the model's types.
+Arrays of bfloat16 and float8 in .npz files: numpy reads them as bytes, and .view(ml_dtypes.bfloat16) gives them their type;
+so read, they are taken as inputs too.
+
+examples:
+  trtsmith run model.plan --list
+  trtsmith run model.plan --inputs inputs.npz -o outputs.npz
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "run",
+        parents=[common],
+        help="run an engine on the arrays of a file",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine")
+    parser.add_argument("--inputs", type=Path, metavar="NPZ", help="an array for each input, by its name")
+    parser.add_argument("-o", "--output", type=Path, metavar="NPZ", help="the file to write the outputs to")
+    parser.add_argument("--list", action="store_true", help="show inputs, outputs and profiles; run nothing")
+    add_running(
+        parser, "that the engine needs, besides those of its manifest", "give the run up after this time"
+    )
+    parser.add_argument(
+        "--embedded-plugins",
+        action="store_true",
+        help="load the plugin libraries inside the engine although no manifest speaks of them; they run code of their own",
+    )
+    parser.add_argument(
+        "--profile", type=int, default=0, metavar="N", help="the optimization profile to run with (0)"
+    )
+    parser.add_argument(
+        "--runtime-cache",
+        type=Path,
+        metavar="FILE",
+        help="TensorRT-RTX: keep the kernels that it compiles at first; of a folder, a file for each engine and GPU",
+    )
+    parser.add_argument(
+        "--specialization",
+        default=EAGER,
+        choices=SPECIALIZATIONS,
+        help="TensorRT-RTX: compile kernels for new shapes before they run (eager), meanwhile (lazy) or never (none)",
+    )
+    parser.add_argument("--cuda-graph", action="store_true", help="run the engine as a CUDA graph")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    given = (options.engine, manifest_path(options.engine), options.inputs, *options.plugins)
+    cache = options.runtime_cache
+    check_report(options.output, (*given, cache), "-o", "the file of the outputs")
+    if cache is not None and not cache.is_dir():
+        check_report(cache, given, "--runtime-cache", "the runtime cache")
+    feeds = load_arrays(options.inputs, "--inputs") if options.inputs and not options.list else {}
+    request = request_for(
+        options.engine,
+        options.plugins,
+        options.flavour,
+        runtime_cache=options.runtime_cache,
+        cuda_graph=options.cuda_graph,
+        specialization=options.specialization,
+        profile=options.profile,
+        embedded_plugins=options.embedded_plugins,
+        verbose=options.verbose,
+        timeout_s=options.timeout,
+    )
+    if options.list:
+        console.result(render_info(describe_engine(request, console.progress)))
+        return EXIT_OK
+    done = run_engine(request, [feeds], console.progress)
+    for warning in done.warnings:
+        console.say(f"warning: {warning}")
+    (outputs,) = done.outputs
+    if options.output is not None:
+        save_arrays(options.output, outputs, "-o")
+    console.result(render_outputs(outputs))
+    return EXIT_OK
+
+
+def render_info(info: EngineInfo) -> str:
+    """An engine's inputs, outputs and profiles for people."""
+    lines = [
+        f"loaded by {info.flavour} {info.version} on {info.gpu} (compute capability {info.compute_capability})",
+        f"memory of an execution context: {info.device_memory / 2**20:.1f} MiB",
+    ]
+    rows: list[tuple[str, ...]] = [("", "name", "type and shape", "")]
+    for spec in (*info.inputs, *info.outputs):
+        kind = "input" if spec.is_input else "output"
+        rows.append((kind, spec.name, str(spec), "its values decide shapes" if spec.is_shape_tensor else ""))
+    lines.append(table(rows))
+    for index in range(info.profiles):
+        sizes = [_sizes(spec, index) for spec in info.inputs if index < len(spec.profiles)]
+        if sizes:
+            lines.append(f"profile {index}: {', '.join(sizes)}")
+    return "\n".join(lines)
+
+
+def _sizes(spec: TensorSpec, index: int) -> str:
+    allowed = spec.profiles[index]
+    if spec.is_shape_tensor:
+        parts = [str(list(part)).replace(" ", "") for part in (allowed.min, allowed.opt, allowed.max)]
+    else:
+        parts = ["x".join(map(str, part)) or "scalar" for part in (allowed.min, allowed.opt, allowed.max)]
+    return f"{spec.name}={':'.join(parts)}"
+
+
+def render_outputs(outputs: Mapping[str, np.ndarray]) -> str:
+    """What came out: types, shapes and ranges, and how to read types that .npz has no name for."""
+    rows: list[tuple[str, ...]] = [("output", "type", "shape", "smallest", "largest", "")]
+    nameless = []
+    for name, array in outputs.items():
+        values = array.astype(np.float64) if array.dtype.kind not in "biu" else array
+        low, high = (f"{values.min():.6g}", f"{values.max():.6g}") if array.size else ("", "")
+        strange = int(np.count_nonzero(~np.isfinite(values))) if array.dtype.kind not in "biu" else 0
+        mark = f"{strange} are not finite" if strange else ""
+        rows.append((name, str(array.dtype), "x".join(map(str, array.shape)) or "scalar", low, high, mark))
+        if array.dtype.kind == "V":
+            nameless.append(f"read {name!r} with numpy.load(FILE)[{name!r}].view(ml_dtypes.{array.dtype})")
+    return "\n".join([table(rows), *nameless])

@@ -1,0 +1,79 @@
+"""How a command ends when it does not simply return: signals, closed standard streams, and files that fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from trtsmith.importers.problem import Problem
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_BAD_PATH = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO, errno.ESTALE}
+)
+
+
+@contextmanager
+def signals_unwind() -> Iterator[None]:
+    """In the block, SIGTERM and SIGHUP raise SystemExit with 128 + their number, as Ctrl-C raises KeyboardInterrupt.
+
+    So children are ended and temporary files removed. A signal that is ignored stays so: nohup. Like Ctrl-C, they are
+    heard when the C code that runs at the moment returns.
+    """
+    mine = []
+    if threading.current_thread() is threading.main_thread():  # no other thread may set handlers
+        mine = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in mine:
+        signal.signal(number, _unwind)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _unwind(number: int, frame: FrameType | None) -> None:
+    del frame
+    for other in _SIGNALS:  # a second one must not end the clean-up
+        signal.signal(other, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
+def hold_standard_streams() -> None:
+    """Give stdin, stdout and stderr that are closed to /dev/null.
+
+    Else the next file that is opened gets the number of one, and what libraries print lands in it.
+    """
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def file_problem(error: OSError) -> Problem | None:
+    """What to say of a file that failed where nobody foresaw it; None for an error that is not about a file."""
+    if error.errno in _NO_ROOM:
+        fix = "free some space, or name another folder; TMPDIR is the one for temporary files"
+    elif error.errno in _NOT_ALLOWED:
+        fix = "give yourself the permission, or name another path"
+    elif error.errno in _BAD_PATH:
+        fix = "correct the path"
+    else:
+        return None
+    named = isinstance(error.filename, (str, bytes))
+    where = os.fsdecode(error.filename) if named else "a temporary file, or the command's standard output"
+    return Problem(
+        f"a file or folder cannot be used: {error.strerror}", where, "a path that can be read or written", fix
+    )

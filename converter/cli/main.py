@@ -1,0 +1,123 @@
+"""The command `trtsmith`: arguments in, exit code out. Every command is a module of trtsmith.converter.cli.commands."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.endings import file_problem, hold_standard_streams, signals_unwind
+from trtsmith.converter.engine.bundle.bundle import toolkit_version
+from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
+from trtsmith.importers.problem import Problem
+
+_EXIT_CODES = (
+    "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage, environment, or not a sound model; "
+    "3 outputs disagree"
+)
+_COMMANDS = (
+    "convert",
+    "check",
+    "rewrite",
+    "run",
+    "verify",
+    "locate",
+    "bench",
+    "bundle",
+    "ops",
+    "plugin",
+    "doctor",
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with errors in four parts."""
+
+    def error(self, message: str) -> NoReturn:
+        problem = Problem(
+            message, f"the command line of `{self.prog}`", self.format_usage().strip(), f"{self.prog} --help"
+        )
+        Console().problems([problem])
+        raise SystemExit(EXIT_USAGE)
+
+
+def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of all commands. words: the command line; of a command that it begins with, only that one's modules
+    are imported, so that `plugin` works where the libraries that conversion needs are missing."""
+    wanted = words[:1] if words and words[0] in _COMMANDS else _COMMANDS
+    common = argparse.ArgumentParser(add_help=False)
+    loudness = common.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
+    )
+    parser = _Parser(
+        prog="trtsmith",
+        description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
+        epilog=_EXIT_CODES,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"trtsmith {toolkit_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    for name in wanted:
+        import_module(f"trtsmith.converter.cli.commands.{name}").add_parser(commands, common)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command. TrtsmithErrors become messages on stderr and the exit code that they carry."""
+    hold_standard_streams()
+    with signals_unwind():
+        try:
+            return _main(argv)
+        except KeyboardInterrupt:  # also while the command's modules are imported
+            Console().say("interrupted")
+            return 130
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if argv is None else list(argv)
+    options = build_parser(words).parse_args(words)
+    console = Console(quiet=options.quiet, verbose=options.verbose)
+    try:
+        code: int = options.run(options, console)
+        sys.stdout.flush()
+    except TrtsmithError as error:
+        console.problems(error.problems)
+        return error.exit_code
+    except BrokenPipeError:  # the reader of stdout went away, as `head` does
+        _drop_stdout()
+        return 141
+    except Exception as error:  # the last line of defence: people get a message, not a traceback
+        known = None
+        if isinstance(error, OSError):
+            _drop_stdout()  # it may be stdout that failed; a second failure at exit would be a traceback
+            known = file_problem(error)
+        console.problems([known or _internal(error)])
+        console.detail(traceback.format_exc())
+        return EXIT_USAGE if known else EXIT_FAILED
+    return code
+
+
+def _internal(error: Exception) -> Problem:
+    """What is said of an exception that nobody foresaw."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return Problem(
+        f"internal error: {type(error).__name__}: {error}",
+        f"{Path(frame.filename).name}, line {frame.lineno}",
+        "a result, or a message that says what is wrong with the input",
+        "run the command again with -v, and report what it prints, with the model if you can share it",
+    )
+
+
+def _drop_stdout() -> None:
+    """What Python writes to stdout from here on, at exit too, goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):  # not a file: nothing to protect
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,83 @@
+"""The command-line arguments of a precision. Apart from the others: only commands that convert can import what they need."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
+from pathlib import Path
+
+from trtsmith.converter.convert.precision import PRECISIONS, PrecisionRequest
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+
+def add_precision(parser: ArgumentParser) -> None:
+    """--precision and the flags that go with it."""
+    group = parser.add_argument_group("precision")
+    group.add_argument(
+        "--precision",
+        default="",
+        choices=PRECISIONS,
+        help="compute in this type what bears it; inputs and outputs keep theirs. Default: the types of the model",
+    )
+    group.add_argument(
+        "--keep-fp32",
+        action="append",
+        default=[],
+        metavar="NAME|OP",
+        help="leave nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
+    )
+    group.add_argument(
+        "--allow-fp16-accumulation",
+        action="store_true",
+        help="with TensorRT-RTX: sum products of float16 in float16, however many: faster and less accurate",
+    )
+    group.add_argument(
+        "--io-precision", action="store_true", help="give float inputs and outputs that type too"
+    )
+    _add_calibration(group)
+
+
+def _add_calibration(group: _ArgumentGroup) -> None:
+    group.add_argument(
+        "--calibration",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="NPZ",
+        help="inputs to calibrate int8 and fp8 with, samples along the first axis; may be repeated (default: --inputs)",
+    )
+
+
+def precision_of(options: Namespace) -> PrecisionRequest:
+    """What these ask for. UsageError: a flag that means nothing with the precision that is, or is not, asked for."""
+    given = {
+        "--keep-fp32": bool(options.keep_fp32),
+        "--allow-fp16-accumulation": options.allow_fp16_accumulation,
+        "--io-precision": options.io_precision,
+        "--calibration": bool(options.calibration),
+    }
+    problems = []
+    for flag, meaning in _WITH.items():
+        if given[flag] and options.precision not in meaning:
+            beside = f"with --precision {options.precision}" if options.precision else "without --precision"
+            fix = f"add --precision {meaning[0]}, or remove {flag}"
+            expected = f"--precision {', '.join(meaning)} beside it"
+            problems.append(Problem(f"{flag} has no meaning {beside}", flag, expected, fix))
+    if problems:
+        raise UsageError(problems)
+    return PrecisionRequest(
+        options.precision,
+        tuple(options.keep_fp32),
+        options.io_precision,
+        tuple(options.calibration),
+        fp16_sums=options.allow_fp16_accumulation,
+    )
+
+
+_WITH = {
+    "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
+    "--allow-fp16-accumulation": ("fp16",),
+    "--io-precision": ("fp16", "bf16", "fp32"),
+    "--calibration": ("int8", "fp8"),
+}
+"""By flag, the precisions with which it means something."""

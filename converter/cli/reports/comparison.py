@@ -1,0 +1,47 @@
+"""The verdict as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from trtsmith.converter.cli.console import one_line, table
+from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.verdict import Verdict
+
+_GRAPHS_ONLY = (
+    "the graph from which the engine is built was run in onnxruntime; the engine itself was not run"
+)
+
+
+def render_verdict(verdict: Verdict) -> str:
+    """What was compared, each output, what made-up inputs were taken for, and what was not run."""
+    return "\n".join(_lines(verdict))
+
+
+def render_comparisons(comparisons: Sequence[Comparison]) -> str:
+    """A table, a row for each output."""
+    header = ("output", "shape", "relative", "max", "mean", "p99", "cosine", "worst at", "")
+    rows = [header, *map(_row, comparisons)]
+    if any(c.at for c in comparisons):
+        rows = [(at, *row) for at, row in zip(["", *(c.at for c in comparisons)], rows, strict=True)]
+    return table(rows)
+
+
+def _lines(verdict: Verdict) -> Iterator[str]:
+    yield f"verdict: {verdict.status}: {one_line(verdict.reason)} (inputs: {verdict.inputs})"
+    if verdict.comparisons:
+        yield render_comparisons(verdict.comparisons)
+    yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
+    yield from map(one_line, verdict.excluded)
+    if verdict.precision:
+        yield verdict.precision
+    if not verdict.engine_run:
+        yield _GRAPHS_ONLY + (f": {one_line(verdict.not_run)}" if verdict.not_run else "")
+
+
+def _row(c: Comparison) -> tuple[str, ...]:
+    numbers = [f"{value:.2e}" for value in (c.relative, c.max, c.mean, c.p99)]
+    pair = "" if c.expected is None else f": {c.actual:.6g}, expected {c.expected:.6g}"
+    worst = ",".join(map(str, c.worst))
+    shape = "x".join(map(str, c.shape))
+    return (c.output, shape, *numbers, f"{c.cosine:.6f}", worst + pair, "agrees" if c.agrees else c.reason)

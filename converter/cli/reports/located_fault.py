@@ -1,0 +1,78 @@
+"""What was found, for people."""
+
+from __future__ import annotations
+
+from trtsmith.converter.cli.console import one_line, table
+from trtsmith.converter.cli.reports.comparison import render_comparisons
+from trtsmith.converter.locate.found import FUSION, SENTENCES, Located, NodeReport, TensorReport
+from trtsmith.converter.verify.allowance import WORDS
+
+SKIPPED_SHOWN = 5
+
+
+def render(found: Located) -> str:
+    """The verdict, the node with its tensors, where it is saved, what to do, and what could not be compared."""
+    lines = [f"verdict: {SENTENCES[found.status]}"]
+    lines.append(
+        f"  {found.against} against onnxruntime: {len(found.values)} values (inputs: {found.inputs})"
+    )
+    if found.status == FUSION:
+        first, last = found.nodes[0], found.nodes[-1]
+        lines.append(f"nodes: from {_node(first)} to {_node(last)}, in the model's order")
+    else:
+        for node in found.nodes:
+            lines += _told(node)
+    if found.precision:
+        lines.append(f"precision: {WORDS[found.precision]}")
+    if found.outputs:
+        lines += ["outputs that disagree:", render_comparisons(found.outputs)]
+    if found.growth:
+        lines.append("where errors grow the most:")
+        rows = [("node", "operator", "error before", "error after")]
+        rows += [(g.name, g.op_type, f"{g.before:.1e}", f"{g.after:.1e}") for g in found.growth]
+        lines.append(table(rows))
+    if found.kernel:
+        lines.append(f"kernel alone, through the plugin host: {found.kernel}")
+    if found.folder:
+        lines.append(f"saved: {one_line(found.folder)} (README.txt there says how to see it again)")
+    lines += [f"what to do: {one_line(sentence)}" for sentence in found.advice]
+    if found.skipped:
+        lines.append(f"not compared: {len(found.skipped)} values")
+        lines += [f"  {one_line(name)}: {one_line(reason)}" for name, reason in found.skipped[:SKIPPED_SHOWN]]
+        if len(found.skipped) > SKIPPED_SHOWN:
+            lines.append("  ... all in --json")
+    return "\n".join(lines)
+
+
+def _node(node: NodeReport) -> str:
+    return f"{one_line(node.name)} ({one_line(node.op_type)})"
+
+
+def _told(node: NodeReport) -> list[str]:
+    lines = [f"node: {_node(node)}"]
+    if node.original:
+        lines.append(f"  stands for {one_line(node.original)}")
+    if node.attributes:
+        told = ", ".join(f"{k}={v}" for k, v in node.attributes.items())
+        lines.append(f"  attributes: {one_line(told)}")
+    if node.behind:
+        names = ", ".join(map(one_line, node.behind))
+        lines.append(f"  or one of those before it whose values cannot be outputs: {names}")
+    rows: list[tuple[str, ...]] = [("", "tensor", "type", "shape", "range", "error")]
+    rows += [_row("in", tensor) for tensor in node.inputs]
+    rows += [_row("out", tensor) for tensor in node.outputs]
+    lines.append(table(rows))
+    if node.alone is not None:
+        lines.append(
+            "  alone in an engine it is wrong, too"
+            if node.alone
+            else "  alone in an engine it is right: it is wrong together with its neighbours only"
+        )
+    return lines
+
+
+def _row(kind: str, tensor: TensorReport) -> tuple[str, ...]:
+    shape = "x".join(map(str, tensor.shape)) or "scalar"
+    limits = "none finite" if tensor.low is None else f"{tensor.low:.4g} to {tensor.high:.4g}"
+    error = "" if tensor.error is None else f"{tensor.error:.1e}"
+    return (f"  {kind}", tensor.name, tensor.dtype, shape, limits, tensor.reason or error)

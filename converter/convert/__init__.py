@@ -1,0 +1,1 @@
+"""The conversion: load, rewrite, plan, build, verify, bundle."""

@@ -1,0 +1,54 @@
+"""What a conversion tells of its engine: the facts of the manifest, and what to warn of."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Container, Mapping
+from typing import Any
+
+from trtsmith.converter.convert.plan import Plan
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.build.build_request import BuildResult
+from trtsmith.converter.engine.bundle.bundle import toolkit_version
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.verify import Verdict
+
+
+def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:
+    """Of the manifest: what is needed to load the engine, and what is known of it."""
+    result = built.to_json()
+    return {
+        "trtsmith": toolkit_version(),
+        "python": platform.python_version(),
+        "tensorrt": {"flavour": built.flavour, "version": built.version},
+        "targets": result["targets"],
+        "inputs": result["inputs"],
+        "outputs": result["outputs"],
+        "plugins": sorted({f"{p.namespace}::{p.name} version {p.version}" for p in planned.plugins}),
+        "nodes": planned.routes(),
+        "verdict": verdict.to_json() if verdict is not None else None,
+    }
+
+
+def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tuple[str, ...]:
+    """Warnings of shape tensors whose values were taken from an example. given: the inputs that --values names."""
+    return tuple(
+        f"input {name!r} has the values {list(r.opt)} of --inputs in the profile: the engine takes no others; "
+        f"give a range with --values {name}=MIN:OPT:MAX"
+        for name, r in values.items()
+        if name not in given
+    )
+
+
+def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
+    """A warning when the engine's GPUs are not those that our kernels were compiled for."""
+    if not planned.plugins:
+        return ()
+    architectures = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
+    missing = libraries.uncovered(built.targets, architectures)
+    if not missing:
+        return ()
+    return (
+        f"the plugin library has no kernels for {', '.join(missing)} (it was built for {architectures}): "
+        f"build it with TRTSMITH_CUDA_ARCHITECTURES=release",
+    )

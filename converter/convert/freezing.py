@@ -1,0 +1,142 @@
+"""Stage: which inputs become constants, and to what: --freeze NAME=VALUE, and --inputs FILE.npz as an example."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.converter.model.arrays import load_array, load_arrays
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
+from trtsmith.importers.problem import Problem
+
+_FORM = "NAME=VALUE: 3, 0.5, true, [0,1], or @FILE.npy"
+
+Values = Mapping[str, np.ndarray]
+
+
+def rewrite_frozen(
+    model: Model, freeze: Sequence[str] = (), inputs: Path | None = None, flavour: str = "tensorrt"
+) -> tuple[Rewritten, dict[str, np.ndarray]]:
+    """The model rewritten with inputs frozen, and what they are frozen to.
+
+    freeze: as --freeze gives them. inputs: an .npz file; what TensorRT wants constant, and `freeze` does not name, gets
+        the value that is there. flavour: of TensorRT, for which it is rewritten. UsageError lists what is wrong.
+    """
+    values = parse_freeze(freeze, model.proto)
+    if inputs is None:
+        return rewrite(model, flavour=flavour, freeze=values), values
+    examples = load_arrays(inputs, "--inputs")
+    whole = inline(
+        model, frozenset(all_functions(model))
+    ).proto  # functions read inputs under names of their own
+    values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
+    result = rewrite(model, flavour=flavour, freeze=values)
+    if any(record.fatal for record in result.declined):
+        more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
+        if more:
+            values |= more
+            result = rewrite(model, flavour=flavour, freeze=values)
+    return result, values
+
+
+def parse_freeze(texts: Sequence[str], proto: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Values by input name. UsageError: not of the form, no such input, given twice, or not the input's type or shape."""
+    inputs = {value.name: value for value in proto.graph.input}
+    values: dict[str, np.ndarray] = {}
+    problems: list[Problem] = []
+    for text in texts:
+        name, value = _split(text, inputs)
+        where = f"--freeze {text}"
+        if not name or not value:
+            problems.append(Problem(f"{text!r} names no value", where, _FORM, "--freeze axes=[0,1]"))
+        elif name in values:
+            problems.append(
+                Problem(f"{name!r} is frozen twice", where, "one flag for each input", "remove one")
+            )
+        elif name not in inputs:
+            problems += value_problems(inputs, name, np.zeros(0))
+        else:
+            try:
+                values[name] = _value(value, inputs[name])
+            except UsageError as error:
+                problems += error.problems
+                continue
+            problems += value_problems(inputs, name, values[name])
+    if problems:
+        raise UsageError(problems)
+    return values
+
+
+def _split(text: str, inputs: Mapping[str, object]) -> tuple[str, str]:
+    """At the first = after a name of an input, as names may have one too; else at the first."""
+    places = [i for i, character in enumerate(text) if character == "="]
+    cut = next((i for i in places if text[:i] in inputs), places[0] if places else len(text))
+    return text[:cut], text[cut + 1 :]
+
+
+def _value(text: str, value: onnx.ValueInfoProto) -> np.ndarray:
+    """The value in the input's type; UsageError if it is none of that type."""
+    where, fix = f"--freeze {value.name}={text}", f"--freeze {example_flag(value)}   (with your own value)"
+    if text.startswith("@"):
+        return load_array(Path(text[1:]), "--freeze")
+    elem_type = value.type.tensor_type.elem_type
+    if not value.type.HasField("tensor_type") or elem_type in (0, onnx.TensorProto.STRING):
+        what = f"input {value.name!r} is no tensor of numbers"
+        raise UsageError(Problem(what, where, "an input of numbers or booleans", "remove the flag"))
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    try:
+        read = np.array(json.loads(text, parse_int=_whole))
+    except (ValueError, RecursionError, OverflowError):
+        raise UsageError(Problem(f"{text!r} is not a value", where, _FORM, fix)) from None
+    array = _in_type(read, dtype)
+    if array is None:
+        raise UsageError(Problem(f"{text} is not {dtype}", where, f"values of type {dtype}", fix))
+    return array
+
+
+def _whole(digits: str) -> int:
+    return (
+        int(digits) if len(digits) < 40 else int(digits[:40])
+    )  # far beyond any type; int() refuses 5,000 digits
+
+
+def _in_type(read: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray | None:
+    """The array in the type, if every element is one of that type: no fraction for integers, nothing out of range."""
+    if read.size == 0:
+        return read.astype(dtype)
+    if dtype.kind == "b":
+        return read.astype(dtype) if read.dtype.kind == "b" else None
+    if read.dtype.kind == "b" or read.dtype.kind not in "iufO":
+        return None
+    if dtype.kind not in "iu":  # floats, those of ml_dtypes among them
+        return None if read.dtype == np.object_ else read.astype(np.float64).astype(dtype)
+    if read.dtype.kind == "f":
+        return None
+    limits = np.iinfo(dtype)
+    fits = all(
+        isinstance(item, int) and limits.min <= item <= limits.max for item in read.reshape(-1).tolist()
+    )
+    return read.astype(dtype) if fits else None
+
+
+def _chosen(
+    model: Model, examples: Values, names: frozenset[str] | set[str], path: Path
+) -> dict[str, np.ndarray]:
+    """The examples of these names. UsageError if one does not fit its input."""
+    inputs = {value.name: value for value in model.proto.graph.input}
+    chosen = {name: examples[name] for name in sorted(names) if name in examples}
+    flag = f"--inputs {path}:"
+    problems = [p for name, value in chosen.items() for p in value_problems(inputs, name, value, flag)]
+    if problems:
+        raise UsageError(problems)
+    return chosen

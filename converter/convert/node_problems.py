@@ -1,0 +1,116 @@
+"""What keeps a single node from reaching TensorRT: plugins that cannot be created or run, operators that nobody knows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from trtsmith.converter.convert.outside_engines import elsewhere
+from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.importers.dims import describe
+from trtsmith.importers.fields import check_fields, fields_of_node
+from trtsmith.importers.opdef import TYPE_VARIABLES, OpDef
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import (
+    ALIAS_DOMAIN,
+    find_spellings,
+    known_domains,
+    normalise_domain,
+    spelled_names,
+)
+
+
+def spelled(node: onnx.NodeProto) -> str:
+    """domain::op_type, or op_type alone in the default domain."""
+    domain = normalise_domain(node.domain)
+    return f"{domain}::{node.op_type}" if domain else node.op_type
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """Attribute values by name; strings as the bytes that ONNX keeps."""
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def plugin_faults(
+    node: onnx.NodeProto,
+    op: OpDef,
+    shapes: dict[str, tuple[int | None, ...]],
+    dtypes: dict[str, str],
+    record: Rewrite | None,
+) -> Iterator[Problem]:
+    """What makes the plugin impossible to create or to run, as far as types and shapes are known."""
+    where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({spelled(node)})"
+    try:
+        fields = fields_of_node(op, attributes_of(node))
+    except (KeyError, TypeError) as error:
+        yield Problem(
+            f"a field is missing: {error}", where, "every field of the plugin", "export the node again"
+        )
+        return
+    refusal = check_fields(op, fields)
+    if refusal is not None:
+        yield Problem(refusal.reason, where, refusal.expected, refusal.fix)
+        return
+    fix = "correct the node's inputs where the model is exported"
+    connected = {port.name: value for port, value in zip(op.inputs, node.input, strict=False) if value}
+    known = {port: shapes[value] for port, value in connected.items() if value in shapes}
+    wrong_rank = False
+    for port in op.inputs:
+        shape = known.get(port.name)
+        if shape is not None and port.rank is not None and len(shape) != port.rank:
+            wrong_rank = True
+            what = f"input {port.name!r} has rank {len(shape)}, shape {describe(shape)}"
+            yield Problem(what, where, f"rank {port.rank}: {port.doc}", fix)
+        dtype = dtypes.get(connected.get(port.name, ""))
+        if dtype is not None and dtype not in TYPE_VARIABLES[port.type]:
+            yield Problem(
+                f"input {port.name!r} is {dtype}",
+                where,
+                "one of " + ", ".join(TYPE_VARIABLES[port.type]),
+                fix,
+            )
+    if wrong_rank:
+        return
+    for fault in op.check(fields, known):
+        ports = "; ".join(f"{port.name}: {port.doc}" for port in op.inputs if port.name in connected)
+        yield Problem(fault, where, ports, fix)
+
+
+def unknown_operator(node: onnx.NodeProto, kind: str) -> Problem:
+    """The problem of a node that neither TensorRT nor a plugin takes, with what may have been meant."""
+    place = elsewhere(normalise_domain(node.domain), node.op_type)
+    if place is not None:
+        return Problem(
+            f"operator {kind} {place.what}",
+            f"node {node.name!r} ({kind})",
+            "an operator that an engine can run",
+            place.fix,
+        )
+    known = find_spellings(ALIAS_DOMAIN, node.op_type)
+    if known:
+        domains = sorted({domain or "none" for _, entry in known for domain in entry.domains or ("",)})
+        return Problem(
+            f"no importer for operator {kind}",
+            f"node {node.name!r} ({kind})",
+            f"{node.op_type} in one of the domains {', '.join(domains)}",
+            "correct the node's domain if it is that operator, or load a plugin library that has it with --plugins",
+        )
+    near = difflib.get_close_matches(node.op_type, spelled_names(), n=1, cutoff=0.6)
+    if near:
+        fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every spelling"
+    elif normalise_domain(node.domain) in known_domains() or node.domain:
+        fix = (
+            "write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins"
+        )
+    else:
+        fix = "export the model without it, or write a definition for it (CONTRIBUTING.md)"
+    return Problem(
+        f"no importer for operator {kind}",
+        f"node {node.name!r} ({kind})",
+        "an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists",
+        fix,
+    )

@@ -1,0 +1,261 @@
+"""The conversion, on one screen: load, rewrite, plan, build, verify, bundle."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
+from trtsmith.converter.convert.freezing import rewrite_frozen
+from trtsmith.converter.convert.plan import Plan, plan
+from trtsmith.converter.convert.precision import (
+    PrecisionRequest,
+    brought_to,
+    examples,
+    in_precision,
+    precision_facts,
+)
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
+from trtsmith.converter.engine.build.flavour import expected_flavour
+from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, write_bundle
+from trtsmith.converter.engine.bundle.origin import origin_facts
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.errors import ConversionError, problems_named
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shape_tensors import value_profile
+from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.rewrite.freeze import shape_inputs
+from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.converter.verify import Tolerances, Verdict, load_inputs
+from trtsmith.converter.verify.check import Check, prepare
+from trtsmith.converter.verify.rounding import engine_precision
+
+Progress = Callable[[str], None]
+
+_AS_IT_IS = PrecisionRequest()
+
+
+@dataclass(frozen=True)
+class ConvertOptions:
+    """What `trtsmith convert` is told. Paths are as the user gave them.
+
+    verify: trtsmith.converter.verify.check.MODES; None: compare nothing.
+    """
+
+    model: Path
+    output: Path
+    shapes: dict[str, ShapeRange] = field(default_factory=dict)
+    values: dict[str, ShapeRange] = field(default_factory=dict)
+    freeze: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    flavour: str = "auto"
+    plugins: tuple[Path, ...] = ()
+    inputs: Path | None = None
+    expected: Path | None = None
+    tolerances: Tolerances | None = None
+    verify: str | None = "auto"
+    precision: PrecisionRequest = _AS_IT_IS
+    embed_plugins: bool = False
+    workspace_mib: int | None = None
+    timing_cache: Path | None = None
+    optimization_level: int | None = None
+    layer_details: bool = False
+    timeout_s: float | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What came out: the plan that was followed, the engine, the verdict, the files."""
+
+    plan: Plan
+    rewritten: Rewritten
+    built: BuildResult
+    verdict: Verdict | None
+    bundle: Bundle
+    seconds: dict[str, float]
+    warnings: tuple[str, ...]
+
+
+def analyse(
+    path: Path,
+    plugins: tuple[Path, ...] = (),
+    freeze: Sequence[str] = (),
+    inputs: Path | None = None,
+    flavour: str = "auto",
+    precision: PrecisionRequest = _AS_IT_IS,
+) -> tuple[Rewritten, Plan]:
+    """Load, rewrite and plan: what `check` shows and `convert` does first."""
+    original = load_model(path)
+    rewritten, frozen = rewrite_frozen(original, freeze, inputs, expected_flavour(flavour))
+    foreign = libraries.foreign_creators(plugins)
+    planned = plan(rewritten, foreign)
+    if not precision.precision or not planned.convertible:
+        return rewritten, planned
+    rewritten = in_precision(rewritten, precision, examples(original, inputs, frozen))
+    return rewritten, plan(rewritten, foreign)
+
+
+def convert(options: ConvertOptions, progress: Progress) -> Conversion:
+    """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
+    clock = _Clock(progress)
+    check_output(options.output, options.model, options.plugins)
+    original = load_model(options.model)
+    clock.done("load")
+    rewritten, frozen = rewrite_frozen(
+        original, options.freeze, options.inputs, expected_flavour(options.flavour)
+    )
+    foreign = libraries.foreign_creators(options.plugins)
+    planned = plan(rewritten, foreign)
+    if not planned.convertible:
+        raise ConversionError(planned.problems)
+    specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
+    profile = profile_for(specs, options.shapes)
+    values = _value_profile(options, rewritten, specs)
+    check = _check(options, original, specs, profile, values, frozen)
+    if options.precision.precision:
+        feeds = check.feeds if check is not None else examples(original, options.inputs, frozen)
+        given = options.inputs is not None
+        rewritten = in_precision(rewritten, options.precision, feeds, given=given)
+        planned = plan(rewritten, foreign)
+        if not planned.convertible:
+            raise ConversionError(planned.problems)
+    loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
+    check_output(options.output, options.model, loaded)
+    profiles = _profiles(profile, values)
+    clock.done("rewrite and plan")
+
+    with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
+        graph = Path(folder) / "model.onnx"
+        save_model(rewritten.model, graph)
+        with problems_named(graph, options.model):
+            built = build(
+                BuildRequest(
+                    onnx_path=graph,
+                    engine_path=Path(folder) / "engine",
+                    plugin_libraries=loaded,
+                    plugins=planned.plugins,
+                    profiles=profiles,
+                    targets=options.targets,
+                    flavour=options.flavour,
+                    workspace_mib=options.workspace_mib,
+                    timing_cache=options.timing_cache,
+                    embed_plugins=options.embed_plugins,
+                    optimization_level=options.optimization_level,
+                    layer_details=options.layer_details,
+                    verbose=options.verbose,
+                    timeout_s=options.timeout_s,
+                ),
+                progress,
+            )
+        clock.done("build")
+        verdict = None
+        if check is not None:
+            request = _run_request(options, rewritten, built, loaded)
+            verdict = check.run(
+                rewritten,
+                built,
+                request,
+                engine_precision(brought_to(options.precision, rewritten.precision)),
+                progress,
+            )
+            clock.done("verify")
+        warnings = (
+            *rewritten.warnings(),
+            *pinned_values(values, options.values),
+            *built.warnings,
+            *coverage(planned, built),
+        )
+        facts = engine_facts(planned, built, verdict) | {
+            **origin_facts(original, frozen),
+            "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
+            "plugins_embedded": bool(options.embed_plugins and loaded),
+            "io_types": [asdict(io) for io in rewritten.io_types],
+            "warnings": warnings,
+            **precision_facts(options.precision, rewritten.precision),
+        }
+        bundle = write_bundle(built.engine_path, options.output, loaded, facts)
+        clock.done("bundle")
+    return Conversion(planned, rewritten, built, verdict, bundle, clock.seconds, warnings)
+
+
+def _check(
+    options: ConvertOptions,
+    original: Model,
+    specs: Sequence[InputSpec],
+    profile: Mapping[str, ShapeRange],
+    values: Mapping[str, ShapeRange],
+    frozen: Mapping[str, np.ndarray],
+) -> Check | None:
+    """The comparison to make, if any."""
+    if options.verify is None:
+        return None
+    return prepare(
+        original,
+        specs,
+        profile,
+        values,
+        frozen,
+        inputs=options.inputs,
+        expected=options.expected,
+        tolerances=options.tolerances,
+        mode=options.verify,
+    )
+
+
+def _run_request(
+    options: ConvertOptions, rewritten: Rewritten, built: BuildResult, loaded: tuple[Path, ...]
+) -> RunRequest:
+    """How to run the engine that was built."""
+    return RunRequest(
+        engine_path=built.engine_path,
+        plugin_libraries=() if options.embed_plugins else loaded,
+        flavour=built.flavour,
+        io_types=rewritten.io_types,
+        verbose=options.verbose,
+        timeout_s=options.timeout_s,
+        embedded_plugins=options.embed_plugins,
+        built_version=built.version,
+        targets=built.targets,
+    )
+
+
+def _value_profile(
+    options: ConvertOptions, rewritten: Rewritten, specs: Sequence[InputSpec]
+) -> dict[str, ShapeRange]:
+    """Values of the shape tensors that one sees without TensorRT, and of those that the user names."""
+    tensors = shape_inputs(rewritten.model.proto)
+    examples = load_inputs(options.inputs, specs) if options.inputs is not None else {}
+    return value_profile(specs, tensors, options.values, examples)
+
+
+def _profiles(
+    sizes: Mapping[str, ShapeRange], values: Mapping[str, ShapeRange]
+) -> tuple[dict[str, Profile], ...]:
+    profile = {name: Profile(r.min, r.opt, r.max) for name, r in sizes.items()}
+    profile |= {name: Profile(r.min, r.opt, r.max, values=True) for name, r in values.items()}
+    return (profile,) if profile else ()
+
+
+class _Clock:
+    """Seconds by stage, each told when it ends."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+        self._since = time.perf_counter()
+
+    def done(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = round(now - self._since, 3)
+        self._since = now
+        self._progress(f"{stage}: {self.seconds[stage]:.1f} s")

@@ -1,0 +1,177 @@
+"""Stage: how every node will reach TensorRT, and everything that stands in the way, all at once. Needs no GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import onnx
+
+from trtsmith.converter.convert.node_problems import attributes_of, plugin_faults, spelled, unknown_operator
+from trtsmith.converter.engine.build.build_request import PluginUse
+from trtsmith.converter.graph.infer import value_dtypes, value_shapes
+from trtsmith.converter.graph.scopes import all_graphs, branch_of
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import input_problems
+from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.importers.fields import fields_of_node, plugin_fields
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import (
+    by_name,
+    normalise_domain,
+)
+
+__all__ = ["Plan", "PlannedNode", "Route", "native_operators", "plan"]
+
+
+class Route(Enum):
+    """How a node reaches TensorRT."""
+
+    NATIVE = "native"
+    FUNCTION = "function"  # a function body that the model carries; the parser inlines it
+    REWRITTEN = "rewritten"
+    PLUGIN = "plugin"
+    UNSUPPORTED = "unsupported"
+
+
+Constants = Mapping[str, onnx.TensorProto]
+_NONE: Constants = {}
+A = onnx.AttributeProto
+
+
+@dataclass(frozen=True)
+class PlannedNode:
+    """One node of the original model (or a node that a pass added, under the original's name).
+
+    A node that rules replaced by standard nodes has one entry, whatever their number.
+    """
+
+    name: str
+    op_type: str
+    route: Route
+    how: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Routes of all nodes, plugins to create, and the problems; convertible when there are none."""
+
+    nodes: tuple[PlannedNode, ...]
+    plugins: tuple[PluginUse, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def convertible(self) -> bool:
+        return not self.problems
+
+    def routes(self) -> dict[str, int]:
+        """Number of nodes by route."""
+        counts = Counter(node.route.value for node in self.nodes)
+        return {route.value: counts[route.value] for route in Route if counts[route.value]}
+
+
+def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
+    """The plan of a rewritten model. Static: neither TensorRT nor a GPU is asked.
+
+    foreign: names of plugins in libraries that the user loads; nodes of that op_type are theirs.
+    """
+    proto = rewritten.model.proto
+    functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
+    replaced = {record.plugin_node: record for record in rewritten.rewrites if record.plugin_node}
+    standing = {name: record for record in rewritten.rewrites for name in record.made}
+    told: set[str] = set()  # rewritten nodes that have their entry
+    declined = {
+        record.node: record
+        for record in rewritten.declined
+        if record.fatal and record.op_type.rpartition("::")[2] not in foreign
+    }
+    plugged = [n for g in all_graphs(proto.graph) for n in g.node if _is_ours(n)]
+    by_plugin = {standing[node.name].node for node in plugged if node.name in standing}
+    shapes, dtypes = (value_shapes(proto), value_dtypes(proto)) if plugged else ({}, {})
+    nodes: list[PlannedNode] = []
+    plugins: list[PluginUse] = []
+    problems = [record.problem() for record in declined.values()]
+    for node in _all_nodes(rewritten.model, proto.graph):
+        domain, kind = normalise_domain(node.domain), spelled(node)
+        if node.name in standing and standing[node.name].node not in told:
+            whose = standing[node.name]
+            told.add(whose.node)
+            nodes.append(
+                _rewritten_route(whose, Route.PLUGIN if whose.node in by_plugin else Route.REWRITTEN)
+            )
+        if _is_ours(node):
+            op = by_name()[node.op_type]
+            record = replaced.get(node.name, standing.get(node.name))
+            if node.name not in standing:
+                nodes.append(_plugin_route(node, op, record))
+            faults = list(plugin_faults(node, op, shapes, dtypes, record))
+            problems.extend(faults)
+            if not faults:
+                fields = fields_of_node(op, attributes_of(node))
+                plugins.append(
+                    PluginUse(node.name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
+                )
+        elif (domain, node.op_type) in functions:
+            nodes.append(PlannedNode(node.name, kind, Route.FUNCTION, "function body in the model"))
+        elif node.name in declined:
+            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, declined[node.name].refusal.reason))
+        elif node.op_type in native_operators():
+            if node.name in standing:
+                continue
+            nodes.append(PlannedNode(node.name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
+        elif node.op_type in foreign:
+            nodes.append(
+                PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins")
+            )
+        else:
+            problem = unknown_operator(node, kind)
+            problems.append(problem)
+            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, problem.what))
+    gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
+    nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
+    problems.extend(input_problems(proto))
+    return Plan(tuple(nodes), tuple(plugins), tuple(problems))
+
+
+def _all_nodes(model: Model, graph: onnx.GraphProto, outer: Constants = _NONE) -> Iterator[onnx.NodeProto]:
+    """Every node that TensorRT reads: of an If with a constant condition those of the branch that runs."""
+    known: Constants | None = None
+    for node in graph.node:
+        yield node
+        branches = [a for a in node.attribute if a.type in (A.GRAPH, A.GRAPHS)]
+        if branches and known is None:
+            known = {**outer, **dict(_constants(graph))}
+        if node.op_type == "If" and not normalise_domain(node.domain) and known and node.input[0] in known:
+            live = branch_of(model.array(known[node.input[0]]))
+            branches = [a for a in branches if a.name == live]
+        for attribute in branches:
+            for subgraph in (attribute.g,) if attribute.type == A.GRAPH else attribute.graphs:
+                yield from _all_nodes(model, subgraph, known or outer)
+
+
+def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]:
+    fed = {value.name for value in graph.input}
+    yield from ((tensor.name, tensor) for tensor in graph.initializer if tensor.name not in fed)
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            yield node.output[0], node.attribute[0].t
+
+
+def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> PlannedNode:
+    plugin = f"plugin {PLUGIN_NAMESPACE}::{op.name} version {op.version}"
+    if record is None:
+        return PlannedNode(node.name, spelled(node), Route.PLUGIN, plugin)
+    return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
+
+
+def _is_ours(node: onnx.NodeProto) -> bool:
+    return normalise_domain(node.domain) == PLUGIN_NAMESPACE and node.op_type in by_name()
+
+
+def _rewritten_route(record: Rewrite, route: Route = Route.REWRITTEN) -> PlannedNode:
+    return PlannedNode(record.node, record.op_type, route, f"{record.what} ({record.pass_name})")

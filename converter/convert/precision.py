@@ -1,0 +1,156 @@
+"""Stage: the type in which the network is computed, after all other rewriting: --precision, --keep-fp32, --io-precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.convert.quantize.quantize import QUANTISED, quantise
+from trtsmith.converter.convert.quantize.samples import load_samples, split
+from trtsmith.converter.graph.scopes import elem_types
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import graph_inputs
+from trtsmith.converter.rewrite.precision.emulate import REDUCED
+from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16, Format
+from trtsmith.converter.rewrite.precision.observe import magnitudes
+from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
+from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.converter.rewrite.precision.widen import widen_precision
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand
+from trtsmith.converter.rewrite.types import to_engine
+from trtsmith.converter.verify.given import load_inputs
+
+PRECISIONS = ("fp32", *FORMATS, *QUANTISED)
+
+
+@dataclass(frozen=True)
+class PrecisionRequest:
+    """What the user asks for.
+
+    precision:  one of PRECISIONS; "" leaves the types as the model has them.
+    keep:       --keep-fp32: names of nodes, patterns, operators.
+    io:         whether inputs and outputs of the model get the type too.
+    calibration: files of inputs for int8 and fp8.
+    fp16_sums:  --allow-fp16-accumulation: products of float16 may be summed in float16.
+    decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
+    """
+
+    precision: str = ""
+    keep: tuple[str, ...] = ()
+    io: bool = False
+    calibration: tuple[Path, ...] = ()
+    decided: Mapping[str, str] | None = None
+    fp16_sums: bool = False
+
+    @property
+    def format(self) -> Format | None:
+        """The reduced type; None if nothing is reduced."""
+        return FORMATS.get(self.precision)
+
+
+def examples(
+    original: Model, inputs: Path | None, frozen: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray] | None:
+    """Example inputs from a file, with what is frozen; None without a file. UsageError if they do not fit."""
+    if inputs is None:
+        return None
+    specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
+    return {**load_inputs(inputs, specs), **frozen}
+
+
+def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str:
+    """The precision that the network got, "fp32" where it has its own."""
+    return request.precision if request.precision and report is not None and not report.own else "fp32"
+
+
+def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
+    """The manifest: the precision that the network was brought to, "fp32" where it is as it was; and what the pass did."""
+    return {
+        "precision": brought_to(request, report),
+        "precision_report": None if report is None else report.to_json(),
+    }
+
+
+def in_precision(
+    rewritten: Rewritten,
+    request: PrecisionRequest,
+    feeds: Mapping[str, np.ndarray] | None = None,
+    *,
+    given: bool = True,
+) -> Rewritten:
+    """The rewritten graph in the precision that is asked for; itself if none is.
+
+    A model that has 16-bit types of its own keeps those of its inputs and outputs, and is else treated as if all of it
+    were float32.
+    feeds: inputs of the original model, with which float16's range is tried in a float32 run; None: it is not tried.
+    given: whether they are the user's: int8 and fp8 are not calibrated with made-up ones.
+    """
+    if not request.precision:
+        return rewritten
+    if request.precision in QUANTISED:
+        samples = _samples(rewritten, request, feeds if given else None)
+        quantised = quantise(
+            rewritten.model, request.precision, samples, keep=request.keep, rewrites=rewritten.rewrites
+        )
+        return _with(rewritten, quantised)
+    fmt = request.format
+    if fmt is None:
+        return _with(rewritten, widen_precision(rewritten.model, wide_io=request.io))
+    if REDUCED & elem_types(rewritten.model.proto.graph):  # what is in 16 bits already is decided anew
+        rewritten = _with(rewritten, widen_precision(rewritten.model))
+    seen = (
+        _magnitudes(rewritten, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
+    )
+    reduced = reduce_precision(
+        rewritten.model,
+        fmt,
+        keep=request.keep,
+        rewrites=rewritten.rewrites,
+        seen=seen,
+        reduced_io=request.io,
+        decided=request.decided,
+        flavour=rewritten.flavour,
+        fp16_sums=request.fp16_sums,
+    )
+    return _with(rewritten, reduced)
+
+
+def _with(rewritten: Rewritten, reduced: Reduced) -> Rewritten:
+    """An input that the types pass changed already is told once, from the model's type to the engine's."""
+    after = {io.name: io.after for io in reduced.io_types}
+    earlier = tuple(
+        replace(io, after=after.pop(io.name)) if io.name in after else io for io in rewritten.io_types
+    )
+    io_types = (*earlier, *(io for io in reduced.io_types if io.name in after))
+    return replace(rewritten, model=reduced.model, io_types=io_types, precision=reduced.report)
+
+
+def _samples(
+    rewritten: Rewritten, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None
+) -> list[dict[str, np.ndarray]] | None:
+    """Inputs to calibrate with, as the rewritten graph takes them."""
+    specs = list(graph_inputs(rewritten.model.proto))
+    if request.calibration:
+        before = {io.name: io.before for io in rewritten.io_types}
+        told = [replace(spec, dtype=before.get(spec.name, spec.dtype)) for spec in specs]
+        samples = load_samples(request.calibration, told)
+    elif feeds is not None:
+        samples = split({spec.name: feeds[spec.name] for spec in specs}, specs)
+    else:
+        return None
+    return [to_engine(sample, rewritten.io_types) for sample in samples]
+
+
+def _magnitudes(rewritten: Rewritten, feeds: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Magnitudes in the float32 run; none if onnxruntime cannot run the graph, which the verdict then says."""
+    wanted = {value.name for value in rewritten.model.proto.graph.input}
+    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, rewritten.io_types)
+    try:
+        return magnitudes(expand(rewritten.model), given) or {}
+    except ConversionError:
+        return {}

@@ -1,0 +1,156 @@
+"""Stage: a network in int8 or fp8. One that carries Q/DQ nodes is left as it is; another is calibrated."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.convert.quantize.bodies import with_bodies, without_bodies
+from trtsmith.converter.convert.quantize.quantize_request import QuantiseRequest
+from trtsmith.converter.engine.child.process import ChildDied, run_child
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shapes import graph_inputs
+from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
+from trtsmith.converter.rewrite.precision.opset import QDQ_OPSET, at_least
+from trtsmith.converter.rewrite.precision.reduce import Reduced
+from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.problem import Problem
+
+QUANTISED = ("int8", "fp8")
+
+INSTALL = "pip install 'trtsmith[quantize]'"
+
+Sample = Mapping[str, np.ndarray]
+
+
+def quantise(
+    model: Model,
+    mode: str,
+    samples: Sequence[Sample] | None,
+    *,
+    keep: Sequence[str] = (),
+    rewrites: Sequence[Rewrite] = (),
+) -> Reduced:
+    """The network with Q/DQ around the layers that gain by it; custom operators keep their precision.
+
+    samples: sets of inputs of the graph; None: there are none.
+    UsageError: nothing to calibrate with, nvidia-modelopt is not installed, `keep` names nothing. ConversionError: it fails,
+    or finds no layer to quantise.
+    """
+    if _marks(model):
+        return Reduced(model, replace(_report(model, mode, ()), own=True), ())
+    _check(model, mode, samples)
+    nodes = [n for graph in all_graphs(model.proto.graph) for n in graph.node]
+    kept = kept_by_user(keep, ((n.name, n.op_type) for n in nodes), rewrites)
+    with tempfile.TemporaryDirectory(prefix="trtsmith-quantise-") as name:
+        folder = Path(name)
+        # nvidia-modelopt would convert it to that opset, and then loses the bodies of custom operators
+        bodied, plugins = with_bodies(at_least(model, QDQ_OPSET))
+        save_model(bodied, folder / "model.onnx")
+        request = QuantiseRequest(
+            folder / "model.onnx",
+            folder / "quantised.onnx",
+            mode,
+            tuple(_write(folder, samples or ())),
+            (*kept, *plugins),
+            tuple({node.op_type for node in bodied.proto.graph.node if node.name in plugins}),
+        )
+        try:
+            run_child("trtsmith.converter.convert.quantize.quantize_worker", request.to_json(), "")
+        except ChildDied as death:
+            raise ConversionError(_failed(model, mode, death.how)) from death
+        except ConversionError as error:
+            raise ConversionError(_failed(model, mode, error.problems[0].what)) from error
+        done = replace(load_model(request.output), path=model.path)
+    result = infer_shapes(without_bodies(done, plugins))
+    if not _marks(result):
+        raise ConversionError(
+            Problem(
+                f"nvidia-modelopt found no layer that it computes in {mode}",
+                str(model.path),
+                "convolutions or matrix products of at least 16 channels",
+                f"use --precision {'int8, ' if mode == 'fp8' else ''}fp16 or bf16",
+            )
+        )
+    told = [Kept(node.name, node.op_type, kept[node.name]) for node in nodes if node.name in kept]
+    told += [
+        Kept(n.name, f"{PLUGIN_NAMESPACE}::{n.op_type}", "custom operators are not quantised")
+        for n in plugins.values()
+    ]
+    return Reduced(result, _report(result, mode, tuple(told)), ())
+
+
+def _marks(model: Model) -> Counter[str]:
+    counts = Counter(n.op_type for graph in all_graphs(model.proto.graph) for n in graph.node)
+    return Counter({op: counts[op] for op in ("QuantizeLinear", "DequantizeLinear") if counts[op]})
+
+
+def _report(model: Model, mode: str, kept: tuple[Kept, ...]) -> PrecisionReport:
+    """`reduced` counts the layers that read what a DequantizeLinear makes."""
+    made = {
+        name
+        for graph in all_graphs(model.proto.graph)
+        for node in graph.node
+        if node.op_type == "DequantizeLinear"
+        for name in node.output
+    }
+    layers = sum(
+        1
+        for graph in all_graphs(model.proto.graph)
+        for node in graph.node
+        if node.op_type != "QuantizeLinear" and made.intersection(node.input)
+    )
+    return PrecisionReport(mode, layers, kept, 0, 0, 0)
+
+
+def _check(model: Model, mode: str, samples: Sequence[Sample] | None) -> None:
+    if not samples:
+        inputs = graph_inputs(model.proto)
+        shown = ", ".join(f"{i.name}: [{', '.join(str(d or 'N') for d in i.shape)}]" for i in inputs)
+        raise UsageError(
+            Problem(
+                f"there is nothing to calibrate {mode} with, and the model carries no QuantizeLinear",
+                f"--precision {mode}",
+                f"inputs as the network meets them, some hundred are usual ({shown})",
+                "--calibration samples.npz   (arrays by input name, samples along the first axis; may be repeated)",
+            )
+        )
+    if importlib.util.find_spec("modelopt") is None:
+        raise UsageError(
+            Problem(
+                "nvidia-modelopt, which calibrates, is not installed",
+                f"--precision {mode}",
+                "the package nvidia-modelopt, or a model that carries QuantizeLinear and DequantizeLinear",
+                INSTALL,
+            )
+        )
+
+
+def _write(folder: Path, samples: Sequence[Sample]) -> Sequence[Path]:
+    paths = []
+    for index, sample in enumerate(samples):
+        paths.append(folder / f"sample{index}.npz")
+        np.savez(paths[-1], **sample)  # type: ignore[arg-type]  # numpy's own keyword is no name of an input
+    return paths
+
+
+def _failed(model: Model, mode: str, why: str) -> Problem:
+    return Problem(
+        f"nvidia-modelopt cannot quantise the model: {' '.join(why.split())[:500]}",
+        str(model.path),
+        "a model that it calibrates on the CPU",
+        f"quantise it where it is exported, or leave --precision {mode} out",
+    )

@@ -1,0 +1,67 @@
+"""The child process of a calibration; the only one that imports nvidia-modelopt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.convert.quantize.quantize_request import QuantiseRequest
+from trtsmith.converter.engine.child.events import Events
+from trtsmith.converter.engine.child.serve import serve
+
+
+class Samples:
+    """The inputs of calibration, one file at a time: onnxruntime's CalibrationDataReader as nvidia-modelopt uses it."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = tuple(files)
+        self._next = 0
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        """The next set of inputs; None behind the last."""
+        if self._next == len(self._files):
+            return None
+        self._next += 1
+        return _load(self._files[self._next - 1])
+
+    def get_first(self) -> dict[str, np.ndarray]:
+        """The first set, wherever the reader is."""
+        return _load(self._files[0])
+
+    def rewind(self) -> None:
+        """Begin again."""
+        self._next = 0
+
+
+def _load(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
+    """Writes the quantised model to request.output."""
+    request = QuantiseRequest.from_json(text)
+    events.phase("loading nvidia-modelopt")
+    from modelopt.onnx.quantization import quantize  # it brings PyTorch: only here, and only when asked
+
+    events.phase(f"calibrating on {len(request.samples)} sets of inputs")
+    quantize(
+        str(request.model),
+        quantize_mode=request.mode,
+        calibration_data_reader=Samples(request.samples),
+        calibration_eps=["cpu"],
+        high_precision_dtype="fp32",
+        nodes_to_exclude=list(request.exclude),
+        op_types_to_exclude=list(request.exclude_types),
+        output_path=str(request.output),
+        log_level="WARNING",
+    )
+    return {"output": str(request.output)}
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:], run)

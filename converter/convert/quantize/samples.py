@@ -1,0 +1,65 @@
+"""Inputs to calibrate with: files of arrays that hold several sets of inputs along their first axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.shapes import InputSpec
+from trtsmith.importers.problem import Problem
+
+Sample = dict[str, np.ndarray]
+
+
+def load_samples(paths: Sequence[Path], specs: Sequence[InputSpec]) -> list[Sample]:
+    """The sets of inputs in .npz files. UsageError lists what does not fit the model's inputs."""
+    samples: list[Sample] = []
+    problems: list[Problem] = []
+    for path in paths:
+        arrays = load_arrays(path, "--calibration")
+        faults = [p for spec in specs for p in _faults(arrays, spec, path)]
+        problems += faults
+        if not faults:
+            samples += split({spec.name: arrays[spec.name] for spec in specs}, specs)
+    if problems:
+        raise UsageError(problems)
+    return samples
+
+
+def split(arrays: Sample, specs: Sequence[InputSpec]) -> list[Sample]:
+    """One set for each step along the first axis: of the model's own size where that is fixed, of 1 where it is not.
+
+    Arrays that cannot be divided alike are one set, as they are.
+    """
+    steps = {_steps(arrays[spec.name], spec) for spec in specs}
+    if len(steps) != 1 or not (count := steps.pop()):
+        return [arrays]
+    parts = {name: np.split(array, count) for name, array in arrays.items()}
+    return [{name: part[index] for name, part in parts.items()} for index in range(count)]
+
+
+def _steps(array: np.ndarray, spec: InputSpec) -> int:
+    size = (spec.shape[0] or 1) if spec.shape else 0
+    return len(array) // size if size and len(array) % size == 0 else 0
+
+
+def _faults(arrays: Sample, spec: InputSpec, path: Path) -> list[Problem]:
+    where = f"--calibration {path}"
+    shape = ", ".join(
+        str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True)
+    )
+    wanted = f"{spec.dtype}[{shape}], with more samples along the first axis if you like"
+    value = arrays.get(spec.name)
+    if value is None:
+        return [Problem(f"no array for input {spec.name!r}", where, wanted, "add it to the file")]
+    rest = list(zip(spec.shape, value.shape, strict=False))[1:]
+    fits = value.ndim == len(spec.shape) and all(d is None or d == size for d, size in rest)
+    first = spec.shape[0] if spec.shape else None
+    if not fits or str(value.dtype) != spec.dtype or (first and value.shape[0] % first) or not value.size:
+        what = f"input {spec.name!r} is {value.dtype}{list(value.shape)}"
+        return [Problem(what, where, wanted, "save an array of that type and shape")]
+    return []

@@ -1,0 +1,1 @@
+"""TensorRT itself: building engines, running them, and the files around them."""

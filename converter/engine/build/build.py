@@ -1,0 +1,152 @@
+"""Builds an engine in a child process: whatever TensorRT does to that process becomes an error message.
+
+The child is build_worker.py. The engine is written beside its target under a temporary name, and takes the
+target's name here, after the child said that all went well: a failure leaves what was there before as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from trtsmith.converter.engine.build import log as build_log
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.build.flavour import choose_flavour
+from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.importers.problem import Problem
+
+
+def build(request: BuildRequest, on_progress: Progress | None = None) -> BuildResult:
+    """Build the engine and put it at request.engine_path.
+
+    on_progress gets one short line for each step. Raises ConversionError if TensorRT cannot build the model,
+    or dies or runs out of time trying; UsageError if the request, a path or the environment is wrong. An
+    engine that was there before is replaced only after a success; Ctrl-C ends the child.
+    """
+    started = time.monotonic()
+    request = _absolute(request)
+    _check_paths(request)
+    flavour = choose_flavour(request.flavour, find_gpu())
+    request = replace(request, flavour=flavour)
+    unfinished = request.engine_path.with_name(f".{request.engine_path.name}.{os.getpid()}.tmp")
+    child_request = replace(request, engine_path=unfinished)
+    try:
+        payload = run_child(
+            "trtsmith.converter.engine.build.build_worker",
+            child_request.to_json(),
+            flavour,
+            timeout_s=request.timeout_s,
+            log_path=request.log_path,
+            on_progress=on_progress,
+        )
+        os.replace(unfinished, request.engine_path)
+        _sync_folder(request.engine_path.parent)
+    except ChildDied as death:
+        raise ConversionError(_died(death, request)) from death
+    finally:
+        unfinished.unlink(missing_ok=True)
+    result = BuildResult.from_json(payload)
+    return replace(result, engine_path=request.engine_path, seconds=time.monotonic() - started)
+
+
+def _died(death: ChildDied, request: BuildRequest) -> Problem:
+    node = build_log.last_node(death.log)
+    at = f", last at {node}" if node else ""
+    words = build_log.tail(death.log)
+    kept = f"; the whole log is in {request.log_path}" if request.log_path else ""
+    if death.timed_out:
+        fix = "give it more time, or a lower --optimization-level"
+    elif death.phase.startswith("loading the plugin library"):
+        fix = (
+            "load that library in a small program of your own to see why it ends the process, or leave it out"
+        )
+    else:
+        fix = (
+            "cut the model down around that node to see if it is the cause; a plugin: 'trtsmith plugin test'"
+        )
+    return Problem(
+        f"The process that runs TensorRT {death}{at}."
+        + (f" The end of its log{kept}:\n{words}" if words else ""),
+        f"{request.onnx_path}" + (f", {node}" if node else ""),
+        "a build that ends with an engine or with a message",
+        fix,
+    )
+
+
+def _absolute(request: BuildRequest) -> BuildRequest:
+    def full(path: Path | None) -> Path | None:
+        return None if path is None else Path(os.path.abspath(path))
+
+    return replace(
+        request,
+        onnx_path=Path(os.path.abspath(request.onnx_path)),
+        engine_path=Path(os.path.abspath(request.engine_path)),
+        plugin_libraries=tuple(
+            dict.fromkeys(Path(os.path.realpath(path)) for path in request.plugin_libraries)
+        ),
+        timing_cache=full(request.timing_cache),
+        log_path=full(request.log_path),
+    )
+
+
+def _check_paths(request: BuildRequest) -> None:
+    problems = []
+    if not request.onnx_path.is_file():
+        problems.append(
+            Problem("There is no such file.", str(request.onnx_path), "an ONNX model", "correct the path")
+        )
+    for library in request.plugin_libraries:
+        if not library.is_file():
+            problems.append(
+                Problem("There is no such file.", str(library), "a plugin library", "correct --plugins")
+            )
+    folder = request.engine_path.parent
+    if request.engine_path.is_dir():
+        problems.append(
+            Problem(
+                "The output path is a folder.",
+                str(request.engine_path),
+                "the path of a file",
+                "add a file name",
+            )
+        )
+    elif not folder.is_dir():
+        problems.append(
+            Problem(
+                "The output folder does not exist.", str(folder), "a folder", f"create it: mkdir -p {folder}"
+            )
+        )
+    elif not os.access(folder, os.W_OK):
+        problems.append(
+            Problem(
+                "The output folder cannot be written.",
+                str(folder),
+                "a folder that you may write",
+                "choose another",
+            )
+        )
+    cache = request.timing_cache
+    if cache is not None and (
+        cache.is_dir() or not cache.parent.is_dir() or not os.access(cache.parent, os.W_OK)
+    ):
+        what = "The timing cache is a folder." if cache.is_dir() else "The timing cache cannot be written."
+        problems.append(
+            Problem(
+                what, f"--timing-cache {cache}", "a file in a folder that you may write", "name another file"
+            )
+        )
+    if problems:
+        raise UsageError(problems)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last through a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

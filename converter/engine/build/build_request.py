@@ -1,0 +1,137 @@
+"""What the two sides of a build say to each other: plain data that comes back the same from JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trtsmith.importers.fields import FieldValue
+
+
+@dataclass(frozen=True)
+class PluginUse:
+    """One node that becomes a plugin layer, with every field that its creator takes."""
+
+    node: str
+    name: str
+    version: str
+    namespace: str
+    fields: tuple[FieldValue, ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The sizes that one input may have: its dimensions, or the values of a shape-tensor input.
+
+    values: whether they were meant as values, so that another input than a shape tensor is an error.
+    """
+
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+    values: bool = False
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """One engine to build.
+
+    profiles: per optimization profile, the sizes by input name; () for a model whose inputs are all fixed.
+    targets:  ("sm86", "sm89"); () for the GPU that is there, else sm86.
+    layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
+    log_path: where the build's log is to be kept; None to drop it after a success.
+    """
+
+    onnx_path: Path
+    engine_path: Path
+    plugin_libraries: tuple[Path, ...] = ()
+    plugins: tuple[PluginUse, ...] = ()
+    profiles: tuple[Mapping[str, Profile], ...] = ()
+    targets: tuple[str, ...] = ()
+    flavour: str = "auto"
+    workspace_mib: int | None = None
+    timing_cache: Path | None = None
+    embed_plugins: bool = False
+    optimization_level: int | None = None
+    layer_details: bool = False
+    verbose: bool = False
+    timeout_s: float | None = None
+    log_path: Path | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), default=str)
+
+    @staticmethod
+    def from_json(text: str) -> BuildRequest:
+        data: dict[str, Any] = json.loads(text)
+        data["onnx_path"] = Path(data["onnx_path"])
+        data["engine_path"] = Path(data["engine_path"])
+        data["plugin_libraries"] = tuple(Path(path) for path in data["plugin_libraries"])
+        data["plugins"] = tuple(_plugin_use(use) for use in data["plugins"])
+        data["profiles"] = tuple(
+            {
+                name: Profile(tuple(sizes["min"]), tuple(sizes["opt"]), tuple(sizes["max"]), sizes["values"])
+                for name, sizes in profile.items()
+            }
+            for profile in data["profiles"]
+        )
+        data["targets"] = tuple(data["targets"])
+        for name in ("timing_cache", "log_path"):
+            data[name] = None if data[name] is None else Path(data[name])
+        return BuildRequest(**data)
+
+
+@dataclass(frozen=True)
+class EngineTensor:
+    """An input or output of the engine. dtype as numpy names it (bfloat16 too); -1 is a dynamic dimension."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    mode: str
+    is_shape_tensor: bool = False
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """An engine that was built. size in bytes, seconds of the whole build, layers of the parsed network."""
+
+    engine_path: Path
+    size: int
+    seconds: float
+    flavour: str
+    version: str
+    targets: tuple[str, ...]
+    inputs: tuple[EngineTensor, ...]
+    outputs: tuple[EngineTensor, ...]
+    layers: int
+    plugin_layers: tuple[str, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "engine_path": str(self.engine_path)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> BuildResult:
+        values = dict(data)
+        values["engine_path"] = Path(values["engine_path"])
+        for name in ("targets", "plugin_layers", "warnings"):
+            values[name] = tuple(values[name])
+        for name in ("inputs", "outputs"):
+            values[name] = tuple(
+                EngineTensor(**{**item, "shape": tuple(item["shape"])}) for item in values[name]
+            )
+        return BuildResult(**values)
+
+
+def _plugin_use(data: dict[str, Any]) -> PluginUse:
+    fields = tuple(
+        FieldValue(
+            item["name"], item["kind"], item["values"] if item["kind"] == "string" else tuple(item["values"])
+        )
+        for item in data["fields"]
+    )
+    return PluginUse(data["node"], data["name"], data["version"], data["namespace"], fields)

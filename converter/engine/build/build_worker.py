@@ -1,0 +1,229 @@
+"""Child side of a build: imports TensorRT and builds; converter/engine/child says how it talks to its parent.
+
+TensorRT's log goes to a file, unbuffered, so that it is complete up to the moment in which the process dies.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.engine.build import log as build_log
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.build.explain import explain
+from trtsmith.converter.engine.build.flavour import (
+    FIRST_RTX_WITH_PLUGINS,
+    Flavour,
+    load_flavour,
+    network_flags,
+)
+from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.build.messages import Messages, make_logger, make_monitor
+from trtsmith.converter.engine.build.network import (
+    check_network,
+    describe_tensors,
+    plugin_layers,
+    profile_problems,
+    set_profile,
+)
+from trtsmith.converter.engine.build.plugins import create_all, load_library
+from trtsmith.converter.engine.build.targets import plan_targets, set_targets
+from trtsmith.converter.engine.child.events import Events
+from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.importers.problem import Problem
+
+
+def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
+    """Build what the request asks for; the BuildResult as JSON has it."""
+    request = BuildRequest.from_json(request_json)
+    return run(request, events, Messages(log_path, request.verbose, events)).to_json()
+
+
+def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResult:
+    """load -> plugins -> parse -> configure -> build -> write. Raises ConversionError or UsageError."""
+    started = time.monotonic()
+    events.phase("loading TensorRT")
+    flavour = load_flavour(request.flavour)
+    gpu = find_gpu()
+    targets, warnings = plan_targets(flavour, request.targets, gpu)
+    trt: Any = flavour.module
+    logger = make_logger(flavour, messages)
+    events.phase(f"starting the builder of {flavour.title}")
+    builder = _make_builder(flavour, logger, messages)  # first: it gives the registry our logger
+    _prepare_plugins(flavour, logger, request, events, messages)
+    network = builder.create_network(network_flags(flavour))
+    events.phase("parsing the model")
+    parser = trt.OnnxParser(network, logger)
+    _parse(parser, network, request, messages)
+
+    config = builder.create_builder_config()
+    set_targets(flavour, config, targets, gpu)
+    _set_options(flavour, config, request)
+    _set_profiles(builder, network, config, request)
+    config.progress_monitor = make_monitor(flavour, events, every_step=request.verbose)
+    cache = _set_timing_cache(config, request)
+
+    events.phase("building the engine")
+    messages.take_errors()
+    plan = builder.build_serialized_network(network, config)
+    if plan is None:
+        raise ConversionError(_build_problems(request, messages))
+    events.phase("writing the engine")
+    size = _write(request.engine_path, plan)
+    if cache is not None and request.timing_cache is not None:
+        _write_cache(request.timing_cache, config)
+    inputs, outputs = describe_tensors(network)
+    return BuildResult(
+        engine_path=request.engine_path,
+        size=size,
+        seconds=time.monotonic() - started,
+        flavour=flavour.name,
+        version=".".join(map(str, flavour.version)),
+        targets=targets,
+        inputs=inputs,
+        outputs=outputs,
+        layers=network.num_layers,
+        plugin_layers=plugin_layers(flavour, network),
+        warnings=(*warnings, *messages.warnings),
+    )
+
+
+def _prepare_plugins(
+    flavour: Flavour, logger: Any, request: BuildRequest, events: Events, messages: Messages
+) -> None:
+    trt: Any = flavour.module
+    if request.plugins and not flavour.imports_plugins:
+        first = ".".join(map(str, FIRST_RTX_WITH_PLUGINS))
+        raise UsageError(
+            Problem(
+                f"The ONNX parser of {flavour.title} cannot make plugin layers.",
+                f"node {request.plugins[0].node!r} ({request.plugins[0].name})",
+                f"TensorRT-RTX {first} or newer, or TensorRT",
+                f"pip install 'tensorrt-rtx>={first}'",
+            )
+        )
+    if not flavour.is_rtx:
+        trt.init_libnvinfer_plugins(logger, "")  # NVIDIA's own, such as EfficientNMS_TRT
+    registry = trt.get_plugin_registry()
+    problems: list[Problem] = []
+    for path in request.plugin_libraries:
+        events.phase(f"loading the plugin library {path}")
+        problems += load_library(registry, path, messages.take_errors)
+    if problems:
+        raise UsageError(problems)
+    if request.plugins:
+        problems = create_all(flavour, registry, request.plugins, messages.take_errors, events.phase)
+    if problems:
+        raise ConversionError(problems)
+
+
+def _make_builder(flavour: Flavour, logger: Any, messages: Messages) -> Any:
+    trt: Any = flavour.module
+    try:
+        return trt.Builder(logger)
+    except (TypeError, RuntimeError) as error:  # pybind11: "factory function returned nullptr"
+        said = " ".join(messages.take_errors()) or str(error)
+        raise UsageError(explain(said, f"the builder of {flavour.title}")) from error
+
+
+def _parse(parser: Any, network: Any, request: BuildRequest, messages: Messages) -> None:
+    parsed = parser.parse_from_file(str(request.onnx_path))
+    problems = []
+    for index in range(parser.num_errors):
+        parser_error = parser.get_error(index)
+        number, operator = parser_error.node(), parser_error.node_operator()
+        node = f"node {parser_error.node_name()!r} ({operator}), number {number}, in "
+        where = (node if number >= 0 and operator else "") + str(request.onnx_path)
+        message = f"{parser_error.desc()} [{parser_error.func()}]"
+        problems.append(explain(message, where, parser_error.code().name))
+    if not parsed and not problems:
+        problems.append(explain(" ".join(messages.take_errors()) or "no message", str(request.onnx_path)))
+    problems = problems or check_network(network, request.onnx_path)
+    if problems:
+        raise ConversionError(tuple(dict.fromkeys(problems)))
+
+
+def _set_options(flavour: Flavour, config: Any, request: BuildRequest) -> None:
+    trt: Any = flavour.module
+    if request.workspace_mib is not None:
+        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, request.workspace_mib << 20)
+    if request.optimization_level is not None:
+        config.builder_optimization_level = request.optimization_level
+    if request.layer_details:
+        config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
+    if request.embed_plugins and request.plugin_libraries:
+        config.plugins_to_serialize = [str(path) for path in request.plugin_libraries]
+
+
+def _set_profiles(builder: Any, network: Any, config: Any, request: BuildRequest) -> None:
+    profiles: Sequence[Mapping[str, Any]] = request.profiles or ({},)
+    problems = [problem for sizes in profiles for problem in profile_problems(network, sizes)]
+    if problems:
+        raise UsageError(tuple(dict.fromkeys(problems)))
+    for sizes in request.profiles:
+        profile = builder.create_optimization_profile()
+        set_profile(profile, network, sizes)
+        if config.add_optimization_profile(profile) < 0:
+            raise UsageError(
+                Problem(
+                    "TensorRT refused an optimization profile.",
+                    ", ".join(f"--shapes {name}" for name in sizes),
+                    "sizes that fit the model's inputs, from smallest to largest",
+                    "correct the sizes",
+                )
+            )
+
+
+def _set_timing_cache(config: Any, request: BuildRequest) -> Any:
+    if request.timing_cache is None:
+        return None
+    data = request.timing_cache.read_bytes() if request.timing_cache.is_file() else b""
+    cache = config.create_timing_cache(data)
+    if cache is None or not config.set_timing_cache(cache, False):
+        cache = config.create_timing_cache(b"")  # of another version or GPU: start anew
+        config.set_timing_cache(cache, False)
+    return cache
+
+
+def _write_cache(path: Path, config: Any) -> None:
+    cache = config.get_timing_cache()
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    _write(unfinished, cache.serialize())
+    os.replace(unfinished, path)
+
+
+def _build_problems(request: BuildRequest, messages: Messages) -> list[Problem]:
+    node = build_log.last_node(messages.log_path.read_text(errors="replace"))
+    where = f"{request.onnx_path}" + (f", last at {node}" if node else "")
+    errors = messages.take_errors() or ["no message"]
+    return [explain(error, where) for error in dict.fromkeys(errors)]
+
+
+def _write(path: Path, data: Any) -> int:
+    """Write and sync a new file; a half-written one is removed. The parent gives it its final name."""
+    view = memoryview(data).cast("B")
+    try:
+        with open(path, "xb") as file:
+            file.write(view)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise UsageError(
+            Problem(
+                f"The file could not be written: {error.strerror or error}.",
+                str(path.parent),
+                f"room for {len(view)} bytes",
+                "free some space, or choose another folder",
+            )
+        ) from error
+    return len(view)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:], main)

@@ -1,0 +1,274 @@
+"""TensorRT's messages in a user's words: a table of fragments, each with its cause and its fix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trtsmith.importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a message of TensorRT means.
+
+    fragments: all of them occur in the message (lower case is compared with lower case).
+    cause:     what went wrong. expected and fix: as in Problem.
+    """
+
+    fragments: tuple[str, ...]
+    cause: str
+    expected: str
+    fix: str
+
+
+# The first row that matches wins, so a special case stands above the general one.
+EXPLANATIONS: tuple[Explanation, ...] = (
+    Explanation(
+        ("plugin not found",),
+        "TensorRT has neither an importer nor a registered plugin for this operator.",
+        "an operator that TensorRT imports, or a plugin library that has this name, version and namespace",
+        "'trtsmith check' shows how each node reaches TensorRT; give the plugin's library with --plugins "
+        "(plugin_version and plugin_namespace must be string attributes)",
+    ),
+    Explanation(
+        ("creator not found",),
+        "The engine needs a plugin whose creator is not registered.",
+        "the plugin library, loaded before the engine is",
+        "load the library first (trtexec: --dynamicPlugins), or build with --embed-plugins",
+    ),
+    Explanation(
+        ("symboladdress", "getcreators"),
+        "The library has no function getCreators, so TensorRT cannot load plugins from it.",
+        "a library that exports getCreators (TensorRT 10's way) or getPluginCreators",
+        "export one of them, or load the library with the tool that it was written for",
+    ),
+    Explanation(
+        ("exists already",),
+        "A plugin of this name, version and namespace is registered already.",
+        "each plugin registered once",
+        "give the library once, and do not load a library that is embedded in the engine",
+    ),
+    Explanation(
+        ("undefined symbol", "getpluginregistry"),
+        "The library registers its plugins when it is loaded, but is not linked with TensorRT.",
+        "a library that is linked with libnvinfer, or one that exports getCreators",
+        "link it with -lnvinfer, or give it getCreators and drop REGISTER_TENSORRT_PLUGIN",
+    ),
+    Explanation(
+        ("undefined symbol",),
+        "The library needs a symbol that no library here has.",
+        "a library with all of its dependencies",
+        "'ldd -r LIBRARY' lists what is missing; put the folder that has it on LD_LIBRARY_PATH, or link it",
+    ),
+    Explanation(
+        ("cannot open shared object file",),
+        "A shared library that is needed was not found.",
+        "the library, and all that it is linked with, where the loader looks",
+        "'ldd LIBRARY' shows which one is missing; put its folder on LD_LIBRARY_PATH",
+    ),
+    Explanation(
+        ("could not find any supported formats",),
+        "The plugin accepts none of the types and formats that the network offers it.",
+        "a plugin that accepts linear tensors of the network's types",
+        "convert the node's inputs to a type of the plugin ('trtsmith plugin inspect LIBRARY' lists them)",
+    ),
+    Explanation(
+        ("failed to find any supported plugin",),
+        "The plugin accepts none of the types and formats that the network offers it.",
+        "a plugin that accepts linear tensors of the network's types",
+        "convert the node's inputs to a type of the plugin ('trtsmith plugin inspect LIBRARY' lists them)",
+    ),
+    Explanation(
+        ("combination", "limit"),
+        "The plugin accepts more format combinations than TensorRT tries.",
+        "at most 100 combinations, unless getFormatCombinationLimit says more",
+        "let supportsFormatCombination tie the types of all ports to the first one",
+    ),
+    Explanation(
+        ("could not create the plugin",),
+        "The plugin's creator gave back nothing: it did not like a field.",
+        "all fields of the creator, with values that it accepts",
+        "'trtsmith plugin inspect LIBRARY' lists the fields; correct the node's attributes",
+    ),
+    Explanation(
+        ("more output tensors",),
+        "The node has another number of outputs than its plugin.",
+        "exactly the outputs of the plugin, all of them named",
+        "name the outputs that are not used, or remove those that the plugin does not have",
+    ),
+    Explanation(
+        ("(input) != nullptr",),
+        "An optional input of a plugin node is left out ('').",
+        "a tensor at every input",
+        "give the node a tensor of neutral values there, or a plugin version without that input",
+    ),
+    Explanation(
+        ("no optimization profile",),
+        "An input has dynamic dimensions, but no sizes were given for it.",
+        "the smallest, usual and largest size of every dynamic input",
+        "--shapes NAME=MIN:OPT:MAX, one for each input, such as --shapes x=1x3x64x64:1x3x64x64:8x3x64x64",
+    ),
+    Explanation(
+        ("must have same input types",),
+        "The node's inputs have different types, and TensorRT converts none by itself.",
+        "one type at all inputs, since the network is strongly typed",
+        "put a Cast before the input that differs",
+    ),
+    Explanation(
+        ("uint8", "intermediate"),
+        "UINT8 is only for inputs and outputs of the network.",
+        "another type inside the network",
+        "put a Cast to float after the UINT8 input, and one to UINT8 before the output",
+    ),
+    Explanation(
+        ("plugin creator version", "was not found in plugin registry"),
+        "TensorRT-RTX's parser makes this operator a plugin of TensorRT's, which TensorRT-RTX does not have.",
+        "an operator that this TensorRT runs",
+        "if the number of results is fixed, declare it as the output's shape in the model; else end the model before the "
+        "node and do the rest outside of the network, or build with the full TensorRT",
+    ),
+    Explanation(
+        ("has no runners that implement it",),
+        "This TensorRT has a layer for the operator, but no kernel for the layer.",
+        "an operator that this TensorRT runs: TensorRT-RTX has no NonMaxSuppression, for one",
+        "end the model before the node and do the rest outside of the network, or build with the full TensorRT",
+    ),
+    Explanation(
+        ("version tag does not match",),
+        "The engine was built by another version of TensorRT.",
+        "the version that runs it",
+        "build the engine again with this version",
+    ),
+    Explanation(
+        ("illegal memory access",),
+        "A kernel read or wrote memory that is not its own; most often this is a plugin's.",
+        "kernels that stay inside their tensors",
+        "'trtsmith plugin test LIBRARY' runs each kernel against its reference; then compute-sanitizer",
+    ),
+    Explanation(
+        ("could not find any implementation for node",),
+        "No kernel fits this node: too little workspace, or a combination that the optimiser cannot build.",
+        "a node, or a fused group of nodes, that a kernel exists for",
+        "give more memory with --workspace, or split the group by making a tensor inside it an output",
+    ),
+    Explanation(
+        ("cannot compile operation", "turing"),
+        "TensorRT-RTX has no fp32 kernels for this operation on Turing GPUs (sm75).",
+        "fp16 there, or targets from sm80 up",
+        "leave sm75 out of --target, or convert a model in fp16",
+    ),
+    Explanation(
+        ("contradictory",),
+        "Dimensions that share a name in the ONNX file have different sizes.",
+        "one name for dimensions that are always equal",
+        "rename the dimensions (dim_param) that may differ",
+    ),
+    Explanation(
+        ("insufficient memory",),
+        "There is not enough memory for the build.",
+        "memory for weights and workspace",
+        "close what else uses the GPU, or lower --workspace",
+    ),
+    Explanation(
+        ("out of memory",),
+        "There is not enough memory for the build.",
+        "memory for weights and workspace",
+        "close what else uses the GPU, or lower --workspace",
+    ),
+    Explanation(
+        ("driver version is insufficient",),
+        "This needs a GPU, and there is none, or its driver is older than TensorRT's CUDA.",
+        "a GPU with a driver that is new enough",
+        "install a newer driver, or build with TensorRT-RTX, which needs no GPU: --flavour tensorrt_rtx",
+    ),
+    Explanation(
+        ("failed to parse", "onnx"),
+        "The file is not a complete ONNX model.",
+        "an ONNX file, with its external data beside it",
+        "export or copy the model again",
+    ),
+    Explanation(
+        ("failed to import initializer",),
+        "A weight could not be read: its external data is missing or too short, or its type unsupported.",
+        "the external data files in the model's folder, complete, of a type that TensorRT has",
+        "copy the data files beside the model, or save the model anew with its weights inside",
+    ),
+    Explanation(
+        ("external data",),
+        "A weight that is stored outside the ONNX file could not be read.",
+        "the external data files in the model's folder, complete",
+        "copy them beside the model, or save the model anew with its weights inside",
+    ),
+)
+
+# When no fragment fits, the parser's error code still says something.
+CODES: dict[str, Explanation] = {
+    "UNSUPPORTED_NODE": Explanation(
+        (),
+        "TensorRT's ONNX parser does not import this operator, or not with these attributes and types.",
+        "an operator as TensorRT supports it",
+        "'trtsmith check' says what is possible; else give a plugin library with --plugins, or rewrite it",
+    ),
+    "UNSUPPORTED_NODE_ATTR": Explanation(
+        (),
+        "TensorRT's ONNX parser does not support an attribute of this node.",
+        "attributes as TensorRT supports them",
+        "export the node with another value of that attribute, or rewrite it",
+    ),
+    "UNSUPPORTED_NODE_INPUT": Explanation(
+        (),
+        "TensorRT's ONNX parser does not support an input of this node; often it must be a constant.",
+        "inputs as TensorRT supports them",
+        "make the input an initializer (constant folding does this where the value is known)",
+    ),
+    "UNSUPPORTED_NODE_DATATYPE": Explanation(
+        (),
+        "TensorRT does not support a data type of this node.",
+        "float32, float16, bfloat16, int32, int64, int8 or bool",
+        "put a Cast around the node",
+    ),
+    "INVALID_NODE": Explanation(
+        (),
+        "TensorRT's ONNX parser finds this node invalid.",
+        "a node as the ONNX specification describes it",
+        "'python -m onnx.bin.checker' or a new export may say more",
+    ),
+    "MODEL_DESERIALIZE_FAILED": Explanation(
+        (),
+        "The file is not a complete ONNX model.",
+        "an ONNX file, with its external data beside it",
+        "export or copy the model again",
+    ),
+}
+
+_UNKNOWN = Explanation(
+    (),
+    "TensorRT refused the model.",
+    "a model that TensorRT can build",
+    "the message and the log above are TensorRT's own; -v shows more of it",
+)
+
+
+def find_explanation(message: str, code: str = "") -> Explanation | None:
+    """The first row of the table whose fragments all occur in the message; else that of the parser's code."""
+    low = message.lower()
+    for explanation in EXPLANATIONS:
+        if all(fragment in low for fragment in explanation.fragments):
+            return explanation
+    return CODES.get(code)
+
+
+def explain(message: str, where: str, code: str = "") -> Problem:
+    """A four-part problem for a message of TensorRT's; the message itself is kept in its first part."""
+    explanation = find_explanation(message, code) or _UNKNOWN
+    return Problem(
+        f"{explanation.cause} TensorRT says: {_one_line(message)}",
+        where,
+        explanation.expected,
+        explanation.fix,
+    )
+
+
+def _one_line(message: str, limit: int = 400) -> str:
+    text = " ".join(message.split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,1 @@
+"""Bundles: an engine, the plugin libraries that it needs, and a manifest."""

@@ -1,0 +1,165 @@
+"""Stage: what a deployment needs, side by side: engine, plugin library, manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The files that were written."""
+
+    engine: Path
+    libraries: tuple[Path, ...]
+    manifest: Path
+
+
+def check_output(engine: Path, model: Path | None = None, libraries: Sequence[Path] = ()) -> None:
+    """UsageError if an engine cannot be written there, with the libraries and a manifest beside it.
+
+    Found out before any work is done.
+    """
+    where = f"-o {engine}"
+    try:
+        _check_paths(engine, model, libraries, where)
+        with tempfile.TemporaryFile(dir=engine.parent):
+            pass
+    except OSError as error:
+        what = f"the output cannot be written: {error.strerror}"
+        raise UsageError(
+            Problem(what, where, "a file name in a writable folder", "choose another with -o")
+        ) from error
+
+
+def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], where: str) -> None:
+    folder = engine.parent
+    if engine.is_dir():
+        raise UsageError(
+            Problem("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}")
+        )
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(
+            Problem(
+                f"{folder} is a file, not a folder",
+                where,
+                "a file name in a folder",
+                "choose another with -o",
+            )
+        )
+    if not folder.is_dir():
+        raise UsageError(
+            Problem("the output's folder does not exist", where, "an existing folder", f"mkdir -p {folder}")
+        )
+    if engine.exists() and not (engine.is_file() and os.access(engine, os.W_OK)):
+        raise UsageError(
+            Problem("the output cannot be written", where, "a writable file", "choose another file")
+        )
+    targets: dict[str, Path] = {engine.name: engine}
+    for source in (*{os.path.realpath(path): path for path in libraries}.values(), manifest_path(engine)):
+        target = folder / source.name
+        if targets.setdefault(source.name, source) is not source:
+            what = f"two of the files to be written have the name {source.name!r}"
+            fix = "name another file with -o, or rename the library"
+            raise UsageError(
+                Problem(what, where, "a name of its own for engine, libraries and manifest", fix)
+            )
+        if target.is_dir():
+            fix = "remove the folder, or choose another folder with -o"
+            raise UsageError(Problem(f"{target} is a folder", where, "a file, or nothing, of that name", fix))
+    for target in (engine, manifest_path(engine)):
+        if model is not None and target.exists() and model.exists() and os.path.samefile(target, model):
+            raise UsageError(
+                Problem("the output is the model itself", where, "another file", "name another file with -o")
+            )
+
+
+def manifest_path(engine: Path) -> Path:
+    """model.plan has its manifest in model.manifest.json. A path without a name, such as ".", can be no engine's."""
+    return engine.with_suffix(".manifest.json") if engine.name else engine / ".manifest.json"
+
+
+def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: Mapping[str, Any]) -> Bundle:
+    """Move the built engine into place, with copies of the plugin libraries and a manifest beside it.
+
+    Everything is written under temporary names first; the engine is renamed last, so that a failure leaves an engine
+    that was there as it was. UsageError when the disk refuses.
+    """
+    folder = engine.parent
+    targets = [folder / library.name for library in libraries]
+    manifest = manifest_path(engine)
+    staged: list[tuple[str, Path]] = []
+    try:
+        try:
+            for library, target in zip(libraries, targets, strict=True):
+                if not (target.exists() and os.path.samefile(library, target)):
+                    staged.append((_stage(library, folder), target))
+            document = dict(facts) | {
+                "files": {
+                    path.name: file_digest(source)
+                    for path, source in [(engine, built), *zip(targets, libraries, strict=True)]
+                }
+            }
+            descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
+            staged.append((name, manifest))
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(document, stream, indent=1)
+                stream.write("\n")
+            staged.append((_stage(built, folder), engine))
+            for source, target in staged:
+                os.chmod(source, 0o644)
+                os.replace(source, target)
+        finally:
+            for source, _ in staged:
+                Path(source).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(
+            Problem(
+                f"the output cannot be written: {error.strerror}",
+                str(folder),
+                "room and permission",
+                "free space, or -o elsewhere",
+            )
+        ) from error
+    return Bundle(engine, tuple(targets), manifest)
+
+
+def toolkit_version() -> str:
+    """Version of the installed trtsmith; "source" when it runs from a checkout."""
+    try:
+        return metadata.version("trtsmith")
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+def _stage(source: Path, folder: Path) -> str:
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
+    try:
+        with os.fdopen(descriptor, "wb") as out, source.open("rb") as stream:
+            shutil.copyfileobj(stream, out, 1 << 20)
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return name
+
+
+def file_digest(path: Path) -> str:
+    """ "sha256:..." of a file's bytes, as the manifest has it. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return "sha256:" + digest.hexdigest()

@@ -1,0 +1,128 @@
+"""What a manifest says of the model that its engine was built from: which file, in what precision, with what frozen."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.engine.bundle.manifest import dtype, flag, items, mapping, read_manifest, sizes, text
+from trtsmith.converter.model.fingerprint import fingerprint
+from trtsmith.converter.model.model import INLINE_LIMIT, Model
+from trtsmith.converter.rewrite.precision.keep import Kept
+
+
+@dataclass(frozen=True)
+class FrozenInput:
+    """An input of the model that is a constant in the engine. value: flat, None for one of 1 KiB and more."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+    value: tuple[Any, ...] | None
+
+    @staticmethod
+    def of(name: str, array: np.ndarray) -> FrozenInput:
+        small = array.nbytes < INLINE_LIMIT
+        values = tuple(array.reshape(-1).tolist()) if small else None
+        return FrozenInput(name, str(array.dtype), array.shape, _digest(array), values)
+
+    def matches(self, array: np.ndarray) -> bool:
+        return str(array.dtype) == self.dtype and array.shape == self.shape and _digest(array) == self.sha256
+
+    def array(self) -> np.ndarray | None:
+        """The value; None where the manifest has only its hash."""
+        if self.value is None:
+            return None
+        return np.array(self.value, dtype=np.dtype(self.dtype)).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What the precision pass says that it did. kept: nodes that stay in float32; reduced: how many are in the type.
+
+    own: the model had the precision itself, and nothing was changed.
+    """
+
+    kept: tuple[Kept, ...]
+    reduced: int
+    own: bool
+
+
+@dataclass(frozen=True)
+class Origin:
+    """precision: the type that the engine's arithmetic was asked for in.
+
+    fingerprint: of the model's files; "" if nobody says. reduction: None where the precision pass did not run.
+    """
+
+    precision: str = "float32"
+    fingerprint: str = ""
+    frozen: tuple[FrozenInput, ...] = ()
+    reduction: Reduction | None = None
+
+
+def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The parts of the manifest that `origin_of` reads, all but the precision."""
+    return {
+        "model": {
+            "file": model.path.name,
+            "bytes": sum(file.size for file in model.files.values()),
+            "fingerprint": fingerprint(model),
+        },
+        "frozen": [asdict(FrozenInput.of(name, value)) for name, value in frozen.items()],
+    }
+
+
+def origin_of(engine: Path) -> Origin:
+    """What the manifest beside the engine says; nothing without one. UsageError for one that cannot be read."""
+    return read_manifest(engine, _origin) or Origin()
+
+
+def _origin(document: Mapping[str, Any]) -> Origin:
+    return Origin(
+        _precision(document.get("precision")),
+        text(mapping(document.get("model", {})).get("fingerprint", "")),
+        _frozen(items(document.get("frozen", []))),
+        _reduction(document.get("precision_report")),
+    )
+
+
+def _precision(entry: Any) -> str:
+    """What the precision pass reports, or the type alone; float32 where nobody asked for another one."""
+    return str(entry["precision"] if isinstance(entry, dict) else entry or "float32")
+
+
+def _reduction(entry: Any) -> Reduction | None:
+    if entry is None:
+        return None
+    report = mapping(entry)
+    kept = tuple(
+        Kept(text(one["node"]), text(one["op_type"]), text(one["reason"]))
+        for one in map(mapping, items(report["kept"]))
+    )
+    (reduced,) = sizes([report["reduced"]])
+    return Reduction(kept, reduced, flag(report.get("own", False)))
+
+
+def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:
+    """The entries, each held to its own hash where it has a value."""
+    found = []
+    for entry in map(mapping, entries):
+        value = None if entry["value"] is None else items(entry["value"])
+        name, digest = text(entry["name"]), text(entry["sha256"])
+        one = FrozenInput(name, dtype(entry["dtype"]), sizes(entry["shape"]), digest, value)
+        array = one.array()
+        if array is not None and not one.matches(array):
+            raise ValueError(f"the value of the frozen input {one.name!r} is not what its hash says")
+        found.append(one)
+    return tuple(found)
+
+
+def _digest(array: np.ndarray) -> str:
+    return "sha256:" + hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()

@@ -1,0 +1,152 @@
+"""From an engine to all that is needed to run it: what the manifest beside it says, checked against what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
+from trtsmith.converter.engine.bundle.manifest import (
+    file_digests,
+    flag,
+    io_types,
+    items,
+    mapping,
+    read_manifest,
+    text,
+)
+from trtsmith.converter.engine.runtime.run_request import EAGER, RunRequest
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The parts of a manifest that running an engine needs. files: "sha256:..." by file name, the engine's too."""
+
+    flavour: str
+    version: str
+    targets: tuple[str, ...]
+    files: Mapping[str, str]
+    io_types: tuple[IoType, ...]
+    embedded: bool
+
+
+def request_for(
+    engine: Path,
+    plugins: Sequence[Path] = (),
+    flavour: str = "auto",
+    *,
+    runtime_cache: Path | None = None,
+    cuda_graph: bool = False,
+    specialization: str = EAGER,
+    profile: int = 0,
+    embedded_plugins: bool = False,
+    verbose: bool = False,
+    timeout_s: float | None = None,
+) -> RunRequest:
+    """How to run ENGINE, by the manifest beside it: which TensorRT, which plugin libraries, which casts at the edges.
+
+    plugins: libraries of the user's, in addition. One that has the name of a library of the manifest stands for it.
+    embedded_plugins: load what libraries are inside the engine although no manifest says that there are some.
+    A library runs code of its own, so one is loaded only if it is named in the manifest, with its hash, or here.
+    Without a manifest only `plugins` and `flavour` hold.
+
+    Raises UsageError where the engine or a library is missing, or is not the one that the manifest is about.
+    """
+    if not engine.is_file():
+        raise UsageError(Problem("There is no such file.", str(engine), "an engine", "correct the path"))
+    manifest = read_manifest(engine, _manifest)
+    libraries: tuple[Path, ...] = tuple(plugins)
+    if manifest is not None:
+        digest = file_digest(engine)
+        _check_engine(manifest, engine, digest, flavour)
+        flavour = manifest.flavour
+        libraries = _libraries(manifest, engine, digest, libraries)
+    return RunRequest(
+        engine_path=engine,
+        plugin_libraries=libraries,
+        flavour=flavour,
+        io_types=manifest.io_types if manifest else (),
+        runtime_cache=runtime_cache,
+        cuda_graph=cuda_graph,
+        specialization=specialization,
+        verbose=verbose,
+        timeout_s=timeout_s,
+        profile=profile,
+        embedded_plugins=embedded_plugins or (manifest is not None and manifest.embedded),
+        built_version=manifest.version if manifest else "",
+        targets=manifest.targets if manifest else (),
+    )
+
+
+def _manifest(document: Mapping[str, Any]) -> Manifest:
+    built_by = mapping(document["tensorrt"])
+    return Manifest(
+        flavour=text(built_by["flavour"]),
+        version=text(built_by["version"]),
+        targets=tuple(map(text, items(document["targets"]))),
+        files=file_digests(document["files"]),
+        io_types=io_types(document.get("io_types", [])),
+        embedded=flag(document.get("plugins_embedded", False)),
+    )
+
+
+def _check_engine(manifest: Manifest, engine: Path, digest: str, flavour: str) -> None:
+    if digest not in manifest.files.values():
+        raise UsageError(
+            Problem(
+                "The manifest beside the engine is about another engine.",
+                f"{engine}, {manifest_path(engine)}",
+                f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {digest}",
+                "convert the model again, or move the manifest away if the engine is not trtsmith's",
+            )
+        )
+    if flavour not in ("auto", manifest.flavour):
+        raise UsageError(
+            Problem(
+                f"The engine was built by {manifest.flavour} {manifest.version}: {flavour} cannot load it.",
+                f"{engine}, --flavour {flavour}",
+                f"--flavour {manifest.flavour}",
+                "leave the flag out, or convert the model again for the other flavour",
+            )
+        )
+
+
+def _libraries(
+    manifest: Manifest, engine: Path, engine_digest: str, given: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """The libraries of the manifest and the user's; UsageError with all that are missing or not what they should be."""
+    by_name = {path.name: path for path in given}
+    folder, source = engine.parent, manifest_path(engine).name
+    found: list[Path] = []
+    problems = []
+    for name, digest in manifest.files.items():
+        path = by_name.pop(name, folder / name)
+        if digest == engine_digest or manifest.embedded:
+            continue
+        if not path.is_file():
+            problems.append(
+                Problem(
+                    f"The engine's plugin library {name} is missing.",
+                    str(path),
+                    f"the library of the hash {digest}, as {source} says",
+                    "copy it beside the engine, or name it with --plugins",
+                )
+            )
+        elif (actual := file_digest(path)) != digest:
+            problems.append(
+                Problem(
+                    f"The plugin library {name} is not the one that the engine was built with.",
+                    str(path),
+                    f"the hash {digest}, as {source} says; this one has {actual}",
+                    "copy the library of the engine's own bundle, or convert the model again with this one",
+                )
+            )
+        found.append(path)
+    if problems:
+        raise UsageError(problems)
+    return (*found, *by_name.values())

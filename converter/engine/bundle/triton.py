@@ -1,0 +1,189 @@
+"""Stage: an engine as a model of a Triton Inference Server repository: config.pbtxt and the engine in a version folder.
+
+The server finds it as REPOSITORY/NAME, with REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.plan.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
+from trtsmith.converter.engine.bundle.triton_config import (
+    ENGINE_NAME,
+    TYPES,
+    Facts,
+    TritonOptions,
+    config_text,
+    largest_batch,
+    read_facts,
+)
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class TritonModel:
+    """What was written. command: how to start the server. batch: the largest batch, 0 where requests are not joined."""
+
+    folder: Path
+    engine: Path
+    batch: int
+    command: str
+    notes: tuple[str, ...]
+
+
+def write_model(engine: Path, options: TritonOptions) -> TritonModel:
+    """Put an engine that `convert` wrote into a model repository; whole or not at all.
+
+    UsageError if it has no manifest, is not the one that the manifest describes, is TensorRT-RTX's, which Triton does
+    not run, or needs plugins that are not embedded: Triton opens plugin libraries with dlopen, and that registers
+    nothing of a library that is made for IPluginRegistry::loadLibrary, as ours are.
+    """
+    _check_name(options)
+    facts = read_facts(engine)
+    _check_engine(engine, facts)
+    batch = largest_batch(facts, options)
+    config = config_text(facts, options, batch)
+    folder = options.repository / options.name
+    version = folder / str(options.version)
+    _check_target(options, folder, version, config)
+    try:
+        _write(engine, options.repository, folder, version, config)
+    except OSError as error:
+        raise UsageError(
+            Problem(
+                f"the model repository cannot be written: {error.strerror or error}",
+                str(error.filename or folder),
+                "room and permission",
+                "free space, or --triton elsewhere",
+            )
+        ) from error
+    return TritonModel(
+        folder,
+        version / ENGINE_NAME,
+        batch,
+        _command(options.repository, facts),
+        _notes(facts, batch, options),
+    )
+
+
+def _check_engine(engine: Path, facts: Facts) -> None:
+    problems = []
+    try:
+        digest = file_digest(engine)
+    except OSError as error:
+        raise UsageError(
+            Problem(
+                f"the engine cannot be read: {error.strerror}", str(engine), "an engine", "correct the path"
+            )
+        ) from error
+    if digest not in facts.files.values():  # by any name: a bundle may be renamed
+        problems.append(
+            Problem(
+                "the engine is not the one that its manifest describes",
+                f"{engine}, {manifest_path(engine).name}",
+                f"a file with one of the hashes {', '.join(facts.files.values())}",
+                "convert the model again, or copy engine and manifest together",
+            )
+        )
+    if facts.flavour != "tensorrt":
+        problems.append(
+            Problem(
+                "Triton's TensorRT backend does not run engines of TensorRT-RTX",
+                str(engine),
+                "an engine of TensorRT, of the version that the server has",
+                "build on a machine with that TensorRT: trtsmith convert --flavour tensorrt",
+            )
+        )
+    if facts.plugins and not facts.embedded:
+        problems.append(
+            Problem(
+                f"the engine needs plugins that it does not hold: {', '.join(facts.plugins)}",
+                str(engine),
+                "an engine with its plugin libraries embedded: the server does not register ours by preloading them",
+                "trtsmith convert ... --embed-plugins",
+            )
+        )
+    for tensor in (*facts.inputs, *facts.outputs):
+        if tensor.dtype not in TYPES:
+            what = f"Triton has no type for {tensor.dtype}"
+            fix = "put a Cast next to that input or output of the model"
+            problems.append(Problem(what, f"{tensor.name!r} of {engine}", ", ".join(TYPES), fix))
+    if problems:
+        raise UsageError(problems)
+
+
+def _where(options: TritonOptions) -> str:
+    return f"--triton {options.repository}, model {options.name!r}"
+
+
+def _check_name(options: TritonOptions) -> None:
+    plain = options.name.isprintable() and not set(options.name) & set("/\\")
+    if not plain or options.name in ("", ".", ".."):
+        fix = "give another with --name"
+        raise UsageError(
+            Problem("the model's name is no name of a folder", _where(options), "a plain name", fix)
+        )
+
+
+def _check_target(options: TritonOptions, folder: Path, version: Path, config: str) -> None:
+    where = _where(options)
+    if options.repository.exists() and not options.repository.is_dir():
+        raise UsageError(Problem(f"{options.repository} is a file", where, "a folder", "name another"))
+    if version.exists():
+        fix = f"--model-version {options.version + 1}, or remove it"
+        raise UsageError(Problem(f"{version} exists already", where, "a version that is not there", fix))
+    before = folder / "config.pbtxt"
+    if folder.exists() and not (before.is_file() and before.read_bytes() == config.encode()):
+        raise UsageError(
+            Problem(
+                "the model is there with another configuration, which holds for all its versions",
+                str(before),
+                "inputs, outputs and options as this engine has them",
+                "give the engine another name with --name, or remove the old model",
+            )
+        )
+
+
+def _write(engine: Path, repository: Path, folder: Path, version: Path, config: str) -> None:
+    """Under a name that the server does not look at, renamed when complete."""
+    repository.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=repository, prefix=".trtsmith-") as name:
+        staged = Path(name) / "model"
+        target = staged / version.name
+        target.mkdir(parents=True)
+        shutil.copyfile(engine, target / ENGINE_NAME)
+        (staged / "config.pbtxt").write_text(config, encoding="utf-8")
+        if folder.exists():
+            os.rename(target, version)
+        else:
+            os.rename(staged, folder)
+
+
+def _command(repository: Path, facts: Facts) -> str:
+    words: Sequence[str] = ["tritonserver", f"--model-repository={repository}"]
+    if facts.plugins:  # an engine that holds libraries holds code of the host
+        words = [*words, "--backend-config=tensorrt,version-compatible=true"]
+    return shlex.join(words)
+
+
+def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
+    notes = [f"the server needs TensorRT {facts.version}, which built the engine"]
+    if batch and options.batching is None:
+        notes.append(
+            f"requests are joined along the first dimension of every input, up to {batch}: "
+            f"--no-batching if that is no batch"
+        )
+    if facts.plugins:
+        notes.append(
+            "the engine holds plugin libraries, and the server runs them: deploy only engines that you trust"
+        )
+    for io in facts.io_types:
+        notes.append(f"{io.name!r} is {io.after} in the engine, {io.before} in the model: clients cast")
+    return tuple(notes)

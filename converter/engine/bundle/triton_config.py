@@ -1,0 +1,178 @@
+"""The configuration of an engine for Triton Inference Server: config.pbtxt, of what the engine's manifest says.
+
+Field names and values are those of model_config.proto (triton-inference-server/common), to which a test holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
+from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.engine.bundle.manifest import (
+    file_digests,
+    flag,
+    io_types,
+    items,
+    mapping,
+    profiles,
+    read_manifest,
+    tensors,
+    text,
+)
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.problem import Problem
+
+TYPES = {
+    "float32": "TYPE_FP32",
+    "float16": "TYPE_FP16",
+    "bfloat16": "TYPE_BF16",
+    "int8": "TYPE_INT8",
+    "int32": "TYPE_INT32",
+    "int64": "TYPE_INT64",
+    "uint8": "TYPE_UINT8",
+    "bool": "TYPE_BOOL",
+}
+"""What Triton's TensorRT backend takes, by numpy's name."""
+
+ENGINE_NAME = "model.plan"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The parts of a manifest that a server's configuration needs. files: "sha256:..." by file name."""
+
+    flavour: str
+    version: str
+    inputs: tuple[EngineTensor, ...]
+    outputs: tuple[EngineTensor, ...]
+    profiles: tuple[Mapping[str, Profile], ...]
+    plugins: tuple[str, ...]
+    embedded: bool
+    files: Mapping[str, str]
+    io_types: tuple[IoType, ...]
+
+
+@dataclass(frozen=True)
+class TritonOptions:
+    """name: of the model in the repository. version: the folder of the engine, from 1 on. batching: None to decide by
+    the engine. instances: execution contexts on each GPU. queue_delay_us: how long the server may wait, in us, to fill
+    a batch."""
+
+    repository: Path
+    name: str
+    version: int = 1
+    batching: bool | None = None
+    instances: int = 1
+    queue_delay_us: int = 100
+
+
+def _facts(document: Mapping[str, Any]) -> Facts:
+    built_by = mapping(document["tensorrt"])
+    return Facts(
+        flavour=text(built_by["flavour"]),
+        version=text(built_by["version"]),
+        inputs=tensors(document["inputs"]),
+        outputs=tensors(document["outputs"]),
+        profiles=profiles(document["profiles"]),
+        plugins=tuple(map(text, items(document["plugins"]))),
+        embedded=flag(document.get("plugins_embedded", False)),
+        files=file_digests(document["files"]),
+        io_types=io_types(document.get("io_types", [])),
+    )
+
+
+def read_facts(engine: Path) -> Facts:
+    """From the manifest beside the engine. UsageError if there is none, or one that cannot be read."""
+    facts = read_manifest(engine, _facts)
+    if facts is None:
+        path = manifest_path(engine)
+        expected = "the manifest that `trtsmith convert` writes beside the engine"
+        fix = "copy it from where the engine was built, or convert the model again"
+        raise UsageError(Problem("there is no manifest beside the engine", str(path), expected, fix))
+    return facts
+
+
+def largest_batch(facts: Facts, options: TritonOptions) -> int:
+    """The largest batch, if requests can be joined along the first dimension of every input and output."""
+    if options.batching is False:
+        return 0
+    ranges = {_first_range(facts, tensor) for tensor in facts.inputs}
+    dynamic = all(tensor.shape[:1] == (-1,) for tensor in (*facts.inputs, *facts.outputs))
+    (low, high) = ranges.pop() if len(ranges) == 1 else (0, 0)
+    if dynamic and not ranges and low <= 1 < high:
+        return high
+    if options.batching:
+        raise UsageError(
+            Problem(
+                "requests for this engine cannot be joined to batches",
+                "--batching",
+                "a dynamic first dimension, of one range from 1 on, of every input, and of every output",
+                "convert the model with such --shapes, or leave --batching out",
+            )
+        )
+    return 0
+
+
+def _first_range(facts: Facts, tensor: EngineTensor) -> tuple[int, int]:
+    """(smallest, largest) first dimension of an input in the first profile; (0, 0) for none that could be a batch."""
+    profile = facts.profiles[0].get(tensor.name) if facts.profiles else None
+    if profile is None or tensor.is_shape_tensor or profile.values or not profile.min:
+        return 0, 0
+    return profile.min[0], profile.max[0]
+
+
+def _usual_batch(facts: Facts) -> int:
+    return facts.profiles[0][facts.inputs[0].name].opt[0]
+
+
+def config_text(facts: Facts, options: TritonOptions, batch: int) -> str:
+    """config.pbtxt of an engine. batch: 0 for full shapes; else the first dimension of every tensor is left out of
+    `dims`, as Triton asks, and requests are joined along it."""
+    lines = [
+        f"name: {_quoted(options.name)}",
+        'platform: "tensorrt_plan"',
+        'backend: "tensorrt"',
+        f"default_model_filename: {_quoted(ENGINE_NAME)}",
+        f"max_batch_size: {batch}",
+    ]
+    for kind, named in (("input", facts.inputs), ("output", facts.outputs)):
+        for tensor in named:
+            lines += _tensor(kind, tensor, batch)
+    lines += ["instance_group {", f"  count: {options.instances}", "  kind: KIND_GPU", "}"]
+    if batch:
+        usual = _usual_batch(facts)
+        lines += [
+            "dynamic_batching {",
+            f"  preferred_batch_size: {usual}",
+            f"  max_queue_delay_microseconds: {options.queue_delay_us}",
+            "}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _tensor(kind: str, tensor: EngineTensor, batch: int) -> list[str]:
+    dims = tensor.shape[1 if batch else 0 :]
+    lines = [
+        f"{kind} {{",
+        f"  name: {_quoted(tensor.name)}",
+        f"  data_type: {TYPES[tensor.dtype]}",
+        *(f"  dims: {size}" for size in dims or (1,)),
+    ]
+    if not dims:  # Triton wants a dimension, TensorRT has none
+        lines.append("  reshape { }")
+    if tensor.is_shape_tensor:
+        lines.append("  is_shape_tensor: true")
+    return [*lines, "}"]
+
+
+def _quoted(text: str) -> str:
+    """A string of protobuf's text format: bytes beyond printable ASCII in octal."""
+    special = {ord('"'): '\\"', ord("\\"): "\\\\"}
+    return (
+        '"' + "".join(special.get(b, chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in text.encode()) + '"'
+    )

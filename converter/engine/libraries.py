@@ -1,0 +1,81 @@
+"""Where our compiled libraries are, and what a user's own plugin libraries hold."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import trtsmith
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+PACKAGE_ROOT = Path(trtsmith.__file__).resolve().parents[1]
+"""The folder in which the package `trtsmith` lies: child processes need it on their path, whatever their folder is."""
+
+FOLDER = PACKAGE_ROOT / "trtsmith" / "converter" / "lib"
+
+
+def library(name: str) -> Path:
+    """One of our libraries, `lib<name>.so`. TRTSMITH_LIBRARY_DIR overrides the folder, for development builds."""
+    folder = Path(os.environ.get("TRTSMITH_LIBRARY_DIR", FOLDER))
+    path = folder / f"lib{name}.so"
+    if not path.is_file():
+        raise UsageError(
+            Problem(
+                f"{path.name} is not there",
+                str(folder),
+                "the compiled libraries of trtsmith",
+                "install trtsmith with `pip install .`, or run `make setup` in a checkout",
+            )
+        )
+    return path
+
+
+def plugin_library() -> Path:
+    """The IPluginV3 library: TensorRT 10, 11 and TensorRT-RTX."""
+    return library("trtsmith_plugins")
+
+
+def plugin_library_v2() -> Path:
+    """The IPluginV2DynamicExt library: TensorRT 10 and earlier."""
+    return library("trtsmith_plugins_v2")
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    """What one of our plugin libraries says of itself: interface, cuda_architectures, operators. Loads it."""
+    entry = ctypes.CDLL(str(path)).trtsmithManifest
+    entry.restype = ctypes.c_char_p
+    document: dict[str, Any] = json.loads(entry())
+    return document
+
+
+def uncovered(targets: Iterable[str], architectures: str) -> tuple[str, ...]:
+    """The targets ("sm86") whose GPUs the library's kernels do not run on.
+
+    architectures: as the manifest has them, "86-real 90": machine code runs on its own major version from its minor
+    version on; an entry without "-real" holds PTX too, which every later GPU compiles.
+    """
+    entries = [
+        (int(entry.split("-")[0].rstrip("a")), entry.endswith("-real")) for entry in architectures.split()
+    ]
+
+    def runs(sm: int) -> bool:
+        return any(
+            sm >= built and (not machine_only or sm // 10 == built // 10) for built, machine_only in entries
+        )
+
+    return tuple(target for target in targets if target[2:].isdigit() and not runs(int(target[2:])))
+
+
+def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
+    """Names of the plugins in a user's libraries, asked of the plugin host. UsageError if one cannot be loaded."""
+    names: set[str] = set()
+    for path in paths:
+        from trtsmith.converter.plugin.test import list_creators  # only needed with --plugins; loads the host
+
+        names |= {str(creator["name"]) for creator in list_creators(path)["creators"]}
+    return frozenset(names)

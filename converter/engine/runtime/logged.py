@@ -1,0 +1,66 @@
+"""What TensorRT says while an engine is loaded and run, kept for our messages."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from trtsmith.converter.engine.build.flavour import Flavour
+from trtsmith.converter.engine.build.messages import make_logger
+
+_MOST = 50
+
+
+class Messages(Protocol):
+    """What keeps TensorRT's messages: trtsmith.converter.engine.build.messages.Messages in a child process."""
+
+    def add(self, severity: str, message: str) -> None: ...
+    def take_errors(self) -> list[str]: ...
+
+
+class Hearing:
+    """TensorRT's logger with what it heard, and which plugin libraries TensorRT's registry has.
+
+    announce: is told each step that may end the process.
+    """
+
+    def __init__(self, logger: Any, messages: Messages, announce: Callable[[str], None]) -> None:
+        self.logger = logger
+        self.announce = announce
+        self.take_errors = messages.take_errors
+        self.libraries: set[Path] = set()
+
+
+class ThreadMessages:
+    """TensorRT logs in the thread that calls it: two sessions in two threads must not read each other's errors."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def add(self, severity: str, message: str) -> None:
+        if severity in ("ERROR", "INTERNAL_ERROR"):
+            errors = self._errors()
+            errors.append(message)
+            del errors[:-_MOST]
+
+    def take_errors(self) -> list[str]:
+        taken = list(self._errors())
+        self._errors().clear()
+        return taken
+
+    def _errors(self) -> list[str]:
+        if not hasattr(self._local, "errors"):
+            self._local.errors = []
+        errors: list[str] = self._local.errors
+        return errors
+
+
+@functools.cache
+def process_hearing(flavour: Flavour) -> Hearing:
+    """The one of this process for a flavour. TensorRT keeps the first logger that it is given as its global one and
+    calls it for ever, and a plugin library is registered once in a process: neither may depend on one engine's life."""
+    messages = ThreadMessages()
+    return Hearing(make_logger(flavour, messages), messages, lambda step: None)

@@ -1,0 +1,105 @@
+"""What is asked of the process that runs an engine, and what comes back: plain data, to JSON and from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.engine.runtime.tensors import EngineInfo
+from trtsmith.converter.rewrite.types import IoType
+
+EAGER = "eager"
+SPECIALIZATIONS = (EAGER, "lazy", "none")
+"""When TensorRT-RTX compiles kernels for the very shapes of an engine with dynamic ones: before the first run with them,
+behind it (TensorRT-RTX's own choice: a kernel for any shape runs meanwhile), or never. Ours is EAGER: outputs and times do
+not depend on how far the compiler is, and some of TensorRT-RTX 1.6.1's kernels for any shape fail when they run."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One engine, and how to run it. engine.bundle.run_from_bundle.request_for fills it from the engine's manifest.
+
+    io_types:      inputs and outputs that have another type in the engine than in the model.
+    runtime_cache: TensorRT-RTX compiles kernels when an engine is first used; a file to keep them in.
+    cuda_graph:    capture each set of shapes and addresses once, then replay it.
+    specialization: one of SPECIALIZATIONS.
+    timeout_s:     for the whole child process.
+    profile:       the optimization profile to run with.
+    embedded_plugins: let TensorRT load plugin libraries that are inside the engine: they run code of their own.
+    built_version: of the TensorRT that built the engine, such as "1.7.1.116"; "" where nobody says.
+    targets:       the GPUs that it was built for, ("sm86",); () where nobody says.
+    """
+
+    engine_path: Path
+    plugin_libraries: tuple[Path, ...] = ()
+    flavour: str = "auto"
+    io_types: tuple[IoType, ...] = ()
+    runtime_cache: Path | None = None
+    cuda_graph: bool = False
+    specialization: str = EAGER
+    verbose: bool = False
+    timeout_s: float | None = None
+    profile: int = 0
+    embedded_plugins: bool = False
+    built_version: str = ""
+    targets: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        data = asdict(self)
+        data["engine_path"] = str(self.engine_path)
+        data["plugin_libraries"] = [str(path) for path in self.plugin_libraries]
+        data["runtime_cache"] = None if self.runtime_cache is None else str(self.runtime_cache)
+        return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> RunRequest:
+        values = dict(data)
+        values["engine_path"] = Path(data["engine_path"])
+        values["plugin_libraries"] = tuple(map(Path, data["plugin_libraries"]))
+        values["io_types"] = tuple(IoType(**item) for item in data["io_types"])
+        values["runtime_cache"] = None if data["runtime_cache"] is None else Path(data["runtime_cache"])
+        values["targets"] = tuple(data["targets"])
+        return RunRequest(**values)
+
+
+@dataclass(frozen=True)
+class ChildRequest:
+    """What the child process is told: the engine, and folders of arrays (converter/engine/runtime/exchange.py).
+
+    inputs: one folder for each set of inputs; () to load and describe the engine only.
+    outputs: as many folders, which the child makes.
+    """
+
+    run: RunRequest
+    inputs: tuple[Path, ...] = ()
+    outputs: tuple[Path, ...] = ()
+
+    def to_json(self) -> str:
+        folders = {name: [str(path) for path in getattr(self, name)] for name in ("inputs", "outputs")}
+        return json.dumps({"run": self.run.to_json(), **folders})
+
+    @staticmethod
+    def from_json(text: str) -> ChildRequest:
+        data: dict[str, Any] = json.loads(text)
+        folders = (tuple(map(Path, data[name])) for name in ("inputs", "outputs"))
+        return ChildRequest(RunRequest.from_json(data["run"]), *folders)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What an engine gave.
+
+    outputs:  by name, for each set of inputs, in the model's types (io_types undone).
+    seconds:  of the whole child process.
+    warnings: what the user should know although all went well.
+    """
+
+    info: EngineInfo
+    outputs: tuple[dict[str, np.ndarray], ...]
+    seconds: float
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,220 @@
+"""Engines in this Python process: a Runner holds one, its Sessions run it on arrays of numpy, PyTorch, CuPy and others.
+
+    from trtsmith.converter.engine.runtime.runner import Runner
+
+    with Runner.open("model.plan") as runner:
+        print(runner.info.inputs)
+        outputs = runner({"x": numpy_array})            # host arrays in, host arrays out
+        session = runner.session(cuda_graph=True)       # a context with its own stream and output buffers
+        y = session.infer({"x": torch_tensor})["y"]     # no copies
+        torch.from_dlpack(y)
+
+Runners on several GPUs may take turns in one thread. Whoever changes the current GPU of a thread by other means
+(torch.cuda.set_device) has to change it back before a session works: TensorRT launches kernels on the current one.
+
+A fault in a kernel ends all use of CUDA in the process that runs it. `trtsmith run`, and
+trtsmith.converter.engine.runtime.run_in_child.run_engine for programs, run the engine in a process of its own instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.runtime.cache import open_cache
+from trtsmith.converter.engine.runtime.device import Device, DeviceError
+from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
+from trtsmith.converter.engine.runtime.explain_failure import Origin, kernel_problem
+from trtsmith.converter.engine.runtime.foreign import stream_handle
+from trtsmith.converter.engine.runtime.loading import load_engine, read_engine
+from trtsmith.converter.engine.runtime.logged import Hearing, process_hearing
+from trtsmith.converter.engine.runtime.profiling import inspect_layers
+from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
+from trtsmith.converter.engine.runtime.session import Session
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.types import IoType, to_model
+from trtsmith.importers.problem import Problem
+
+__all__ = ["DeviceTensor", "EngineInfo", "Runner", "Session", "TensorSpec"]
+
+
+class Runner:
+    """One engine on one GPU. A context manager; `close` it, or leave the block, when no session is in use any more.
+
+    info:     what the engine says of itself.
+    warnings: what the user should know although all goes well, in the order in which it was found.
+    """
+
+    def __init__(
+        self,
+        engine: Path | bytes,
+        origin: Origin,
+        device: Device,
+        flavour: Flavour,
+        hearing: Hearing,
+        *,
+        io_types: Iterable[IoType] = (),
+        runtime_cache: Path | None = None,
+        cuda_graph: bool = False,
+        specialization: str = EAGER,
+        embedded_plugins: bool = False,
+        profile: int = 0,
+    ) -> None:
+        """See `open` and `load`, which choose device, flavour and hearing."""
+        if specialization not in SPECIALIZATIONS:
+            what = f"There is no specialization {specialization!r}."
+            raise UsageError(Problem(what, "specialization", ", ".join(SPECIALIZATIONS), "give one of these"))
+        self.warnings: list[str] = []
+        data = engine if isinstance(engine, bytes) else read_engine(engine)
+        major, minor = map(int, device.compute_capability.split("."))
+        gpu = Gpu(device.name, (major, minor))
+        self._loaded = load_engine(
+            flavour,
+            data,
+            origin.plugin_libraries,
+            gpu,
+            origin,
+            hearing,
+            embedded_plugins=embedded_plugins,
+        )
+        self.info = self._loaded.info
+        self._device = device
+        self._io_types = tuple(io_types)
+        self._cuda_graph = cuda_graph
+        self._specialization = specialization
+        self._profile = profile
+        self._cache = (
+            open_cache(self._loaded, runtime_cache, data, self.info.version, self.warnings.append)
+            if runtime_cache is not None
+            else None
+        )
+        self._own: Session | None = None
+
+    @classmethod
+    def open(
+        cls,
+        engine: str | Path | bytes,
+        *,
+        plugins: Sequence[str | Path] = (),
+        flavour: str = "auto",
+        io_types: Iterable[IoType] = (),
+        runtime_cache: str | Path | None = None,
+        cuda_graph: bool = False,
+        specialization: str = EAGER,
+        embedded_plugins: bool = False,
+        device: int = 0,
+    ) -> Runner:
+        """Load an engine from a file, or from its bytes. The manifest beside a file is not read: see `load`.
+
+        plugins:          libraries to load first. They run code of their own.
+        io_types:         inputs and outputs that have another type in the engine than in the model.
+        runtime_cache:    TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
+        cuda_graph:       whether sessions use CUDA graphs, unless they are told otherwise.
+        specialization:   TensorRT-RTX: when kernels for new shapes are compiled (run_request.SPECIALIZATIONS).
+        embedded_plugins: let TensorRT load libraries that are inside the engine.
+
+        Raises UsageError: no GPU, no TensorRT, no cuda-core, not an engine, an engine of another TensorRT or GPU, a
+        plugin library that is missing, too little memory.
+        """
+        libraries = tuple(Path(path) for path in plugins)
+        where = "the engine" if isinstance(engine, bytes) else str(engine)
+        loaded = load_flavour(flavour)
+        return cls(
+            engine if isinstance(engine, bytes) else Path(engine),
+            Origin(where, libraries),
+            Device(device),
+            loaded,
+            process_hearing(loaded),
+            io_types=io_types,
+            runtime_cache=None if runtime_cache is None else Path(runtime_cache),
+            cuda_graph=cuda_graph,
+            specialization=specialization,
+            embedded_plugins=embedded_plugins,
+        )
+
+    @classmethod
+    def load(cls, request: RunRequest, *, device: int = 0) -> Runner:
+        """Load what a RunRequest names: `Runner.load(request_for(Path("model.plan")))` goes by the engine's manifest."""
+        flavour = load_flavour(request.flavour)
+        return cls.of_request(request, Device(device), flavour, process_hearing(flavour))
+
+    @classmethod
+    def of_request(cls, request: RunRequest, device: Device, flavour: Flavour, hearing: Hearing) -> Runner:
+        """`load` with a device, a TensorRT and a listener of the caller's."""
+        where = str(request.engine_path)
+        return cls(
+            request.engine_path,
+            Origin(where, request.plugin_libraries, request.built_version, request.targets),
+            device,
+            flavour,
+            hearing,
+            io_types=request.io_types,
+            runtime_cache=request.runtime_cache,
+            cuda_graph=request.cuda_graph,
+            specialization=request.specialization,
+            embedded_plugins=request.embedded_plugins,
+            profile=request.profile,
+        )
+
+    def session(self, *, profile: int = 0, stream: object = None, cuda_graph: bool | None = None) -> Session:
+        """An execution context with its own output buffers; several run at once on their streams.
+
+        stream: an integer (cudaStream_t) or a stream of cuda-core, PyTorch or CuPy, which is borrowed; None: a new one.
+        """
+        self._device.make_current()
+        try:
+            mine = (
+                self._device.create_stream()
+                if stream is None
+                else self._device.borrow_stream(stream_handle(stream), stream)
+            )
+        except DeviceError as error:
+            raise UsageError(kernel_problem(error, self._loaded.origin)) from error
+        return Session(
+            self._loaded,
+            self._device,
+            mine,
+            profile=profile,
+            io_types=self._io_types,
+            cache=self._cache,
+            cuda_graph=self._cuda_graph if cuda_graph is None else cuda_graph,
+            specialization=self._specialization,
+            warn=self.warnings.append,
+        )
+
+    def __call__(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Run the engine once on arrays in the model's types; its outputs as host arrays in the model's types."""
+        if self._own is None:
+            self._own = self.session(profile=self._profile)
+        outputs = self._own.infer(feeds, synchronise=False)
+        try:
+            arrays = {name: tensor.numpy() for name, tensor in outputs.items()}
+        except DeviceError as error:
+            raise UsageError(kernel_problem(error, self._loaded.origin)) from error
+        return to_model(arrays, self._io_types)
+
+    def inspect(self) -> str:
+        """What TensorRT's engine inspector tells of the layers, as its JSON; "" where it tells nothing."""
+        return inspect_layers(self._loaded.flavour, self._loaded.engine)
+
+    def close(self) -> None:
+        """Write the runtime cache. The engine goes when the last of its sessions goes."""
+        self._own = None
+        if self._cache is not None:
+            self._device.make_current()  # the cache is written for the GPU of the current context
+            self._cache.save()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

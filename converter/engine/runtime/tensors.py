@@ -1,0 +1,68 @@
+"""What an engine says of itself: its inputs and outputs, and what it was loaded with. No TensorRT, no CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from trtsmith.converter.engine.build.build_request import Profile
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output of an engine.
+
+    dtype:           as numpy and ml_dtypes name it: "float32", "bfloat16", "float8_e4m3fn", "int64", "bool".
+    shape:           -1 is a dynamic dimension.
+    is_shape_tensor: its values decide shapes, and TensorRT has them in host memory.
+    profiles:        for an input, the sizes that each optimization profile allows (values, of a shape tensor).
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    is_input: bool
+    is_shape_tensor: bool = False
+    profiles: tuple[Profile, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join('?' if size < 0 else str(size) for size in self.shape)}]"
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> TensorSpec:
+        profiles = tuple(
+            Profile(tuple(item["min"]), tuple(item["opt"]), tuple(item["max"]), item["values"])
+            for item in data["profiles"]
+        )
+        return TensorSpec(**{**data, "shape": tuple(data["shape"]), "profiles": profiles})
+
+
+@dataclass(frozen=True)
+class EngineInfo:
+    """An engine that is loaded.
+
+    flavour, version:   of the TensorRT that loaded it: "tensorrt_rtx", "1.6.1.120".
+    gpu:                its name, "NVIDIA H200"; compute_capability "9.0".
+    profiles:           how many optimization profiles it has.
+    device_memory:      bytes of activation memory that an execution context takes.
+    """
+
+    flavour: str
+    version: str
+    gpu: str
+    compute_capability: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    profiles: int
+    device_memory: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> EngineInfo:
+        values = dict(data)
+        for name in ("inputs", "outputs"):
+            values[name] = tuple(TensorSpec.from_json(item) for item in data[name])
+        return EngineInfo(**values)

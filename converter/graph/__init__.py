@@ -1,0 +1,1 @@
+"""Graphs of a model: scopes, producers, consumers, constants, types and fresh names."""

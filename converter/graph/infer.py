@@ -1,0 +1,87 @@
+"""Shape and type inference that goes through custom nodes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import onnx
+
+from trtsmith.converter.model.model import Model
+from trtsmith.importers.schema import registered_schemas
+
+_FAILURES = (
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+)
+
+
+def infer_shapes(model: Model) -> Model:
+    """The model with value_info for every value whose type can be known; our plugin nodes included.
+
+    Inference failures inside onnx (a wrong model, an operator it does not know) leave values unknown: what is wrong
+    with a node is for `plan` to say, with the node's name.
+    """
+    with registered_schemas():
+        try:
+            return model.with_proto(onnx.shape_inference.infer_shapes(model.proto, data_prop=True))
+        except _FAILURES:
+            return model
+
+
+def infers_with_types(model: Model) -> Model | None:
+    """The same; None if onnx finds that inputs of nodes are not of the types or the number that the operators take."""
+    with registered_schemas():
+        try:
+            return model.with_proto(
+                onnx.shape_inference.infer_shapes(model.proto, check_type=True, data_prop=True)
+            )
+        except _FAILURES:
+            return None
+
+
+def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
+    """Tensor type by value name: inputs, outputs, initializers and inferred values of the graph and its subgraphs."""
+    types: dict[str, onnx.TypeProto.Tensor] = {}
+    _collect(proto.graph, types)
+    return types
+
+
+def _collect(graph: onnx.GraphProto, types: dict[str, onnx.TypeProto.Tensor]) -> None:
+    for tensor in graph.initializer:
+        entry = onnx.TypeProto.Tensor(elem_type=tensor.data_type)
+        entry.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims)
+        types[tensor.name] = entry
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        if value.type.HasField("tensor_type"):
+            types[value.name] = value.type.tensor_type
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+                for subgraph in (attribute.g, *attribute.graphs):
+                    _collect(subgraph, types)
+
+
+def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
+    """Element type by value name, as "float32", "bfloat16", "int64"."""
+    return {
+        name: dtype_name(type_.elem_type) for name, type_ in value_types(proto).items() if type_.elem_type
+    }
+
+
+@cache
+def dtype_name(elem_type: int) -> str:
+    """An onnx.TensorProto.DataType as numpy and ml_dtypes spell it; "object" for strings."""
+    return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def value_shapes(proto: onnx.ModelProto) -> dict[str, tuple[int | None, ...]]:
+    """Shape by value name, None for each dimension that is not a number; values of unknown rank are left out."""
+    return {
+        name: tuple(d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim)
+        for name, type_ in value_types(proto).items()
+        if type_.HasField("shape")
+    }

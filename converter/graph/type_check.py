@@ -1,0 +1,93 @@
+"""Are the types of a model those that its operators take? Said before anything is done with it, with the node's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import onnx
+
+from trtsmith.converter.graph.infer import dtype_name, infer_shapes, infers_with_types
+from trtsmith.converter.graph.scopes import Draft, Node, Scope, subgraphs
+from trtsmith.converter.model.errors import InvalidModelError
+from trtsmith.converter.model.model import Model
+from trtsmith.importers.problem import Problem
+
+_MOST = 50
+_FIX = "insert a Cast in front of the node, or correct it where the model is exported"
+_NAMES: dict[int, str] = {onnx.TensorProto.FLOAT: "float", onnx.TensorProto.DOUBLE: "double"}
+
+
+def infer_checked(model: Model) -> Model:
+    """The model with inferred types. InvalidModelError lists the nodes whose inputs are of types that ONNX forbids.
+
+    A type that a later opset of the operator takes is let through: exporters write such nodes, and TensorRT takes them.
+    """
+    inferred = infers_with_types(model)
+    if inferred is not None and not any(True for node in model.proto.graph.node for _ in subgraphs(node)):
+        return inferred  # of subgraphs onnx does not check the types
+    inferred = inferred or infer_shapes(model)
+    draft = Draft(inferred)
+    problems = list(islice(_problems(draft.root, str(model.path)), _MOST))
+    if problems:
+        raise InvalidModelError(problems)
+    return inferred
+
+
+def _problems(scope: Scope, file: str) -> Iterator[Problem]:
+    for node in scope.nodes:
+        if (node.domain, node.op_type) not in scope.draft.functions:
+            where = f"{file}: node {(node.proto.name or ', '.join(node.outputs))[:200]!r} ({node.op_type})"
+            yield from _node_problems(node, where)
+        for inner in node.scopes:
+            yield from _problems(inner, file)
+
+
+def _node_problems(node: Node, where: str) -> Iterator[Problem]:
+    schema = _schema(node.op_type, node.domain, node.scope.draft.opset(node.domain))
+    newest = _schema(node.op_type, node.domain, None)
+    if schema is None or newest is None or node.domain:
+        return
+    count = len(node.inputs)
+    if not schema.min_input <= count <= schema.max_input:
+        wanted = f"{schema.min_input}" if schema.min_input == schema.max_input else (
+            f"{schema.min_input} to {schema.max_input}"
+        )  # fmt: skip
+        fix = "correct the node where the model is exported, or the model's opset"
+        yield Problem(f"the node has {count} inputs", where, f"{wanted} inputs in this opset", fix)
+        return
+    bound: dict[str, tuple[str, int]] = {}  # type variable: the first input of it, and its type
+    for index, name in enumerate(node.inputs):
+        elem_type = node.scope.elem_type(name)
+        if not elem_type:
+            continue
+        port = schema.inputs[min(index, len(schema.inputs) - 1)]
+        said = f"input {name[:200]!r} (number {index}) is {dtype_name(elem_type)}"
+        later = newest.inputs[min(index, len(newest.inputs) - 1)]
+        if _type_string(elem_type) not in {*port.types, *later.types}:
+            allowed = sorted(t[7:-1] for t in port.types if t.startswith("tensor("))
+            yield Problem(said, where, "one of " + ", ".join(allowed) if allowed else "no tensor", _FIX)
+            return
+        first, type_ = bound.setdefault(port.type_str, (name, elem_type))
+        if type_ != elem_type and port.is_homogeneous:
+            yield Problem(
+                f"{said}, and input {first[:200]!r} is {dtype_name(type_)}", where, "one type for both", _FIX
+            )
+            return
+
+
+def _type_string(elem_type: int) -> str:
+    name = _NAMES.get(elem_type) or str(onnx.TensorProto.DataType.Name(elem_type)).lower()
+    return f"tensor({name})"
+
+
+@cache
+def _schema(op_type: str, domain: str, version: int | None) -> Any:
+    try:
+        if version is None:
+            return onnx.defs.get_schema(op_type, domain=domain)
+        return onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return None

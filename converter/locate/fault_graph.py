@@ -1,0 +1,116 @@
+"""A model's main graph as the search reads it: who makes a value, what a node reads, what depends on the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx
+
+from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.model.model import Model
+from trtsmith.importers.registry import normalise_domain
+
+_SIZES_ONLY = frozenset({"Shape", "Size"})
+"""Operators whose result depends on their input's shape and not on its values."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphView:
+    """The main graph of a model. Nodes go by their index, which is their place in the order of execution."""
+
+    model: Model
+
+    @cached_property
+    def nodes(self) -> tuple[onnx.NodeProto, ...]:
+        return tuple(self.model.proto.graph.node)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Graph inputs, initializers that old models list among them left out."""
+        return tuple(v.name for v in self.model.proto.graph.input if v.name not in self.initializers)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(v.name for v in self.model.proto.graph.output)
+
+    @cached_property
+    def initializers(self) -> Mapping[str, onnx.TensorProto]:
+        return {tensor.name: tensor for tensor in self.model.proto.graph.initializer}
+
+    @cached_property
+    def producer(self) -> Mapping[str, int]:
+        """Index of the node that makes a value."""
+        return {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
+
+    @cached_property
+    def reads(self) -> tuple[tuple[str, ...], ...]:
+        """By node, the values of the main graph that it reads, those that its subgraphs read among them."""
+        return tuple(tuple(dict.fromkeys(read_by(node))) for node in self.nodes)
+
+    @cached_property
+    def readers(self) -> Mapping[str, tuple[int, ...]]:
+        """Indices of the nodes that read a value, in order."""
+        found: dict[str, list[int]] = {}
+        for i, names in enumerate(self.reads):
+            for name in names:
+                found.setdefault(name, []).append(i)
+        return {name: tuple(indices) for name, indices in found.items()}
+
+    @cached_property
+    def made(self) -> tuple[str, ...]:
+        """Values that nodes compute, in order; constants are none of them."""
+        return tuple(n for node in self.nodes if node.op_type != "Constant" for n in node.output if n)
+
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """Values that depend on the values of graph inputs. For inputs of one size the others are constants."""
+        found = set(self.inputs)
+        for node, reads in zip(self.nodes, self.reads, strict=True):
+            if node.op_type not in _SIZES_ONLY and not found.isdisjoint(reads):
+                found.update(name for name in node.output if name)
+        return frozenset(found)
+
+    def made_by(self, nodes: Iterable[int]) -> tuple[str, ...]:
+        """All values that these nodes make, constants among them."""
+        return tuple(name for i in nodes for name in self.nodes[i].output if name)
+
+    def label(self, index: int) -> str:
+        """What the node is called; by its first output where it has no name."""
+        return (
+            self.nodes[index].name or f"(unnamed, makes {next(filter(None, self.nodes[index].output), '')})"
+        )
+
+
+def read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """The values that a node reads, its subgraphs' free names among them; a name may come several times."""
+    yield from filter(None, node.input)
+    for graph in subgraphs(node):
+        yield from free_names(graph)
+
+
+def free_names(graph: onnx.GraphProto) -> Iterator[str]:
+    """The values that a subgraph takes from the graphs around it."""
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        yield from (name for name in read_by(node) if name not in own)
+        own.update(node.output)
+    yield from (value.name for value in graph.output if value.name not in own)
+
+
+def op_name(node: onnx.NodeProto) -> str:
+    """The op_type, with its domain where that is not ONNX's."""
+    domain = normalise_domain(node.domain)
+    return f"{domain}::{node.op_type}" if domain else node.op_type
+
+
+def with_outputs(model: Model, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Model:
+    """The model with more values as graph outputs; only: with no others."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    if only:
+        del proto.graph.output[:]
+    have = {value.name for value in proto.graph.output}
+    proto.graph.output.extend(value for value in outputs if value.name not in have)
+    return model.with_proto(proto)

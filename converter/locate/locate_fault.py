@@ -1,0 +1,246 @@
+"""Which node is it? The rewritten graph against the original, then an executor against the rewritten graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from trtsmith.converter.locate.advice import advice, arithmetic
+from trtsmith.converter.locate.confirm import MOST_ALONE, wrong_alone
+from trtsmith.converter.locate.describe import growths, node_report, origin_of, seen_report
+from trtsmith.converter.locate.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
+from trtsmith.converter.locate.fusion import narrow
+from trtsmith.converter.locate.options import Options, ReplayKernel
+from trtsmith.converter.locate.original import Original
+from trtsmith.converter.locate.outputs import OutputJudge
+from trtsmith.converter.locate.probe import Value, probe
+from trtsmith.converter.locate.reproduce import reproducer, rewrite_reproducer
+from trtsmith.converter.locate.save_repro import Reproducer, check_folder, save_reproducer
+from trtsmith.converter.locate.search import Fault, Progress, Search, marked_model, search
+from trtsmith.converter.locate.wider import Reduction, fewest
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
+from trtsmith.converter.rewrite.types import to_engine
+from trtsmith.converter.verify import Comparison
+
+
+def locate(
+    original: Model,
+    rewritten: Rewritten,
+    feeds: Arrays,
+    executor: Executor,
+    options: Options,
+    inputs: str,
+    progress: Progress,
+    replay: ReplayKernel | None = None,
+    reduced: Rewritten | None = None,
+    reduction: Reduction | None = None,
+) -> Located:
+    """Compare every value that can be compared, and name the node that is wrong.
+
+    feeds:  of all inputs of the original, those frozen since among them. inputs: what they are, for the report.
+    replay: None: there is nothing to run a plugin's kernel alone with.
+    reduced: the rewritten graph in the precision of the engine, which the executor runs; None: it is `rewritten` itself.
+    reduction: how it came to that precision; None where its types are its own.
+    ConversionError if onnxruntime or the executor cannot run the model at all; UsageError for the environment.
+    """
+    if options.folder is not None:
+        check_folder(options.folder)
+    work = _Work(original, rewritten, feeds, executor, options, inputs, progress, replay, reduction)
+    return work.rewrite() or replace(work, rewritten=reduced or rewritten).engine()
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """One search. Its methods are its steps."""
+
+    original: Model
+    rewritten: Rewritten
+    feeds: Arrays
+    executor: Executor
+    options: Options
+    inputs: str
+    progress: Progress
+    replay: ReplayKernel | None
+    reduction: Reduction | None
+
+    @cached_property
+    def view(self) -> GraphView:
+        return GraphView(self.rewritten.model)
+
+    @cached_property
+    def engine_feeds(self) -> dict[str, np.ndarray]:
+        left = {name: self.feeds[name] for name in self.view.inputs}
+        return to_engine(left, self.rewritten.io_types)
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """What onnxruntime sees of the rewritten graph's values."""
+        return probe(expand(self.rewritten.model), self.view.made, self.engine_feeds)
+
+    def rewrite(self) -> Located | None:
+        """The rewritten graph against the original, both in onnxruntime; None if it is right."""
+        if not (self.rewritten.rewrites or self.rewritten.frozen or self.rewritten.io_types):
+            return None
+        model = reference(self.original)
+        made = dict.fromkeys((*GraphView(model).made, *(v.name for v in model.proto.graph.output)))
+        known = probe(model, made, self.feeds)
+        dtypes = {name: value.dtype for name, value in known.items()}
+        dtypes |= {io.name: io.after for io in self.rewritten.io_types}
+        common = {name: value for name, value in self.values.items() if dtypes.get(name) == value.dtype}
+        against = Original(model, self.feeds, known, self.rewritten.io_types)
+        found = self._search(against, common)
+        if not found.faults:
+            return None
+        fault = found.faults[0]
+        saved = rewrite_reproducer(self.original, self.view, fault, {**fault.given, **self.feeds})
+        return self._culprits(REWRITE, against.name, found, saved, None)
+
+    def engine(self) -> Located:
+        """The executor against onnxruntime, both on the rewritten graph."""
+        given, built = self.options.outputs, self.executor.execute(self.rewritten.model, self.engine_feeds)
+        fresh = self._outputs_agree(built)
+        right = fresh if given is None else self._outputs_agree(given)
+        self.progress(f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}")
+        found = self._search(self.executor, self.values)
+        if found.faults:
+            return self._wrong_node(found)
+        located = self._located(AGREE, self.executor.name, found)
+        if fresh and not right:
+            return replace(located, status=ENGINE)
+        if not fresh and self.executor.fuses and any(run.agrees for run in found.runs):
+            return self._fused(found)
+        outputs = built if given is None else given
+        disagreeing = self._judge.off_the_original(outputs, self.rewritten)
+        if fresh and not disagreeing:
+            return located
+        disagreeing = disagreeing or self._judge.disagreeing(self._expected, outputs)
+        located = replace(located, growth=() if fresh else growths(self.view, found.seen))
+        return self._rounded(located, disagreeing)
+
+    def _rounded(self, located: Located, disagreeing: tuple[Comparison, ...]) -> Located:
+        """The precision makes the difference: which is it, for what outputs, and what can be done?"""
+        precision = arithmetic((v.dtype for v in self.values.values()), self.executor.tf32)
+        wide = self._fewest()
+        located = replace(located, status=ROUNDING, precision=precision, outputs=disagreeing)
+        told = advice(precision, disagreeing, self.reduction, wide)
+        return replace(located, wide=wide or (), advice=told)
+
+    def _fewest(self) -> tuple[str, ...] | None:
+        """Nodes that make the outputs agree when they are in float32; None where that could not be tried."""
+        try:
+            return fewest(self.reduction, self._agrees_when) if self.reduction is not None else None
+        except TrtsmithError as error:
+            self.progress(f"it could not be tried: {error.problems[0].what}")
+            return None
+
+    def _agrees_when(self, wider: Rewritten) -> bool:
+        """Whether the outputs agree with the original's when other nodes have the reduced type."""
+        feeds = replace(self, rewritten=wider).engine_feeds
+        self.progress(f"{self.executor.name}: with other nodes in float32")
+        return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
+
+    def _search(self, executor: Executor, values: Mapping[str, Value]) -> Search:
+        limit, everything = self.options.memory, self.options.everything
+        return search(
+            self.view,
+            values,
+            self.engine_feeds,
+            executor,
+            limit,
+            self._judge.compare,
+            self.progress,
+            everything=everything,
+        )
+
+    @cached_property
+    def _expected(self) -> dict[str, np.ndarray]:
+        return Onnxruntime().execute(self.rewritten.model, self.engine_feeds)
+
+    def _outputs_agree(self, outputs: Arrays) -> bool:
+        return not self._judge.disagreeing(self._expected, outputs)
+
+    @cached_property
+    def _judge(self) -> OutputJudge:
+        return OutputJudge(self.original, self.feeds, self.options.tolerances, self.options.allowed)
+
+    def _fused(self, found: Search) -> Located:
+        """Which nodes TensorRT must be free to fuse for the error to be there."""
+        usable = {n: v for n, v in self.values.items() if v.dtype in self.executor.types}
+        skipped = {s.name for s in found.skipped}
+
+        def persists(marks: Sequence[str]) -> bool:
+            self.progress(f"{self.executor.name}: with {len(marks)} values between nodes as outputs")
+            try:
+                outputs = self.executor.execute(marked_model(self.view, usable, marks), self.engine_feeds)
+            except TrtsmithError:
+                return False
+            return not self._outputs_agree({name: outputs[name] for name in self.view.outputs})
+
+        marks = {n: v for n, v in usable.items() if n not in skipped}
+        first, last = narrow(self.view, marks, self.options.memory, persists)
+        nodes = tuple(
+            node_report(self.view, i, {}, None, (), self._origin(i)) for i in dict.fromkeys((first, last))
+        )
+        return replace(self._located(FUSION, self.executor.name, found), nodes=nodes)
+
+    def _origin(self, index: int) -> str:
+        return origin_of(self.view.nodes[index].name, self.rewritten.rewrites)
+
+    def _wrong_node(self, found: Search) -> Located:
+        """Of the nodes that are wrong where they stand, the first that is wrong alone, too; else the first.
+
+        What fuses may compute a node twice, once for the output that was asked for and once within its reader: then
+        the reader seems to be wrong by as much as the two differ.
+        """
+        alone: bool | None = None
+        chosen = 0
+        if self.executor.fuses:
+            alone = self._wrong_alone(found.faults[0])
+            for i, fault in enumerate(found.faults[1:MOST_ALONE], 1):
+                if alone is not False:
+                    break
+                if self._wrong_alone(fault):
+                    chosen, alone = i, True
+        found.faults.insert(0, found.faults.pop(chosen))
+        saved = reproducer(self.view, found.faults[0])
+        return self._culprits(NODE, self.executor.name, found, saved, alone)
+
+    def _culprits(
+        self, status: str, against: str, found: Search, saved: Reproducer, alone: bool | None
+    ) -> Located:
+        reports = [
+            node_report(self.view, f.node, f.given, f, found.seen, self._origin(f.node)) for f in found.faults
+        ]
+        reports[0] = replace(reports[0], alone=alone)
+        kernel = self._kernel(saved) if status == NODE and saved.plugin else ""
+        located = replace(self._located(status, against, found), nodes=tuple(reports), kernel=kernel)
+        if self.options.folder is None:
+            return located
+        save_reproducer(saved, self.options.folder)
+        return replace(located, folder=str(self.options.folder))
+
+    def _kernel(self, saved: Reproducer) -> str:
+        """What the plugin's kernel gives for the same inputs, without TensorRT."""
+        ran = self.replay(saved.model, saved.inputs, saved.expected) if self.replay is not None else None
+        if ran is None:
+            return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
+        return f"{ran.verdict} ({ran.text})"
+
+    def _wrong_alone(self, fault: Fault) -> bool | None:
+        return wrong_alone(self.view, fault, self.values, self.executor)
+
+    def _located(self, status: str, against: str, found: Search) -> Located:
+        return Located(
+            status,
+            against,
+            self.inputs,
+            values=tuple(map(seen_report, found.seen)),
+            skipped=tuple((s.name, s.reason) for s in found.skipped),
+        )

@@ -1,0 +1,93 @@
+"""The precision of the graph that is searched: that of the engine, as its manifest tells it, or what the user asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.quantize.quantize import QUANTISED
+from trtsmith.converter.engine.bundle.origin import Origin
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.converter.rewrite.types import IoType
+from trtsmith.converter.verify.rounding import engine_precision
+from trtsmith.importers.problem import Problem
+
+
+def engine_request(origin: Origin, io_types: Sequence[IoType]) -> PrecisionRequest:
+    """What an engine was converted with. io_types: inputs and outputs whose type its manifest says is another."""
+    did = origin.reduction
+    if did is not None and did.own:
+        return PrecisionRequest()
+    precision = engine_precision(origin.precision)
+    widened = did is not None and origin.precision in ("fp32", "float32")
+    if precision not in (*FORMATS, *QUANTISED):
+        return PrecisionRequest("fp32" if widened else "", io=widened and _reach(io_types, "float32"))
+    decided = None if did is None else {kept.node: kept.reason for kept in did.kept}
+    io = precision in FORMATS and _reach(io_types, FORMATS[precision].name)
+    return PrecisionRequest(precision, io=io, decided=decided)
+
+
+def _reach(io_types: Sequence[IoType], dtype: str) -> bool:
+    """Whether --io-precision was given: inputs or outputs were floats of another type before."""
+    floats = {"float16", "bfloat16", "float32"} - {dtype}
+    return any(io.after == dtype and (io.before in floats or dtype != "float32") for io in io_types)
+
+
+def check_searchable(request: PrecisionRequest, where: str) -> None:
+    """UsageError for 8 bits: the scales are the engine's own, and no manifest has them."""
+    if request.precision in QUANTISED:
+        what = f"the graph is calibrated for {request.precision}; nodes cannot be looked for in it: its scales are not known"
+        expected = "a graph in fp32, fp16 or bf16, or one with QuantizeLinear and DequantizeLinear of its own"
+        fix = "convert the model without --precision, or with fp16, and look for the node there"
+        raise UsageError(Problem(what, where, expected, fix))
+
+
+def searched(
+    rewritten: Rewritten,
+    request: PrecisionRequest,
+    feeds: Mapping[str, np.ndarray],
+    origin: Origin,
+    engine: Path | None,
+) -> Rewritten:
+    """The rewritten graph in that precision; itself where none is asked for.
+
+    UsageError if that is not the graph that the engine was built from, by what its manifest says of it.
+    """
+    reduced = in_precision(rewritten, request, feeds)
+    did, report = origin.reduction, reduced.precision
+    if engine is None or did is None or report is None or request.decided is None:
+        return reduced
+    if {k.node for k in report.kept} != {k.node for k in did.kept} or report.reduced != did.reduced:
+        what = (
+            f"the model becomes another graph in {request.precision} than the engine's: {report.reduced} nodes are in "
+            f"{report.precision} and {len(report.kept)} kept in float32, where the manifest has {did.reduced} and "
+            f"{len(did.kept)}"
+        )
+        expected = (
+            "the model that the engine was converted from, with the same inputs frozen, by this trtsmith"
+        )
+        raise UsageError(
+            Problem(what, str(engine), expected, "convert the model again, and name that engine")
+        )
+    return reduced
+
+
+def precision_asked(
+    asked: PrecisionRequest, origin: Origin, io_types: Sequence[IoType], engine: Path | None
+) -> PrecisionRequest:
+    """The engine's own, or what was asked for. UsageError for both, and for what cannot be searched."""
+    if engine is None:
+        check_searchable(asked, f"--precision {asked.precision}")
+        return asked
+    if asked.precision:
+        what = "a precision is asked for, and an engine is named that has its own"
+        where = f"--precision {asked.precision}, {engine}"
+        raise UsageError(Problem(what, where, "one of the two", "remove --precision, or the engine"))
+    request = engine_request(origin, io_types)
+    check_searchable(request, str(engine))
+    return request

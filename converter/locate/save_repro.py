@@ -1,0 +1,128 @@
+"""A node that was found, as a folder that shows the error again: model, inputs, outputs, and the commands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.locate.edges import plain_edges
+from trtsmith.converter.model.arrays import write_npz
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.importers.problem import Problem
+
+MODEL, INPUTS, EXPECTED, ACTUAL, REWRITTEN, README = (
+    "node.onnx", "inputs.npz", "expected.npz", "actual.npz", "rewritten.onnx", "README.txt",
+)  # fmt: skip
+FILES = frozenset({MODEL, INPUTS, EXPECTED, ACTUAL, REWRITTEN, README, f"{MODEL}.data", f"{REWRITTEN}.data"})
+"""What such a folder holds; one with anything else in it is never replaced."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reproducer:
+    """model: the node with its tensors as inputs. expected: onnxruntime's outputs for `inputs`; actual: those found.
+
+    rewritten: what the model's node became, where the rewrite is at fault. text: what is wrong, for the README.
+    """
+
+    model: Model
+    inputs: Mapping[str, np.ndarray]
+    expected: Mapping[str, np.ndarray]
+    actual: Mapping[str, np.ndarray]
+    text: str
+    plugin: bool = False
+    rewritten: Model | None = None
+
+
+def saved_folder(model: Path) -> Path:
+    """Where a node of that model is saved when nobody says: in the current folder, under the model's name."""
+    return Path(model.name or "model").with_suffix(".located")  # "." is no model, which is said elsewhere
+
+
+def check_folder(folder: Path) -> None:
+    """UsageError if the folder cannot be made or replaced. Said before the search, which may take long."""
+    where = f"-o {folder}"
+    if folder.is_dir():
+        strange = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+        if strange:
+            what = f"the folder holds something else: {strange[0]!r}"
+            raise UsageError(
+                Problem(what, where, "a new folder, or one of an earlier search", "name another")
+            )
+    elif folder.exists():
+        raise UsageError(Problem("there is a file of that name", where, "a folder", "name another"))
+    if not folder.parent.is_dir() or not os.access(folder.parent, os.W_OK):
+        what = f"the folder {folder.parent} is not there or cannot be written"
+        raise UsageError(Problem(what, where, "a place where a folder can be made", "name another"))
+
+
+def save_reproducer(found: Reproducer, folder: Path) -> None:
+    """Writes the folder, whole or not at all; one of an earlier search is replaced. UsageError if it cannot be written.
+
+    bfloat16 is float32 in the .npz files, which have no such type, with a Cast in the model: no value changes.
+    """
+    check_folder(folder)
+    edges = plain_edges(found.model)
+    try:
+        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            os.chmod(work, 0o755)
+            save_model(edges.model, work / MODEL)
+            if found.rewritten is not None:
+                save_model(plain_edges(found.rewritten).model, work / REWRITTEN)
+            for name, arrays in ((INPUTS, found.inputs), (EXPECTED, found.expected), (ACTUAL, found.actual)):
+                with open(work / name, "wb") as stream:
+                    write_npz(stream, edges.put_in(arrays))
+            (work / README).write_text(_readme(found, folder), encoding="utf-8")
+            _take_place(work, folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    except OSError as error:
+        what = f"the folder cannot be written: {error.strerror}"
+        raise UsageError(
+            Problem(what, f"-o {folder}", "a folder that you may write", "name another")
+        ) from error
+
+
+def _take_place(work: Path, folder: Path) -> None:
+    """`work` becomes `folder`; what was there goes only when the new one can take its name."""
+    if not folder.exists():
+        os.rename(work, folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    os.replace(folder, old / "old")
+    try:
+        os.rename(work, folder)
+    except BaseException:  # a signal too
+        os.replace(old / "old", folder)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _readme(found: Reproducer, folder: Path) -> str:
+    lines: Sequence[str] = (
+        found.text,
+        "",
+        f"{MODEL}: the node alone; {INPUTS}: its inputs",
+        f"{EXPECTED}: onnxruntime's outputs; {ACTUAL}: those that were found",
+        *([f"{REWRITTEN}: what the rewrite made of it"] if found.rewritten is not None else []),
+        "",
+        "To see it again, in this folder:",
+        f"  trtsmith convert {MODEL} -o node.plan --inputs {INPUTS} --expected {EXPECTED}",
+        f"  trtsmith locate {MODEL} --inputs {INPUTS}",
+        *(
+            ["To run the plugin's kernel alone, without TensorRT:", "  trtsmith plugin replay ."]
+            if found.plugin
+            else []
+        ),
+        "",
+    )
+    return "\n".join(lines)

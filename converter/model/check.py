@@ -1,0 +1,200 @@
+"""What is wrong with a model before anything is done with it. Works on a skeleton and reads no weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+import onnx
+from google.protobuf.message import Message
+
+from trtsmith.converter.model.structure import check_structure
+from trtsmith.converter.model.tensors import check_tensor, is_external, too_large
+from trtsmith.importers.problem import Problem
+
+_DATA_TYPES = frozenset(onnx.TensorProto.DataType.values())
+_MOST = 50  # a broken file can have a problem for every tensor; nobody reads more than this
+
+
+def iter_tensors(proto: onnx.ModelProto) -> Iterator[tuple[onnx.TensorProto, str]]:
+    """Every dense TensorProto of the model that a node reads, with words that say where it is.
+
+    Initializers of the graph and of subgraphs, and tensor attributes, in the functions' bodies too.
+    """
+    yield from _graph_tensors(proto.graph, "")
+    for function in proto.functions:
+        suffix = f", function {function.domain}.{function.name}"
+        yield from _node_tensors(function.node, suffix)
+        yield from _attribute_tensors(function.attribute_proto, suffix)
+
+
+def _graph_tensors(graph: onnx.GraphProto, suffix: str) -> Iterator[tuple[onnx.TensorProto, str]]:
+    for tensor in graph.initializer:
+        yield tensor, f"initializer {tensor.name[:200]!r}{suffix}"
+    yield from _node_tensors(graph.node, suffix)
+
+
+def _node_tensors(nodes: Iterable[onnx.NodeProto], suffix: str) -> Iterator[tuple[onnx.TensorProto, str]]:
+    for node in nodes:
+        if node.attribute:
+            name = node.name or (node.output[0] if node.output else "")
+            yield from _attribute_tensors(
+                node.attribute, f", node {name[:200]!r} ({node.op_type[:200]}){suffix}"
+            )
+
+
+def _attribute_tensors(
+    attributes: Iterable[onnx.AttributeProto], suffix: str
+) -> Iterator[tuple[onnx.TensorProto, str]]:
+    for attribute in attributes:
+        if attribute.HasField("t") and not attribute.ref_attr_name:
+            yield attribute.t, f"attribute {attribute.name!r}{suffix}"
+        for tensor in attribute.tensors:
+            yield tensor, f"attribute {attribute.name!r}{suffix}"
+        if attribute.HasField("g"):
+            yield from _graph_tensors(attribute.g, suffix)
+        for graph in attribute.graphs:
+            yield from _graph_tensors(graph, suffix)
+
+
+def iter_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graph and every subgraph in its nodes' attributes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for subgraph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from iter_graphs(subgraph)
+
+
+def check_model(proto: onnx.ModelProto, file: str) -> list[Problem]:
+    """Every problem of the model's header and of its tensors, external files aside; at most 50 of them."""
+    header = _check_text(proto, file) or _check_header(proto, file)
+    return header or list(islice(chain(_check_tensors(proto, file), check_structure(proto, file)), _MOST))
+
+
+def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:
+    """protobuf lets names through that are not UTF-8, and gives bytes, or raises, when one is read."""
+    try:
+        is_text = _is_text(proto)
+    except UnicodeDecodeError:
+        is_text = False
+    if is_text:
+        return []
+    what = "A name in the model is not UTF-8 text."
+    return [Problem(what, file, "a file as the exporter wrote it", "copy or export the model again")]
+
+
+def _is_text(message: Message) -> bool:
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            items = (value,) if isinstance(value, Message) else value
+            if not all(map(_is_text, items)):
+                return False
+        elif field.type == field.TYPE_STRING:
+            items = (value,) if isinstance(value, (str, bytes)) else value
+            if any(isinstance(item, bytes) for item in items):
+                return False
+    return True
+
+
+def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
+    again = "export the model again"
+    if not proto.HasField("graph"):
+        what = "The file holds no graph." if proto.ir_version else "The file is not an ONNX model."
+        return [
+            Problem(what, file, "a serialised onnx.ModelProto with a graph", "name the .onnx file itself")
+        ]
+    problems = []
+    newest_ir, newest_opset = int(onnx.IR_VERSION), onnx.defs.onnx_opset_version()
+    if not 1 <= proto.ir_version <= newest_ir:
+        what = f"The model's IR version is {proto.ir_version or 'missing'}."
+        fix = f"{again} with an IR version that the installed onnx {onnx.__version__} knows, or update onnx"
+        problems.append(Problem(what, file, f"1 to {newest_ir}", fix))
+    if not proto.opset_import:
+        problems.append(
+            Problem("The model imports no opset.", file, "an opset for every domain in use", again)
+        )
+    versions: dict[str, int] = {}
+    for opset in proto.opset_import:
+        domain = "" if opset.domain == "ai.onnx" else opset.domain
+        if versions.setdefault(domain, opset.version) != opset.version:
+            what = f"The domain {domain!r} is imported as opset {versions[domain]} and {opset.version}."
+            problems.append(Problem(what, file, "one opset for each domain", again))
+    if "" in versions and not 1 <= versions[""] <= newest_opset:
+        what = f"The model imports ONNX opset {versions['']}, which onnx {onnx.__version__} does not know."
+        fix = f"{again} with opset {newest_opset} or lower, or update onnx"
+        problems.append(Problem(what, file, f"an opset from 1 to {newest_opset}", fix))
+    standard = next((node for node in proto.graph.node if node.domain in ("", "ai.onnx")), None)
+    if versions and "" not in versions and standard is not None:
+        what = f"The model uses ONNX's own {standard.op_type} but imports no ONNX opset."
+        problems.append(Problem(what, file, "an opset import of the domain ''", again))
+    return problems
+
+
+def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
+    left = _MOST
+    bodies = [onnx.GraphProto(name=function.name, node=function.node) for function in proto.functions]
+    for graph in (graph for top in (proto.graph, *bodies) for graph in iter_graphs(top)):
+        problems = (*_check_names(graph, file), *_check_values(graph, file), *_check_sparse(graph, file))
+        for problem in problems:
+            yield problem
+            left -= 1
+            if left <= 0:
+                return
+    for tensor, where in iter_tensors(proto):
+        tensor_problem = check_tensor(tensor, f"{file}: {where}")
+        if tensor_problem is not None:
+            yield tensor_problem
+            left -= 1
+            if left <= 0:
+                return
+
+
+def _check_values(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if not value.type.HasField("tensor_type"):
+            continue
+        tensor_type = value.type.tensor_type
+        where = f"{file}: {value.name[:200]!r}"
+        dims = tuple(dim.dim_value for dim in tensor_type.shape.dim)
+        if tensor_type.elem_type not in _DATA_TYPES:
+            what = f"It has the data type {tensor_type.elem_type}."
+            yield Problem(what, where, "a data type that ONNX defines", "export the model again")
+        # -1 is how old exporters write a dynamic dimension
+        if any(size < -1 for size in dims) or too_large(dims):
+            what = f"It has the shape {list(dims[:16])}."
+            yield Problem(what, where, "sizes that a machine can hold", "export the model again")
+
+
+def _check_sparse(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
+    """Sparse tensors are not memory-mapped, so theirs must be inside."""
+    sparse = list(graph.sparse_initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            sparse += [*attribute.sparse_tensors]
+            sparse += [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+    for item in sparse:
+        where = f"{file}: sparse tensor {item.values.name[:200]!r}"
+        for tensor in (item.values, item.indices):
+            if is_external(tensor):
+                what = "A sparse tensor has external data."
+                yield Problem(
+                    what, where, "sparse tensors inside the model", "save the model with them inside"
+                )
+            else:
+                problem = check_tensor(tensor, where)
+                if problem is not None:
+                    yield problem
+
+
+def _check_names(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    names = [tensor.name for tensor in graph.initializer]
+    names += [tensor.values.name for tensor in graph.sparse_initializer]
+    for name in names:
+        if name in seen or not name:
+            what = f"Two initializers are called {name[:200]!r}." if name else "An initializer has no name."
+            yield Problem(
+                what, f"{file}: graph {graph.name!r}", "a name of its own each", "export the model again"
+            )
+        seen.add(name)

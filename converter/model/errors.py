@@ -1,0 +1,55 @@
+"""Errors that end a command. Each carries its four-part problems and the exit code that the command returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from trtsmith.importers.problem import Problem
+
+EXIT_OK = 0
+EXIT_FAILED = 1  # not convertible, or the build failed
+EXIT_USAGE = 2  # wrong usage, something is missing in the environment, or the model is not sound
+EXIT_DISAGREE = 3  # built, but the outputs disagree
+
+
+class TrtsmithError(Exception):
+    """Base of every error that is shown to the user without a traceback."""
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ConversionError(TrtsmithError):
+    """The model cannot be converted as it is."""
+
+    exit_code = EXIT_FAILED
+
+
+class InvalidModelError(ConversionError):
+    """The file is no sound ONNX model: no engine could come of it, whatever the toolkit knew."""
+
+    exit_code = EXIT_USAGE
+
+
+class UsageError(TrtsmithError):
+    """The command line, a path or the environment is wrong."""
+
+    exit_code = EXIT_USAGE
+
+
+@contextmanager
+def problems_named(file: Path, users: Path) -> Iterator[None]:
+    """Problems with a file that the user did not write are problems with the user's own, from which it was made."""
+    try:
+        yield
+    except TrtsmithError as error:
+        raise type(error)([_renamed(p, str(file), str(users)) for p in error.problems]) from error
+
+
+def _renamed(problem: Problem, old: str, new: str) -> Problem:
+    return Problem(**{part: text.replace(old, new) for part, text in problem.to_json().items()})

@@ -1,0 +1,240 @@
+"""Optimisation profiles from the command line: --shapes, and trtexec's three flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.importers.problem import Problem
+
+Sizes = tuple[int, ...]
+
+_FORM = "NAME=1x3x320x320:1x3x640x640:8x3x1280x1280 (min:opt:max), or one shape for all three"
+
+_TRTEXEC_FORM = "NAME:1x3x640x640[,NAME:...]"
+
+
+@dataclass(frozen=True)
+class ShapeRange:
+    """Smallest, most usual and largest shape of one input."""
+
+    min: Sizes
+    opt: Sizes
+    max: Sizes
+
+    def __str__(self) -> str:
+        parts = ["x".join(map(str, sizes)) for sizes in (self.min, self.opt, self.max)]
+        return parts[0] if len(set(parts)) == 1 else ":".join(parts)
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """A graph input: dtype as numpy spells it; None in shape for a dynamic dimension, with its name in `names`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    names: tuple[str, ...]
+
+
+def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
+    """The model's inputs that TensorRT cannot have, whatever their shapes."""
+    for value in _real_inputs(proto):
+        where = f"input {value.name!r}"
+        tensor = value.type.tensor_type
+        if not value.type.HasField("tensor_type"):
+            what = f"input {value.name!r} is not a tensor"
+            expected = "tensor inputs; TensorRT takes no sequences, maps or optionals"
+            yield Problem(what, where, expected, "export the model with tensor inputs")
+        elif tensor.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
+            kind = "no element type" if tensor.elem_type == onnx.TensorProto.UNDEFINED else "strings"
+            what = f"input {value.name!r} has {kind}"
+            fix = "export the model without that input, or with numbers"
+            yield Problem(what, where, "numbers or booleans", fix)
+        elif not tensor.HasField("shape"):
+            what = f"input {value.name!r} has no shape, not even a number of dimensions"
+            fix = f"export the model with a shape for {value.name!r}; its dimensions may be dynamic"
+            yield Problem(what, where, "a shape for every input", fix)
+
+
+def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
+    """The model's inputs, initializers that old models list among them left out. ConversionError: input_problems."""
+    problems = tuple(input_problems(proto))
+    if problems:
+        raise ConversionError(problems)
+    specs = []
+    for value in _real_inputs(proto):
+        tensor = value.type.tensor_type
+        specs.append(
+            InputSpec(
+                value.name,
+                str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)),
+                tuple(
+                    d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
+                    for d in tensor.shape.dim
+                ),
+                tuple(d.dim_param for d in tensor.shape.dim),
+            )
+        )
+    return tuple(specs)
+
+
+def _real_inputs(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    initializers = {tensor.name for tensor in proto.graph.initializer}
+    return (value for value in proto.graph.input if value.name not in initializers)
+
+
+def parse_shapes(
+    shapes: Sequence[str] = (), minimum: str = "", optimum: str = "", maximum: str = ""
+) -> dict[str, ShapeRange]:
+    """Shape ranges by input name from --shapes flags and from --minShapes, --optShapes, --maxShapes.
+
+    UsageError for anything that is not of the form, for min > opt or opt > max, and for ranks that differ.
+    """
+    ranges: dict[str, ShapeRange] = {}
+    for text in shapes:
+        name, _, value = text.rpartition("=")
+        parts = value.split(":")
+        if not name or len(parts) not in (1, 3):
+            raise _malformed("--shapes", text, _FORM)
+        sizes = [_sizes(part, "--shapes", text) for part in (parts if len(parts) == 3 else parts * 3)]
+        _add(ranges, name, ShapeRange(*sizes), "--shapes", text)
+    flags = {"--minShapes": minimum, "--optShapes": optimum, "--maxShapes": maximum}
+    tables = {flag: _trtexec(flag, text) for flag, text in flags.items() if text}
+    for name in {name: None for table in tables.values() for name in table}:
+        given = {flag: table[name] for flag, table in tables.items() if name in table}
+        # As trtexec does: what is left out is taken from what is there, the optimum first.
+        fallback = given.get("--optShapes") or given.get("--maxShapes") or given["--minShapes"]
+        chosen = [given.get(flag, fallback) for flag in flags]
+        _add(ranges, name, ShapeRange(*chosen), " ".join(given), name)
+    return ranges
+
+
+def profile_for(inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange]) -> dict[str, ShapeRange]:
+    """The profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one."""
+    problems = []
+    profile = {}
+    known = {spec.name: spec for spec in inputs}
+    for name in ranges:
+        if name not in known:
+            problems.append(
+                Problem(
+                    f"the model has no input {name!r}",
+                    f"shapes of {name!r}",
+                    "one of: " + ", ".join(map(repr, known)),
+                    "correct the name",
+                )
+            )
+    for spec in inputs:
+        given = ranges.get(spec.name)
+        if None not in spec.shape:
+            if given is not None and any(s != spec.shape for s in (given.min, given.opt, given.max)):
+                problems.append(
+                    Problem(
+                        f"input {spec.name!r} has the fixed shape {_text(spec)}",
+                        f"--shapes {spec.name}={given}",
+                        "that shape, or no flag",
+                        f"remove the flag, or export the model with dynamic dimensions for {spec.name!r}",
+                    )
+                )
+            continue
+        if given is None:
+            problems.append(
+                Problem(
+                    f"input {spec.name!r} is dynamic and has no shapes",
+                    f"input {spec.name!r}, {_text(spec)}",
+                    "the smallest, the usual and the largest shape: " + _FORM,
+                    f"--shapes {suggest(spec)}",
+                )
+            )
+            continue
+        fault = _fits(spec, given)
+        if fault:
+            problems.append(
+                Problem(
+                    f"the shapes of input {spec.name!r} do not fit: {fault}",
+                    f"--shapes {spec.name}={given}",
+                    _text(spec),
+                    f"--shapes {suggest(spec)}",
+                )
+            )
+        profile[spec.name] = given
+    if problems:
+        raise UsageError(problems)
+    return profile
+
+
+def suggest(spec: InputSpec) -> str:
+    """A flag value to paste: 1 to 8 for a leading dynamic dimension, 320 to 1280 for the last two of four, else 1 to 512."""
+
+    def sizes(choice: int) -> str:
+        dims = []
+        for axis, dim in enumerate(spec.shape):
+            image = len(spec.shape) == 4 and axis >= 2
+            options = (1, 1, 8) if axis == 0 else (320, 640, 1280) if image else (1, 128, 512)
+            dims.append(str(options[choice] if dim is None else dim))
+        return "x".join(dims)
+
+    return f"{spec.name}={sizes(0)}:{sizes(1)}:{sizes(2)}"
+
+
+def _text(spec: InputSpec) -> str:
+    dims = zip(spec.shape, spec.names, strict=True)
+    return f"{spec.dtype}[" + ", ".join(str(d) if d is not None else n or "?" for d, n in dims) + "]"
+
+
+def _fits(spec: InputSpec, given: ShapeRange) -> str:
+    for sizes in (given.min, given.opt, given.max):
+        if len(sizes) != len(spec.shape):
+            return f"rank {len(sizes)}, but the input has rank {len(spec.shape)}"
+        for axis, (size, dim) in enumerate(zip(sizes, spec.shape, strict=True)):
+            if dim is not None and size != dim:
+                return f"dimension {axis} is {size}, but the model fixes it at {dim}"
+    return ""
+
+
+def _sizes(text: str, flag: str, whole: str, form: str = _FORM) -> Sizes:
+    parts = text.lower().split("x") if text else []
+    if any(not part.isascii() or not part.isdigit() or len(part) > 18 for part in parts):
+        raise _malformed(flag, whole, form)
+    return tuple(int(part) for part in parts)
+
+
+def _trtexec(flag: str, text: str) -> dict[str, Sizes]:
+    table = {}
+    for item in text.split(","):
+        name, _, value = item.rpartition(":")
+        if not name or not value:
+            raise _malformed(flag, text, _TRTEXEC_FORM)
+        if name in table:
+            raise _twice(name, flag, text)
+        table[name] = _sizes(value, flag, text, _TRTEXEC_FORM)
+    return table
+
+
+def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str, text: str) -> None:
+    if name in ranges:
+        raise _twice(name, flag, text)
+    if len({len(given.min), len(given.opt), len(given.max)}) != 1:
+        raise _contradictory(name, flag, text, "min, opt and max of the same rank")
+    if not all(a <= b <= c for a, b, c in zip(given.min, given.opt, given.max, strict=True)):
+        raise _contradictory(name, flag, text, "min <= opt <= max in every dimension")
+    ranges[name] = given
+
+
+def _malformed(flag: str, text: str, form: str) -> UsageError:
+    what = f"{text!r} is not a shape"
+    return UsageError(Problem(what, f"{flag} {text}", form, f"{flag} {form.split(' (')[0]}"))
+
+
+def _twice(name: str, flag: str, text: str) -> UsageError:
+    what = f"shapes of {name!r} are given twice"
+    return UsageError(Problem(what, f"{flag} {text}", "one flag for each input", "remove one"))
+
+
+def _contradictory(name: str, flag: str, text: str, expected: str) -> UsageError:
+    what = f"the shapes of {name!r} contradict each other"
+    return UsageError(Problem(what, f"{flag} {text}", expected, "give the sizes from smallest to largest"))

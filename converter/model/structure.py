@@ -1,0 +1,123 @@
+"""Is the graph a graph? Every value made once, by something, and before it is needed by itself."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+
+import onnx
+
+from trtsmith.importers.problem import Problem
+
+_AGAIN = "export the model again, or correct the graph"
+
+
+def check_structure(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
+    """Values that nothing makes, or that two things make; nodes in a circle; a graph without outputs.
+
+    Nodes need not be sorted: onnxruntime and TensorRT sort them themselves. Linear in the size of the model.
+    """
+    if not proto.graph.output:
+        yield Problem("The model has no output.", file, "a graph with outputs", _AGAIN)
+    yield from _check_graph(proto.graph, file, frozenset())
+    for function in proto.functions:
+        where = f"{file}: function {function.domain}.{function.name}"
+        yield from _check_nodes(function.node, set(function.input), function.output, where)
+
+
+def _check_graph(graph: onnx.GraphProto, where: str, outer: frozenset[str]) -> Iterator[Problem]:
+    given = {tensor.name for tensor in graph.initializer}
+    given |= {tensor.values.name for tensor in graph.sparse_initializer}
+    for kind, values in (("inputs", graph.input), ("outputs", graph.output)):
+        for name, count in Counter(value.name for value in values).items():
+            if count > 1 or not name:
+                what = (
+                    f"{count} {kind} are called {name[:200]!r}."
+                    if name
+                    else f"One of the {kind} has no name."
+                )
+                yield Problem(what, where, "a name of its own for each", _AGAIN)
+    given |= {value.name for value in graph.input}
+    outputs = [value.name for value in graph.output]
+    yield from _check_nodes(graph.node, given, outputs, where, outer)
+
+
+def _check_nodes(
+    nodes: Sequence[onnx.NodeProto],
+    given: set[str],
+    outputs: Sequence[str],
+    where: str,
+    outer: frozenset[str] = frozenset(),
+) -> Iterator[Problem]:
+    makers: dict[str, int] = {}
+    for index, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in makers or name in given:
+                first = _describe(nodes[makers[name]]) if name in makers else "an input or initializer"
+                what = f"The value {name[:200]!r} is made twice: by {first} and by {_describe(node)}."
+                yield Problem(what, where, "one maker for each value", _AGAIN)
+            makers.setdefault(name, index)
+    known = outer | given | set(makers)
+    for node in nodes:
+        for name in node.input:
+            if name and name not in known:
+                what = f"Nothing makes the value {name[:200]!r} that it takes."
+                place = f"{where}: {_describe(node)}"
+                yield Problem(what, place, "a node output, an initializer or an input", _AGAIN)
+    for name in outputs:
+        if name and name not in known:
+            what = f"Nothing makes the output {name[:200]!r}."
+            yield Problem(what, where, "an output that a node makes", _AGAIN)
+    for node in nodes:
+        for graph in _subgraphs(node):
+            yield from _check_graph(graph, f"{where}: {_describe(node)}", frozenset(known))
+    yield from _check_circles(nodes, makers, where)
+
+
+def _check_circles(nodes: Sequence[onnx.NodeProto], makers: dict[str, int], where: str) -> Iterator[Problem]:
+    """Kahn's algorithm: what cannot be sorted is in a circle, or behind one."""
+    users: list[list[int]] = [[] for _ in nodes]
+    missing = [0] * len(nodes)
+    for index, node in enumerate(nodes):
+        for maker in {makers[name] for name in _taken(node) if name in makers}:
+            users[maker].append(index)
+            missing[index] += 1
+    ready = deque(index for index, count in enumerate(missing) if count == 0)
+    while ready:
+        for user in users[ready.popleft()]:
+            missing[user] -= 1
+            if missing[user] == 0:
+                ready.append(user)
+    left = {index for index, count in enumerate(missing) if count}
+    if not left:
+        return
+    # Every node that is left takes a value from another that is left: walk back until one comes again.
+    index, seen = min(left), dict[int, None]()
+    while index not in seen:
+        seen[index] = None
+        index = next(makers[n] for n in _taken(nodes[index]) if makers.get(n) in left)
+    circle = list(seen)[list(seen).index(index) :]
+    names = ", ".join(_describe(nodes[i]) for i in circle[:4]) + ("..." if len(circle) > 4 else "")
+    yield Problem("The graph has a circle.", f"{where}: {names}", "a graph without circles", _AGAIN)
+
+
+def _taken(node: onnx.NodeProto) -> Iterator[str]:
+    """The values that a node takes, those that its subgraphs take from outside among them."""
+    yield from node.input
+    for graph in _subgraphs(node):
+        inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        inside |= {name for inner in graph.node for name in inner.output}
+        for inner in graph.node:
+            yield from (name for name in _taken(inner) if name not in inside)
+        yield from (value.name for value in graph.output if value.name not in inside)
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _describe(node: onnx.NodeProto) -> str:
+    return f"node {(node.name or ', '.join(node.output))[:200]!r} ({node.op_type[:200]})"

@@ -1,0 +1,183 @@
+"""What a TensorProto says of its data: how many bytes, where, and whether that is consistent."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from trtsmith.importers.problem import Problem
+
+T = onnx.TensorProto
+
+# Bits of one element as raw_data stores it. Types of less than a byte are packed, the last byte padded.
+BITS: dict[int, int] = {
+    T.FLOAT: 32, T.UINT8: 8, T.INT8: 8, T.UINT16: 16, T.INT16: 16, T.INT32: 32, T.INT64: 64, T.BOOL: 8,
+    T.FLOAT16: 16, T.DOUBLE: 64, T.UINT32: 32, T.UINT64: 64, T.COMPLEX64: 64, T.COMPLEX128: 128,
+    T.BFLOAT16: 16, T.FLOAT8E4M3FN: 8, T.FLOAT8E4M3FNUZ: 8, T.FLOAT8E5M2: 8, T.FLOAT8E5M2FNUZ: 8,
+    T.UINT4: 4, T.INT4: 4,
+}  # fmt: skip
+# Types that only newer releases of onnx know.
+BITS |= {
+    getattr(T, name): bits
+    for name, bits in (("FLOAT4E2M1", 4), ("FLOAT8E8M0", 8), ("UINT2", 2), ("INT2", 2))
+    if hasattr(T, name)
+}
+
+_TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+_MAX_BYTES = 1 << 47  # the address space of a process: nothing larger can be computed with
+_NUMBER = re.compile(r"[0-9]{1,19}")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Where an external tensor's bytes are: `length` bytes from `offset` of the file `location`, relative to
+    the model.
+    """
+
+    location: str
+    offset: int
+    length: int
+
+
+def is_external(tensor: onnx.TensorProto) -> bool:
+    return bool(tensor.data_location == T.EXTERNAL)
+
+
+def data_type_name(data_type: int) -> str:
+    return str(T.DataType.Name(data_type)) if data_type in T.DataType.values() else str(data_type)
+
+
+def element_count(dims: tuple[int, ...]) -> int:
+    return math.prod(dims)
+
+
+def byte_count(data_type: int, dims: tuple[int, ...]) -> int:
+    """How many bytes of raw_data a tensor of that type and shape has; exact for any size."""
+    return (element_count(dims) * BITS[data_type] + 7) // 8
+
+
+def is_packed(data_type: int) -> bool:
+    """Whether several elements share a byte, so that no numpy view over the raw bytes exists."""
+    return BITS[data_type] < 8
+
+
+def too_large(dims: tuple[int, ...], bits: int = 8) -> bool:
+    """Whether no array of that shape can exist. Zeros do not excuse the other sizes: numpy multiplies those
+    too.
+    """
+    return element_count(tuple(size for size in dims if size > 0)) * bits // 8 > _MAX_BYTES
+
+
+def reference_of(tensor: onnx.TensorProto) -> Reference:
+    """The reference of an external tensor that `check_tensor` has passed."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    length = entries.get("length") or str(byte_count(tensor.data_type, tuple(tensor.dims)))
+    return Reference(entries["location"], int(entries.get("offset") or "0"), int(length))
+
+
+def set_reference(tensor: onnx.TensorProto, reference: Reference) -> None:
+    """Makes `tensor` external, with its data where `reference` says; drops data and entries that it had."""
+    for field in ("raw_data", "external_data", *_TYPED_FIELDS):
+        tensor.ClearField(field)
+    tensor.data_location = T.EXTERNAL
+    for key, value in (
+        ("location", reference.location),
+        ("offset", str(reference.offset)),
+        ("length", str(reference.length)),
+    ):
+        tensor.external_data.add(key=key, value=value)
+
+
+def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
+    """The first thing that is wrong with a tensor, the external file itself aside; reads no weights."""
+
+    def problem(what: str, expected: str, fix: str = "export the model again") -> Problem:
+        return Problem(what, where, expected, fix)
+
+    dims, data_type = tuple(tensor.dims), tensor.data_type
+    shape = f"shape {list(dims[:16])} of type {data_type_name(data_type)}"
+    if data_type != T.STRING and data_type not in BITS:
+        return problem(f"Its data type is {data_type_name(data_type)}.", "a data type that ONNX defines")
+    if tensor.HasField("segment"):
+        return problem("It is one segment of a larger tensor.", "a whole tensor")
+    if len(dims) > 64 or any(size < 0 for size in dims):
+        return problem(f"It has {shape}.", "at most 64 dimensions, none negative")
+    if too_large(dims, BITS.get(data_type, 8)):
+        return problem(f"It has {shape}, more than any machine can hold.", "a tensor that fits in memory")
+    filled = [field for field in _TYPED_FIELDS if len(getattr(tensor, field))]
+    if is_external(tensor):
+        if filled or tensor.raw_data:
+            return problem("It has data both in the model and in an external file.", "one of the two")
+        return _check_reference(tensor, problem_where=where, shape=shape)
+    if tensor.HasField("raw_data"):
+        if data_type == T.STRING or filled:
+            return problem(
+                "It has raw data beside typed data, or of strings.", "raw_data, or one typed field"
+            )
+        length, expected = len(tensor.raw_data), byte_count(data_type, dims)
+        if length != expected:
+            return problem(f"Its data is {length} bytes long.", f"{expected} bytes, for {shape}")
+        return None
+    field, expected = _typed_field(data_type, element_count(dims))
+    if any(name != field for name in filled):
+        return problem(
+            f"Its data is in {filled[0] if filled[0] != field else filled[1]}.", f"{field}, for {shape}"
+        )
+    count = len(getattr(tensor, field))
+    if count != expected:
+        return problem(f"It has {count} values in {field}.", f"{expected} values, for {shape}")
+    return None
+
+
+def _typed_field(data_type: int, count: int) -> tuple[str, int]:
+    """The field of TensorProto that holds `count` elements of a type without raw_data, and how many entries
+    it has.
+    """
+    if data_type in (T.FLOAT, T.COMPLEX64):
+        return "float_data", count * (2 if data_type == T.COMPLEX64 else 1)
+    if data_type in (T.DOUBLE, T.COMPLEX128):
+        return "double_data", count * (2 if data_type == T.COMPLEX128 else 1)
+    if data_type in (T.UINT32, T.UINT64):
+        return "uint64_data", count
+    if data_type == T.INT64:
+        return "int64_data", count
+    if data_type == T.STRING:
+        return "string_data", count
+    per_entry = 8 // BITS[data_type] if BITS[data_type] < 8 else 1
+    return "int32_data", -(-count // per_entry)
+
+
+def _check_reference(tensor: onnx.TensorProto, problem_where: str, shape: str) -> Problem | None:
+    def problem(what: str, expected: str) -> Problem:
+        return Problem(what, problem_where, expected, "save the model and its external data again")
+
+    keys = [entry.key for entry in tensor.external_data]
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if len(set(keys)) != len(keys) or not entries.get("location"):
+        return problem(
+            f"Its external data has the entries {keys[:8]}.", "one location, at most one of any other key"
+        )
+    if tensor.data_type == T.STRING:
+        return problem("It has strings in external data.", "strings inside the model")
+    for key in ("offset", "length"):
+        value = entries.get(key)
+        if value and not _NUMBER.fullmatch(value):
+            return problem(
+                f"The {key} of its external data is {value[:40]!r}.", "a whole number, not negative"
+            )
+    expected = byte_count(tensor.data_type, tuple(tensor.dims))
+    length = int(entries.get("length") or expected)
+    if length != expected:
+        return problem(f"Its external data is {length} bytes long.", f"{expected} bytes, for {shape}")
+    return None
+
+
+def numpy_dtype(data_type: int) -> np.dtype[np.generic]:
+    """The numpy type of an element; bfloat16, the float8 types and the packed types are those of
+    ml_dtypes.
+    """
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(data_type))

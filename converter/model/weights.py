@@ -1,0 +1,157 @@
+"""Files that hold weights, memory-mapped, and the rules by which a model may refer to them."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import resource
+import stat
+import weakref
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import numpy as np
+import numpy.typing as npt
+
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.importers.problem import Problem
+
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # or opening a FIFO waits for a writer
+
+
+class MappedFile:
+    """A regular file, mapped read-only.
+
+    The mapping lives as long as any array over it, the descriptor as long as this object. The descriptor
+    stays open so that what is copied out of the file later is what was checked, even when another file has
+    taken its name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError, and ValueError when `path` is not a regular file (a FIFO does not block)."""
+        self.path = path
+        self.bytes: npt.NDArray[np.uint8] = np.empty(0, np.uint8)  # uint8[size], read-only
+        self._mapping: mmap.mmap | None = None
+        try:
+            self._map()
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            # Some exporters write a file for every tensor, thousands of them: ask for all descriptors there
+            # are.
+            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            self._map()
+
+    def _map(self) -> None:
+        self.descriptor = os.open(self.path, _OPEN_FLAGS)
+        weakref.finalize(self, os.close, self.descriptor)
+        self.stat = os.fstat(self.descriptor)
+        self.size = self.stat.st_size
+        if not stat.S_ISREG(self.stat.st_mode):
+            raise ValueError("not a regular file")
+        if self.size:
+            self._mapping = mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ)
+            self.bytes = np.frombuffer(self._mapping, np.uint8)
+        self.bytes.flags.writeable = False
+
+    def view(self) -> memoryview:
+        return self.bytes.data
+
+    def offset_of(self, array: npt.NDArray[np.generic]) -> int | None:
+        """Where in the file the data of `array` lies, or None when it lies elsewhere."""
+        offset = array.ctypes.data - self.bytes.ctypes.data
+        return offset if offset >= 0 and offset + array.nbytes <= self.size else None
+
+    def release(self, array: npt.NDArray[np.generic]) -> None:
+        """Takes what `array` has of the file out of this process's memory; whoever reads it again gets it again."""
+        offset = self.offset_of(array) if array.nbytes else None
+        if offset is None or self._mapping is None:
+            return
+        page = mmap.PAGESIZE
+        start, stop = -(-offset // page) * page, (offset + array.nbytes) // page * page
+        if start < stop:
+            self._mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+    def is_at(self, path: Path) -> bool:
+        """Whether `path` is this very file (by device and inode, so through links too)."""
+        try:
+            return os.path.samestat(self.stat, os.stat(path))
+        except OSError:
+            return False
+
+
+def open_model_file(path: Path) -> MappedFile:
+    """Maps the model file itself. Raises UsageError when there is no such file or it cannot be read."""
+
+    def refuse(what: str, fix: str) -> UsageError:
+        return UsageError(Problem(what, str(path), "the path of an ONNX file", fix))
+
+    try:
+        return MappedFile(path)
+    except FileNotFoundError:
+        raise refuse("The model file does not exist.", "check the path") from None
+    except PermissionError:
+        raise refuse(
+            "The model file cannot be read: permission denied.", "give yourself read permission"
+        ) from None
+    except (OSError, ValueError) as error:  # ValueError: not a regular file, or a NUL byte in the path
+        what = (
+            "The model path is a folder."
+            if _is_folder(path)
+            else f"The model file cannot be opened: {error}."
+        )
+        raise refuse(what, "name the .onnx file itself") from None
+
+
+def open_external_file(location: str, folder: Path, where: str) -> MappedFile:
+    """Maps the external data file `location` of a model in `folder`; `where` names the tensor that refers to
+    it.
+
+    Raises ConversionError unless it is a regular file inside the folder, symlinks resolved.
+    """
+
+    def refuse(what: str, fix: str) -> ConversionError:
+        return ConversionError(Problem(what, where, f"a file inside {folder}, named relative to it", fix))
+
+    shown = repr(location[:200])
+    move = "keep the data file beside the model and save the model again with that file's name"
+    posix, windows = PurePosixPath(location), PureWindowsPath(location)
+    if not location or "\0" in location:
+        raise refuse(f"The external data has no usable file name: {shown}.", move)
+    if posix.is_absolute() or windows.is_absolute() or windows.drive:
+        raise refuse(f"The external data file {shown} is an absolute path.", move)
+    if ".." in posix.parts or ".." in windows.parts:
+        raise refuse(f"The external data file {shown} leaves the model's folder.", move)
+    try:
+        resolved = (folder / location).resolve(strict=True)
+        inside = resolved.is_relative_to(folder.resolve(strict=True))
+    except FileNotFoundError:
+        raise refuse(
+            f"The external data file {shown} does not exist.", f"put {shown} beside the model"
+        ) from None
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # RuntimeError: a loop of symlinks, before Python 3.13
+        raise refuse(f"The external data file {shown} cannot be found: {error}.", move) from None
+    if not inside:
+        raise refuse(
+            f"The external data file {shown} is a link to {resolved}, outside the model's folder.", move
+        )
+    try:
+        return MappedFile(resolved)
+    except ValueError:
+        raise refuse(f"The external data file {shown} is not a regular file.", move) from None
+    except OSError as error:
+        raise refuse(
+            f"The external data file {shown} cannot be read: {error.strerror}.", "make it readable"
+        ) from None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False

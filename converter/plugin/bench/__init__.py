@@ -1,0 +1,1 @@
+"""Times the kernels of plugins against baselines."""

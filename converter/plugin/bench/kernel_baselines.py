@@ -1,0 +1,174 @@
+"""What `trtsmith plugin bench` times our kernels against."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import torch
+
+from trtsmith.converter.plugin.bench.kernel_figures import Measured, Unavailable
+from trtsmith.converter.plugin.bench.kernel_torch import TorchSubject, tf32, time_runs
+from trtsmith.importers.opdef import Fields
+
+MESSAGE = 160
+"""Characters of another program's error that go into the record."""
+
+TF32_TOO = ("eager", "torchvision", "convolution")
+"""Rivals that are timed in float32 twice: exact, and with products in TF32."""
+
+
+class NotAvailableError(Exception):
+    """A rival cannot be measured; the text says why."""
+
+
+Run = Callable[[int], Sequence[Any]]
+"""Computes with the set of this number; returns the outputs."""
+
+
+def measure_rivals(
+    subject: TorchSubject, names: Sequence[str], count: int
+) -> dict[str, Measured | Unavailable]:
+    """By name; those with TF32 end in "_tf32"."""
+    products = any(port.name == "weight" for port in subject.op.inputs)
+    found: dict[str, Measured | Unavailable] = {}
+    for name in names:
+        variants = {name: False}
+        if products and subject.dtype == "float32" and name in TF32_TOO:
+            variants[f"{name}_tf32"] = True
+        for label, rounded in variants.items():
+            with tf32(rounded):
+                found[label] = _measure(subject, name, count)
+            torch.cuda.empty_cache()
+    return found
+
+
+def _measure(subject: TorchSubject, name: str, count: int) -> Measured | Unavailable:
+    try:
+        run = _PREPARE[name](subject)
+        error = None if name == "convolution" else subject.error(run(0))
+        return Measured(time_runs(run, len(subject.sets), count), error)
+    except NotAvailableError as reason:
+        return Unavailable(str(reason))
+    except Exception as failure:  # whatever keeps another program from computing this is its own affair
+        lines = str(failure).strip().splitlines() or [""]
+        return Unavailable(f"{type(failure).__name__}: {lines[0]}"[:MESSAGE])
+
+
+def _eager(subject: TorchSubject) -> Run:
+    sets = subject.framework_sets()
+    return lambda i: subject.op.torch_reference(subject.fields, sets[i])
+
+
+def _compiled(subject: TorchSubject) -> Run:
+    torch._dynamo.reset()
+    op, fields, sets = subject.op, subject.fields, subject.framework_sets()
+    function = torch.compile(lambda tensors: op.torch_reference(fields, tensors), dynamic=False)
+    with time_box(subject.bench.compile_s):
+        function(sets[0])
+        torch.cuda.synchronize()
+    return lambda i: function(sets[i])
+
+
+def _torchvision(subject: TorchSubject) -> Run:
+    if "offset" not in subject.sets[0]:
+        raise NotAvailableError("torchvision has no such operator")
+    try:
+        import torchvision.ops  # noqa: F401
+    except ImportError:
+        raise NotAvailableError("torchvision is not installed") from None
+    return lambda i: (torchvision_deform(subject.fields, subject.sets[i]),)
+
+
+def torchvision_deform(fields: Fields, tensors: Mapping[str, Any]) -> Any:
+    """Padding that is not the same on both sides goes on the input: torchvision has none. Zeros outside mean the same."""
+    from torchvision.ops import deform_conv2d
+
+    x, padding = tensors["x"], _symmetric(fields)
+    if padding is None:
+        top, left, bottom, right = fields["padding"]
+        x, padding = torch.nn.functional.pad(x, (left, right, top, bottom)), (0, 0)
+    return deform_conv2d(
+        x,
+        tensors["offset"],
+        tensors["weight"],
+        tensors.get("bias"),
+        stride=tuple(fields["stride"]),
+        padding=padding,
+        dilation=tuple(fields["dilation"]),
+        mask=tensors.get("mask"),
+    )
+
+
+def _convolution(subject: TorchSubject) -> Run:
+    if "offset" not in subject.sets[0]:
+        raise NotAvailableError("no convolution has this size: the operator is none")
+    fields, padding = subject.fields, _symmetric(subject.fields)
+    if padding is None:
+        raise NotAvailableError("the padding differs between the sides")
+
+    def run(i: int) -> tuple[Any]:
+        tensors = subject.sets[i]
+        return (
+            torch.nn.functional.conv2d(
+                tensors["x"],
+                tensors["weight"],
+                tensors.get("bias"),
+                stride=tuple(fields["stride"]),
+                padding=padding,
+                dilation=tuple(fields["dilation"]),
+                groups=fields["groups"],
+            ),
+        )
+
+    return run
+
+
+def _symmetric(fields: Fields) -> tuple[int, int] | None:
+    """(height, width), or None where it is not the same on both sides."""
+    top, left, bottom, right = fields["padding"]
+    return (top, left) if (top, left) == (bottom, right) else None
+
+
+def _expansion(subject: TorchSubject) -> Run:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise NotAvailableError("onnxruntime is not installed") from None
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        raise NotAvailableError("this onnxruntime has no CUDA provider")
+    from trtsmith.converter.plugin.bench.kernel_expansion import cuda_runs  # needs onnxruntime
+
+    return cuda_runs(subject.op, subject.fields, subject.sets, subject.bench.stream.cuda_stream)
+
+
+_PREPARE: Mapping[str, Callable[[TorchSubject], Run]] = {
+    "eager": _eager,
+    "compile": _compiled,
+    "torchvision": _torchvision,
+    "convolution": _convolution,
+    "expansion": _expansion,
+}
+
+
+@contextmanager
+def time_box(seconds: float) -> Iterator[None]:
+    """Raises NotAvailableError in the body after so many seconds. Only the main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(_signal: int, _frame: FrameType | None) -> None:
+        raise NotAvailableError(f"took longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

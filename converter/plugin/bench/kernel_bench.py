@@ -1,0 +1,184 @@
+"""Time our kernels against what else computes the same: `trtsmith plugin bench`.
+
+The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in bench_torch.py,
+behind the Bench protocol; the arithmetic is in bench_figures.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.plugin.bench.kernel_figures import (
+    Ceilings,
+    Measured,
+    Unavailable,
+    moved_bytes,
+    rotation_sets,
+    row,
+)
+from trtsmith.converter.plugin.cases import SEED
+from trtsmith.converter.plugin.host.plugin_values import numpy_dtype
+from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Work
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import OPS, by_name
+
+FORMAT = 1
+"""Version of the document."""
+
+LEAST_COUNT = 30
+"""A median of fewer runs says little."""
+
+INDEX_DTYPE = "int64"
+"""Of ports of type variable I: PyTorch's own."""
+
+CONSTANT_PORTS = frozenset({"weight", "bias"})
+"""Inputs that are constants of an engine. Index inputs are too."""
+
+RIVALS: Mapping[str, str] = {
+    "eager": "the operator's definition in PyTorch",
+    "compile": "the same through torch.compile",
+    "torchvision": "torchvision's kernel, where it has one",
+    "convolution": "cuDNN's plain convolution of the same size, which does less: a yardstick",
+    "expansion": "the expansion into standard operators, on onnxruntime's CUDA provider",
+}
+"""What we are timed against, by name."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to time."""
+
+    ops: tuple[tuple[OpDef, tuple[Case, ...]], ...]
+    dtypes: tuple[str, ...]
+    rivals: tuple[str, ...]
+    count: int
+
+
+class Subject(Protocol):
+    """One case in one dtype, with its tensors on the GPU."""
+
+    def ours(self, count: int) -> Measured: ...
+
+    def rivals(self, names: Sequence[str], count: int) -> Mapping[str, Measured | Unavailable]: ...
+
+    def close(self) -> None: ...
+
+
+class Bench(Protocol):
+    """A machine to measure on. memory: bytes that may be used for tensors."""
+
+    l2_bytes: int
+    memory: int
+
+    def ceilings(self) -> Ceilings: ...
+
+    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> Subject: ...
+
+
+def select(
+    ops: Sequence[str], cases: Sequence[str], dtypes: Sequence[str], rivals: Sequence[str] | None, count: int
+) -> Plan:
+    """What the command line asks for; empty means all. rivals: None means all.
+
+    Raises UsageError for unknown names and for too few runs.
+    """
+    known = by_name()
+    problems = [
+        _unknown("operator", name, "OP", [op.name for op in OPS if op.benchmarks])
+        for name in ops
+        if name not in known or not known[name].benchmarks
+    ]
+    chosen = [known[name] for name in dict.fromkeys(ops) if name in known]
+    have = list(dict.fromkeys(case.name for op in chosen for case in op.benchmarks))
+    if not problems:
+        problems += [_unknown("case", name, "--case", have) for name in cases if name not in have]
+    problems += [
+        _unknown("dtype", name, "--dtype", TYPE_VARIABLES["T"])
+        for name in dtypes
+        if name not in TYPE_VARIABLES["T"]
+    ]
+    problems += [_unknown("rival", name, "--against", RIVALS) for name in rivals or () if name not in RIVALS]
+    if count < LEAST_COUNT:
+        what = f"{count} runs are too few for a median that can be repeated"
+        fix = f"--count {LEAST_COUNT}"
+        problems.append(Problem(what, f"--count {count}", f"at least {LEAST_COUNT}", fix))
+    if problems:
+        raise UsageError(problems)
+    pairs = tuple((op, tuple(c for c in op.benchmarks if not cases or c.name in cases)) for op in chosen)
+    return Plan(
+        ops=tuple((op, wanted) for op, wanted in pairs if wanted),
+        dtypes=tuple(dict.fromkeys(dtypes)) or TYPE_VARIABLES["T"],
+        rivals=tuple(RIVALS) if rivals is None else tuple(name for name in RIVALS if name in rivals),
+        count=count,
+    )
+
+
+def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
+    return Problem(
+        f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s"
+    )
+
+
+def measure(
+    plan: Plan,
+    bench: Bench,
+    head: Mapping[str, Any],
+    save: Callable[[dict[str, Any]], None],
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Time everything. save: gets the document after each row, so that what is ended early keeps what it has.
+
+    Raises PluginError where our kernel fails.
+    """
+    progress("measuring what the machine can do")
+    ceilings = bench.ceilings()
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        **head,
+        "l2_bytes": bench.l2_bytes,
+        "index_dtype": INDEX_DTYPE,
+        "ceilings": ceilings.to_json(),
+        "ops": {op.name: [] for op, _ in plan.ops},
+    }
+    for op, cases in plan.ops:
+        for case in cases:
+            progress(f"{op.name}, {case.name}: making inputs")
+            generated = case.inputs(np.random.default_rng(SEED))
+            for dtype in plan.dtypes:
+                made = _row(plan, bench, ceilings, op, case, generated, dtype)
+                document["ops"][op.name].append(made)
+                save(document)
+                progress(f"{op.name}, {case.name}, {dtype}: {made['ours']['median_us']:g} us")
+    return document
+
+
+def _row(
+    plan: Plan, bench: Bench, ceilings: Ceilings, op: OpDef, case: Case, generated: Arrays, dtype: str
+) -> dict[str, Any]:
+    moved, work = requirements(op, case, generated, dtype)
+    sets = rotation_sets(moved, bench.l2_bytes, bench.memory)
+    subject = bench.subject(op, case, generated, dtype, sets)
+    try:
+        ours = subject.ours(plan.count)
+        rivals = subject.rivals(plan.rivals, plan.count)
+    finally:
+        subject.close()
+    return row(case.name, dtype, moved, work, sets, op.tolerance[dtype], ceilings, ours, rivals)
+
+
+def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[int, Work]:
+    """Bytes that must be moved and operations that must be done."""
+    shapes = {name: tuple(array.shape) for name, array in generated.items()}
+    shapes |= op.shape(case.fields, shapes)
+    sizes = {"T": numpy_dtype(dtype).itemsize, "I": numpy_dtype(INDEX_DTYPE).itemsize}
+    return moved_bytes(op, shapes, sizes), op.work(case.fields, shapes) if op.work else Work(0)
+
+
+def all_right(document: Mapping[str, Any]) -> bool:
+    """Whether every result of ours was within the operator's tolerance."""
+    return all(row["ours"]["right"] for rows in document["ops"].values() for row in rows)

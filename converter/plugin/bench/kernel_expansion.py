@@ -1,0 +1,90 @@
+"""The expansion of an operator into standard ones, run by onnxruntime on PyTorch's memory and stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from trtsmith.importers.expansion import expand_model
+from trtsmith.importers.fields import plugin_attributes
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Fields, OpDef
+
+OPSET = 17
+IR_VERSION = 9
+
+_ELEMENTS: Mapping[str, int] = {
+    "float32": onnx.TensorProto.FLOAT, "float16": onnx.TensorProto.FLOAT16,
+    "bfloat16": onnx.TensorProto.BFLOAT16, "int32": onnx.TensorProto.INT32, "int64": onnx.TensorProto.INT64,
+}  # fmt: skip
+
+
+def expanded_model(
+    op: OpDef, fields: Fields, inputs: Mapping[str, tuple[str, Sequence[int]]]
+) -> onnx.ModelProto:
+    """A model of nothing but the operator's expansion. inputs: dtype and shape by port name."""
+    given = [inputs[port.name][0] for port in op.inputs if port.type == "T" and port.name in inputs]
+    shapes = op.shape(fields, {name: tuple(shape) for name, (_, shape) in inputs.items()})
+    node = helper.make_node(
+        op.name,
+        [port.name if port.name in inputs else "" for port in op.inputs],
+        [port.name for port in op.outputs],
+        domain=PLUGIN_NAMESPACE,
+        **plugin_attributes(op, fields),
+    )
+    while node.input and not node.input[-1]:
+        node.input.pop()
+    values = [
+        helper.make_tensor_value_info(n, _ELEMENTS[dtype], shape) for n, (dtype, shape) in inputs.items()
+    ]
+    results = [
+        helper.make_tensor_value_info(port.name, _ELEMENTS[given[0]], shapes[port.name])
+        for port in op.outputs
+    ]
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(PLUGIN_NAMESPACE, 1)]
+    graph = helper.make_graph([node], op.name, values, results)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    return expand_model(model, {name: dtype for name, (dtype, _) in inputs.items()})
+
+
+def cuda_runs(
+    op: OpDef, fields: Fields, sets: Sequence[Mapping[str, Any]], stream: int
+) -> Callable[[int], Sequence[Any]]:
+    """What runs the expansion with one of the sets, on the stream. Raises onnxruntime's own errors."""
+    import onnxruntime
+    import torch
+
+    described = {n: (str(t.dtype).removeprefix("torch."), tuple(t.shape)) for n, t in sets[0].items()}
+    model = expanded_model(op, fields, described)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    provider = ("CUDAExecutionProvider", {"user_compute_stream": str(stream), "use_tf32": "0"})
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[provider])
+    outputs, bindings = [], []
+    for tensors in sets:
+        binding = session.io_binding()
+        results = []
+        for value in model.graph.input:
+            tensor, element = tensors[value.name], value.type.tensor_type.elem_type
+            binding.bind_input(value.name, "cuda", 0, element, tuple(tensor.shape), tensor.data_ptr())
+        for value in model.graph.output:
+            kind = value.type.tensor_type
+            shape = tuple(d.dim_value for d in kind.shape.dim)
+            dtype = next(
+                getattr(torch, name) for name, number in _ELEMENTS.items() if number == kind.elem_type
+            )
+            results.append(torch.empty(shape, dtype=dtype, device="cuda"))
+            binding.bind_output(value.name, "cuda", 0, kind.elem_type, shape, results[-1].data_ptr())
+        bindings.append(binding)
+        outputs.append(results)
+    run_options = onnxruntime.RunOptions()
+    run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+
+    def run(i: int) -> Sequence[Any]:
+        session.run_with_iobinding(bindings[i], run_options)
+        result: Sequence[Any] = outputs[i]
+        return result
+
+    return run

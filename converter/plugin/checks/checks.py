@@ -1,0 +1,240 @@
+"""The checks that a plugin must pass, run in a child process.
+
+Each raises CheckFailedError or NotTestableError, or returns a note.
+
+Checks about creators and fields are here; the other plugin_checks_*.py hold the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trtsmith.converter.plugin.contract import ContractCase
+from trtsmith.converter.plugin.host import abi
+from trtsmith.converter.plugin.host.host import Creator, Plugin, PluginError
+from trtsmith.converter.plugin.host.plugin_values import FieldValue, field_values
+
+LONGEST_NAME = 1023  # TensorRT takes names up to 1024 bytes with their NUL
+
+
+class CheckFailedError(Exception):
+    """A check failed."""
+
+    def __init__(self, what: str, expected: str, fix: str = "mend the plugin") -> None:
+        super().__init__(what)
+        self.what = what
+        self.expected = expected
+        self.fix = fix
+
+
+class NotTestableError(Exception):
+    """A check cannot be made; the text says why."""
+
+
+@dataclass
+class Session:
+    """The creator under test. bare: fields with which it can be created when no case is known, once looked for."""
+
+    creator: Creator
+    bare: tuple[FieldValue, ...] | None = None
+
+    def fields(self, case: ContractCase | None) -> tuple[FieldValue, ...]:
+        if case is not None:
+            return field_values(case.fields, self.creator.fields)
+        if self.bare is None:
+            self.bare = find_fields(self.creator)
+        return self.bare
+
+    def create(self, case: ContractCase | None) -> Plugin:
+        return self.creator.create(self.fields(case))
+
+    @contextmanager
+    def configured(self, case: ContractCase | None) -> Iterator[Plugin]:
+        """A plugin as it is when TensorRT serialises it: configured, where inputs are known."""
+        with self.create(case) as plugin:
+            if case is not None:
+                plugin.configure(case.inputs, case.outputs)
+            yield plugin
+
+
+CheckFunction = Callable[[Session, "ContractCase | None"], "str | None"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """scope: "creator" (once), "plugin" (for each case, or with fields that were found) or "case" (needs a case)."""
+
+    name: str
+    run: CheckFunction
+    scope: str
+
+
+def find_fields(creator: Creator) -> tuple[FieldValue, ...]:
+    """Fields with which an unknown plugin can be created: none, its listed defaults, ones or zeros.
+
+    Raises NotTestableError where it takes none of them.
+    """
+    specs = [spec for spec in creator.fields if spec.name]
+    tries: list[tuple[FieldValue, ...]] = [()]
+    if specs and all(spec.data is not None for spec in specs):
+        tries.insert(0, tuple(FieldValue(s.name or "", s.type, s.data or b"", s.length) for s in specs))
+    for number in (1, 0):
+        tries.append(
+            tuple(_filled(spec.name or "", spec.type, max(spec.length, 1), number) for spec in specs)
+        )
+    for fields in tries:
+        try:
+            creator.create(fields).close()
+        except PluginError as error:
+            if error.status is not abi.Status.REFUSED:
+                raise
+        else:
+            return fields
+    raise NotTestableError(
+        "no case is known, and it cannot be created with no fields, its own defaults, ones or zeros"
+    )
+
+
+def _filled(name: str, type_: str, length: int, number: int) -> FieldValue:
+    if type_ in ("float32", "float64", "int8", "int16", "int32", "int64", "float16"):
+        return FieldValue(name, type_, np.full(length, number, dtype=type_).tobytes(), length)
+    size = (abi.FIELD_BITS.get(type_, 8) * length + 7) // 8
+    return FieldValue(name, type_, bytes(size), length)
+
+
+def creator_names(session: Session, case: ContractCase | None) -> str | None:
+    info = session.creator.info
+    if info.family == 0:
+        raise CheckFailedError(
+            f"the creator is of kind {info.kind!r}", "PLUGIN CREATOR_V3ONE or PLUGIN CREATOR_V1"
+        )
+    for what, value in (("name", info.name), ("version", info.version)):
+        if not value:
+            raise CheckFailedError(f"the creator's {what} is {value!r}", "a text that is not empty")
+        if len(value.encode()) > LONGEST_NAME:
+            raise CheckFailedError(
+                f"the creator's {what} is {len(value)} bytes long", f"at most {LONGEST_NAME}"
+            )
+    if info.namespace is None:
+        raise CheckFailedError("the creator's namespace is null", "a text, which may be empty")
+    return None
+
+
+def field_list(session: Session, case: ContractCase | None) -> str | None:
+    if not session.creator.info.has_fields:
+        raise CheckFailedError("getFieldNames returned null", "a collection, which may be empty")
+    names = []
+    for i, spec in enumerate(session.creator.fields):
+        if not spec.name:
+            raise CheckFailedError(f"field {i} has the name {spec.name!r}", "a name that is not empty")
+        if spec.type.startswith("type ") or spec.type == "unknown":
+            raise CheckFailedError(
+                f"field {spec.name} is of {spec.type}", "a type of PluginFieldType other than kUNKNOWN"
+            )
+        if spec.length < 0:
+            raise CheckFailedError(f"field {spec.name} has length {spec.length}", "a length of 0 or more")
+        names.append(spec.name)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise CheckFailedError(f"fields listed more than once: {', '.join(twice)}", "every field once")
+    return f"{len(names)} fields"
+
+
+def creation(session: Session, case: ContractCase | None) -> str | None:
+    session.create(case).close()
+    return None if case is not None else "created without a known case"
+
+
+def field_names_match(session: Session, case: ContractCase | None) -> str | None:
+    if case is None:
+        raise NotTestableError("no case is known: its fields are not known")
+    listed = {spec.name for spec in session.creator.fields}
+    if listed != set(case.fields):
+        raise CheckFailedError(
+            f"the creator lists the fields {_names(listed)}",
+            f"the definition's: {_names(set(case.fields))} (the parser passes only the fields that are listed)",
+        )
+    return None
+
+
+def _names(names: set[str | None] | set[str]) -> str:
+    return ", ".join(sorted(map(str, names))) or "none"
+
+
+def _refuse(session: Session, fields: tuple[FieldValue, ...], what: str) -> None:
+    try:
+        session.creator.create(fields).close()
+    except PluginError as error:
+        if error.status is abi.Status.REFUSED:
+            return
+        raise
+    raise CheckFailedError(f"it was created {what}", "createPlugin to return null")
+
+
+def _known(session: Session, case: ContractCase | None) -> tuple[ContractCase, tuple[FieldValue, ...]]:
+    if case is None:
+        raise NotTestableError("no case is known: its right fields are not known")
+    fields = session.fields(case)
+    if not fields:
+        raise NotTestableError("it has no fields")
+    return case, fields
+
+
+def missing_fields_refused(session: Session, case: ContractCase | None) -> str | None:
+    case, fields = _known(session, case)
+    required = [field for field in fields if field.name not in case.optional_fields]
+    if not required:
+        raise NotTestableError("all of its fields are optional")
+    for field in required:
+        _refuse(session, tuple(f for f in fields if f is not field), f"without its field {field.name}")
+    _refuse(session, (), "without any field")
+    return None
+
+
+def unknown_field_refused(session: Session, case: ContractCase | None) -> str | None:
+    if case is None:
+        raise NotTestableError("no case is known: its right fields are not known")
+    extra = FieldValue("no_such_field", "int32", bytes(4), 1)
+    _refuse(session, (*session.fields(case), extra), "with a field that it does not have, no_such_field")
+    return None
+
+
+def wrong_types_refused(session: Session, case: ContractCase | None) -> str | None:
+    _, fields = _known(session, case)
+    for i, field in enumerate(fields):
+        # As many bytes as any reader of the right length takes, so that a lenient plugin reads no foreign memory.
+        other = "float32" if field.type != "float32" else "int32"
+        data = field.data + bytes(8 * max(field.length, 1))
+        wrong = replace(field, type=other, data=data)
+        _refuse(session, (*fields[:i], wrong, *fields[i + 1 :]), f"with its field {field.name} as {other}")
+    return None
+
+
+def wrong_lengths_refused(session: Session, case: ContractCase | None) -> str | None:
+    case, fields = _known(session, case)
+    fixed = [field for field in fields if field.name not in case.variable_fields and field.type != "char"]
+    if not fixed:
+        raise NotTestableError("none of its fields has a fixed length")
+    for field in fixed:
+        for length in (0, field.length + 1):
+            # The data stays long enough for a reader that trusts the right length.
+            wrong = replace(field, length=length, data=field.data + bytes(8))
+            changed = tuple(wrong if item is field else item for item in fields)
+            _refuse(session, changed, f"with {length} elements in its field {field.name}")
+    return None
+
+
+CREATOR_CHECKS = (
+    Check("creator names", creator_names, "creator"),
+    Check("field list", field_list, "creator"),
+    Check("creation", creation, "plugin"),
+    Check("fields of the definition", field_names_match, "plugin"),
+    Check("missing fields refused", missing_fields_refused, "plugin"),
+    Check("unknown field refused", unknown_field_refused, "plugin"),
+    Check("wrong field types refused", wrong_types_refused, "plugin"),
+    Check("wrong field lengths refused", wrong_lengths_refused, "plugin"),
+)

@@ -1,0 +1,244 @@
+"""Checks on identity and serialisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from trtsmith.converter.plugin.checks.checks import Check, CheckFailedError, NotTestableError, Session
+from trtsmith.converter.plugin.contract import ContractCase
+from trtsmith.converter.plugin.host import abi
+from trtsmith.converter.plugin.host.host import Plugin, PluginError
+from trtsmith.converter.plugin.host.plugin_values import FieldValue, State
+
+
+def identity(session: Session, case: ContractCase | None) -> str | None:
+    creator = session.creator.info
+    with session.create(case) as plugin:
+        info = plugin.info
+        absent = [
+            name
+            for name, there in (
+                ("core", info.has_core),
+                ("build", info.has_build),
+                ("runtime", info.has_runtime),
+            )
+            if not there
+        ]
+        if absent:
+            raise CheckFailedError(
+                f"created for building it lacks the capability {', '.join(absent)}", "all three"
+            )
+        for what in ("name", "version", "namespace"):
+            mine, creators = getattr(info, what), getattr(creator, what)
+            if mine != creators:
+                raise CheckFailedError(f"the plugin's {what} is {mine!r}", f"the creator's, {creators!r}")
+        if info.output_count < 1:
+            raise CheckFailedError(f"getNbOutputs returned {info.output_count}", "1 or more")
+        if case is not None and info.output_count != len(case.outputs):
+            raise CheckFailedError(
+                f"getNbOutputs returned {info.output_count}", f"{len(case.outputs)}, as it is defined"
+            )
+    return None
+
+
+def namespace_kept(session: Session, case: ContractCase | None) -> str | None:
+    with session.create(case) as plugin:
+        if plugin.info.family is abi.Family.V3:
+            raise NotTestableError("a V3 plugin's namespace cannot be set")
+        plugin.set_namespace("some.namespace")
+        with plugin.clone() as clone:
+            for what, one in (("the plugin", plugin), ("its clone", clone)):
+                if one.info.namespace != "some.namespace":
+                    raise CheckFailedError(
+                        f"after setPluginNamespace the namespace of {what} is {one.info.namespace!r}",
+                        "'some.namespace', as it was set",
+                    )
+    return None
+
+
+def answers(plugin: Plugin, case: ContractCase | None) -> dict[str, object]:
+    """Everything that a plugin says which two equal plugins must agree on."""
+    info = plugin.info
+    result: dict[str, object] = {"name": info.name, "version": info.version, "namespace": info.namespace}
+    if info.has_build:
+        result["number of outputs"] = info.output_count
+        result["tactics"] = plugin.tactics()
+        result["timing cache id"] = plugin.timing_cache_id()
+        result["metadata"] = plugin.metadata()
+        if case is not None:
+            result["output types"] = plugin.output_types([desc.dtype for desc in case.inputs])
+            result["output shapes"] = plugin.concrete_shapes(
+                [desc.shape for desc in case.inputs], case.shape_values
+            )
+            result["workspace"] = plugin.workspace_size(case.inputs, case.outputs)
+    if info.has_runtime:
+        result["serialised state"] = plugin.serialize()
+    return result
+
+
+def require_same(plugin: Plugin, case: ContractCase | None, wanted: dict[str, object], who: str) -> None:
+    """Raises CheckFailedError for the first answer that differs, or that the plugin fails to give."""
+    try:
+        found = answers(plugin, case)
+    except PluginError as error:
+        raise CheckFailedError(
+            f"{who} no longer answers: {error.message}", "the same answers as before"
+        ) from error
+    for what, value in wanted.items():
+        if what in found and found[what] != value:
+            raise CheckFailedError(f"{who} has another {what}: {_short(found[what])}", _short(value))
+
+
+def _short(value: object) -> str:
+    words = str(value)
+    return words if len(words) <= 300 else words[:300] + "..."
+
+
+def round_trip(session: Session, case: ContractCase | None) -> str | None:
+    with session.configured(case) as plugin:
+        wanted = answers(plugin, case)
+        state = plugin.serialize()
+        with session.creator.deserialize(state) as restored:
+            if not restored.info.has_runtime:
+                raise CheckFailedError(
+                    "the restored plugin has no runtime capability", "core and runtime at least"
+                )
+            if case is not None and restored.info.has_build:
+                restored.configure(case.inputs, case.outputs)
+            require_same(restored, case, wanted, "the plugin restored from its serialisation")
+    return f"{len(state)} {'bytes' if isinstance(state, bytes) else 'fields'}"
+
+
+def serialisation_complete(session: Session, case: ContractCase | None) -> str | None:
+    """Every byte of a V2 serialisation is written, and every V3 field has a name, data and a sane length."""
+    with session.configured(case) as plugin:
+        state = plugin.serialize(fill=0x00)
+        if isinstance(state, bytes):
+            other = plugin.serialize(fill=0xFF)
+            assert isinstance(other, bytes)
+            if len(other) != len(state):
+                raise CheckFailedError(
+                    f"it serialised to {len(state)} bytes and then to {len(other)}", "the same size"
+                )
+            unset = [i for i, (a, b) in enumerate(zip(state, other, strict=True)) if a != b]
+            if unset:
+                raise CheckFailedError(
+                    f"serialize left {len(unset)} of {len(state)} bytes unset, the first at {unset[0]}",
+                    "every byte written, so that equal plugins serialise to equal bytes",
+                )
+            return None
+        names = [field.name for field in state]
+        for field in state:
+            if not field.name:
+                raise CheckFailedError("a field to serialise has no name", "a name for every field")
+            if field.length < 0 or (field.length > 0 and not field.data):
+                raise CheckFailedError(
+                    f"the field {field.name} has length {field.length} and no data", "data"
+                )
+            if field.type.startswith("type ") or field.type == "dims":
+                raise CheckFailedError(
+                    f"the field {field.name} is of {field.type}", "a type that TensorRT serialises"
+                )
+        if len(set(names)) != len(names):
+            raise CheckFailedError(f"fields are serialised twice: {', '.join(names)}", "every field once")
+    return None
+
+
+def _other_values(field: FieldValue) -> Iterator[FieldValue]:
+    """The field with other values, likelier ones first."""
+    if (
+        field.type not in ("int32", "int64", "int8", "int16", "float32", "float64", "float16")
+        or not field.length
+    ):
+        return
+    values = np.frombuffer(field.data, dtype=field.type)
+    for changed in (
+        values + 1,
+        values * 2,
+        values - 1,
+        values * 0,
+        values * 0 + 1,
+        values + values.dtype.type(0.5),
+    ):
+        for data in (
+            changed.astype(field.type).tobytes(),
+            values.tobytes()[: -values.itemsize] + changed[-1:].tobytes(),
+        ):
+            if data != field.data and len(data) == len(field.data):
+                yield replace(field, data=data)
+
+
+def fields_kept(session: Session, case: ContractCase | None) -> str | None:
+    """A plugin that differs in one field differs in its serialisation too: no field is lost."""
+    if case is None:
+        raise NotTestableError("no case is known: its right fields are not known")
+    fields = session.fields(case)
+    with session.creator.create(fields) as plugin:
+        state = plugin.serialize()
+    tested = 0
+    for i, field in enumerate(fields):
+        for other in _other_values(field):
+            changed = (*fields[:i], other, *fields[i + 1 :])
+            try:
+                plugin = session.creator.create(changed)
+            except PluginError as error:
+                if error.status is not abi.Status.REFUSED:
+                    raise
+                continue
+            with plugin:
+                if plugin.serialize() == state:
+                    raise CheckFailedError(
+                        f"the field {field.name} is not in the serialisation: another value leaves it the same",
+                        "every field serialised",
+                    )
+            tested += 1
+            break
+    if not tested:
+        raise NotTestableError("it has no field of which another value is known to be allowed")
+    return f"{tested} of {len(fields)} fields could be changed"
+
+
+def damaged_refused(session: Session, case: ContractCase | None) -> str | None:
+    """A serialisation that is cut, padded, empty or short of a field is refused."""
+    with session.configured(case) as plugin:
+        state = plugin.serialize()
+    damaged: list[tuple[str, State]] = []
+    if isinstance(state, bytes):
+        if not state:
+            raise NotTestableError("it serialises to nothing")
+        damaged = [
+            ("cut by one byte", state[:-1]),
+            ("cut in half", state[: len(state) // 2]),
+            ("empty", b""),
+            ("with one byte more", state + b"\0"),
+        ]
+    elif case is None:
+        raise NotTestableError("no case is known: which fields it needs is not known")
+    else:
+        damaged = [(f"without {field.name}", tuple(f for f in state if f is not field)) for field in state]
+        if not damaged:
+            raise NotTestableError("it serialises no fields")
+    for what, other in damaged:
+        try:
+            session.creator.deserialize(other).close()
+        except PluginError as error:
+            if error.status is not abi.Status.REFUSED:
+                raise
+            continue
+        raise CheckFailedError(
+            f"it was restored from a serialisation {what}", "null, and nothing read past the end"
+        )
+    return None
+
+
+STATE_CHECKS = (
+    Check("identity", identity, "plugin"),
+    Check("namespace kept", namespace_kept, "plugin"),
+    Check("serialisation complete", serialisation_complete, "plugin"),
+    Check("serialisation round trip", round_trip, "plugin"),
+    Check("serialisation keeps fields", fields_kept, "plugin"),
+    Check("damaged serialisation refused", damaged_refused, "plugin"),
+)

@@ -1,0 +1,1 @@
+"""The plugin host: drives a plugin library without TensorRT."""

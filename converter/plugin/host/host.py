@@ -1,0 +1,253 @@
+"""Drive any TensorRT plugin library from Python without TensorRT: load, create, ask, serialise, run, time.
+
+    with Host().open(path) as library:
+        with library.creator("MatrixInverse").create({}) as plugin:
+            plugin.output_shapes([(2, 4, 4)])
+
+Loading a library runs its code in this process: a crash in it ends the process (test.py uses a child), and
+a library that registers by itself makes this process answer getPluginRegistry(): do not load TensorRT after it.
+Everything raises PluginError; closing a library closes its plugins first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from trtsmith.converter.plugin.host import abi
+from trtsmith.converter.plugin.host.enqueue import Timing
+from trtsmith.converter.plugin.host.host_library import Native, PluginError, text
+from trtsmith.converter.plugin.host.instance import Plugin, PluginInfo
+from trtsmith.converter.plugin.host.marshal import read_field
+from trtsmith.converter.plugin.host.plugin_values import (
+    Dim,
+    FieldSpec,
+    FieldValue,
+    State,
+    TensorDesc,
+    Value,
+    field_values,
+)
+
+__all__ = [
+    "Creator",
+    "CreatorInfo",
+    "Device",
+    "Dim",
+    "FieldSpec",
+    "FieldValue",
+    "Host",
+    "Plugin",
+    "PluginError",
+    "PluginInfo",
+    "PluginLibrary",
+    "TensorDesc",
+    "Timing",
+]
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU."""
+
+    name: str
+    compute_capability: tuple[int, int]
+
+
+class Host:
+    """The loaded plugin host. path: None is the library that was built with this package."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.native = Native(path)
+
+    def device_count(self) -> int:
+        """GPUs that can be used; 0 without a driver."""
+        count = ctypes.c_int32()
+        self.native.call("device_count", ctypes.byref(count), where="the CUDA driver")
+        return count.value
+
+    def device(self, index: int = 0) -> Device:
+        name = ctypes.create_string_buffer(256)
+        major, minor = ctypes.c_int32(), ctypes.c_int32()
+        self.native.call(
+            "device_describe",
+            index,
+            name,
+            len(name),
+            ctypes.byref(major),
+            ctypes.byref(minor),
+            where=f"GPU {index}",
+        )
+        return Device(name.value.decode(), (major.value, minor.value))
+
+    def open(self, path: str | Path) -> PluginLibrary:
+        """Load a plugin library. Runs its code."""
+        return PluginLibrary(self.native, Path(path))
+
+
+@dataclass(frozen=True)
+class CreatorInfo:
+    """What a creator says of itself. family: 3 (V3), 2 (V2) or 0 for a kind that the host does not know."""
+
+    kind: str | None
+    kind_version: tuple[int, int]
+    family: int
+    name: str | None
+    version: str | None
+    namespace: str | None
+    has_fields: bool
+
+
+class Creator:
+    """One plugin creator of a library that is open."""
+
+    def __init__(self, library: PluginLibrary, handle: ctypes.c_void_p) -> None:
+        self._library = library
+        self._handle = handle
+        raw = abi.CCreatorInfo()
+        library.call("creator_describe", handle, ctypes.byref(raw), where=str(library.path))
+        self.info = CreatorInfo(
+            kind=text(raw.kind),
+            kind_version=(raw.major, raw.minor),
+            family=raw.family,
+            name=text(raw.name),
+            version=text(raw.version),
+            namespace=text(raw.plugin_namespace),
+            has_fields=bool(raw.has_fields),
+        )
+        self._field_count = raw.field_count
+        self.where = f"plugin {self.info.name} of {library.path}"
+
+    @property
+    def fields(self) -> tuple[FieldSpec, ...]:
+        """The fields that the creator lists."""
+        result = []
+        for i in range(self._field_count):
+            raw = abi.CField()
+            self._library.call("creator_field", self._handle, i, ctypes.byref(raw), where=self.where)
+            value = read_field(raw)
+            result.append(FieldSpec(text(raw.name), value.type, raw.length, value.data if raw.data else None))
+        return tuple(result)
+
+    def create(
+        self,
+        fields: Mapping[str, Value] | Sequence[FieldValue],
+        *,
+        phase: str = "build",
+        layer: str = "plugin",
+    ) -> Plugin:
+        """Create a plugin. phase: "build" or "runtime". Plain values take the types that the creator lists."""
+        values = field_values(fields, self.fields) if isinstance(fields, Mapping) else tuple(fields)
+        array = (abi.CField * max(len(values), 1))()
+        buffers = []  # kept until the call is over
+        for item, value in zip(array, values, strict=False):
+            buffer = ctypes.create_string_buffer(value.data, len(value.data)) if value.data else None
+            buffers.append(buffer)
+            item.name = value.name.encode()
+            item.data = ctypes.cast(buffer, ctypes.c_void_p) if buffer is not None else None
+            item.type = abi.FIELD_TYPES.index(value.type)
+            item.length = value.length
+        handle = ctypes.c_void_p()
+        self._library.call(
+            "creator_create",
+            self._handle,
+            layer.encode(),
+            array if values else None,
+            len(values),
+            1 if phase == "runtime" else 0,
+            ctypes.byref(handle),
+            where=f"{self.where}, create",
+        )
+        return self._library.adopt(Plugin(self._library.native, handle, self.where))
+
+    def deserialize(self, state: State, *, layer: str = "plugin") -> Plugin:
+        """The plugin from what Plugin.serialize() gave: V3 in the runtime phase, V2 from the bytes."""
+        if not isinstance(state, bytes):
+            return self.create(state, phase="runtime", layer=layer)
+        handle = ctypes.c_void_p()
+        self._library.call(
+            "creator_deserialize",
+            self._handle,
+            layer.encode(),
+            state if state else None,
+            len(state),
+            ctypes.byref(handle),
+            where=f"{self.where}, deserialize",
+        )
+        return self._library.adopt(Plugin(self._library.native, handle, self.where))
+
+
+class PluginLibrary:
+    """A loaded plugin library. how: through what it offers its creators."""
+
+    def __init__(self, native: Native, path: Path) -> None:
+        self.native = native
+        self.path = path
+        self._plugins: list[Plugin] = []
+        self._handle: ctypes.c_void_p | None = None
+        try:
+            there = path.is_file()
+        except OSError as error:  # such as a folder that may not be entered
+            said = f"the file cannot be read: {error.strerror}"
+            raise PluginError(abi.Status.LOAD, said, str(path)) from error
+        if not there:
+            raise PluginError(abi.Status.LOAD, "there is no such file", str(path))
+        handle = ctypes.c_void_p()
+        # With a slash in it, so that the loader takes the path and does not search.
+        native.call("library_open", os.fsencode(path.resolve()), ctypes.byref(handle), where=str(path))
+        self._handle = handle
+        how = ctypes.c_char_p()
+        self.call("library_how", handle, ctypes.byref(how), where=str(path))
+        self.how = text(how.value) or ""
+        count = ctypes.c_int32()
+        self.call("library_creator_count", handle, ctypes.byref(count), where=str(path))
+        self.creators: tuple[Creator, ...] = tuple(self._creator(i) for i in range(count.value))
+
+    def _creator(self, index: int) -> Creator:
+        handle = ctypes.c_void_p()
+        self.call("library_creator", self._handle, index, ctypes.byref(handle), where=str(self.path))
+        return Creator(self, handle)
+
+    def call(self, name: str, *arguments: object, where: str) -> None:
+        if self._handle is None:
+            raise PluginError(abi.Status.USAGE, "the library is closed", where)
+        self.native.call(name, *arguments, where=where)
+
+    def adopt(self, plugin: Plugin) -> Plugin:
+        """Remember a plugin, to close it before the library goes."""
+        self._plugins = [item for item in self._plugins if item.any_open()]
+        self._plugins.append(plugin)
+        return plugin
+
+    def creator(self, name: str, version: str | None = None) -> Creator:
+        """The creator of that plugin name; raises PluginError naming those that there are."""
+        for creator in self.creators:
+            if creator.info.name == name and version in (None, creator.info.version):
+                return creator
+        names = ", ".join(str(creator.info.name) for creator in self.creators)
+        raise PluginError(
+            abi.Status.USAGE, f"no creator of {name!r}; the library has {names}", str(self.path)
+        )
+
+    def __enter__(self) -> PluginLibrary:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the plugins, then unload the library. Closing twice does nothing."""
+        if self._handle is None:
+            return
+        for plugin in self._plugins:
+            for one in plugin.family_tree():
+                one.close()
+        self._plugins = []
+        handle, self._handle = self._handle, None
+        self.native.call("library_close", handle, where=str(self.path))

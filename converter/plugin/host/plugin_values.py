@@ -1,0 +1,134 @@
+"""Plain values that go into and come out of plugins: fields, tensor descriptions, shapes. No library is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trtsmith.converter.plugin.host import abi
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """One field as a creator lists it. length is what the creator says, often only a hint; data: its default."""
+
+    name: str | None
+    type: str
+    length: int
+    data: bytes | None = None
+
+
+@dataclass(frozen=True)
+class FieldValue:
+    """One field with its value. length counts elements of `type`; a "char" field counts its closing NUL."""
+
+    name: str
+    type: str
+    data: bytes
+    length: int
+
+
+Value = int | float | str | tuple[int, ...] | tuple[float, ...] | FieldValue
+State = tuple[FieldValue, ...] | bytes
+"""A serialised plugin: fields (V3) or bytes (V2)."""
+
+
+@dataclass(frozen=True)
+class TensorDesc:
+    """One input or output. dtype and format are names of plugin_abi.DTYPES and FORMATS.
+
+    shape: with the batch, for every kind of plugin; -1 for an unknown dimension. minimum, optimum, maximum: the
+    profile; None: the shape itself.
+    """
+
+    dtype: str
+    shape: Shape
+    format: str = "linear"
+    scale: float = 1.0
+    minimum: Shape | None = None
+    optimum: Shape | None = None
+    maximum: Shape | None = None
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One dimension of an output, as the plugin's shape rule gives it.
+
+    value:       the constant, or None for an expression of unknown dimensions.
+    evaluated:   the value with every known input dimension put in (a size tensor's upper bound); None if unknown.
+    size_output: index of the output that holds the size at run time; None: the size is known from the inputs.
+    text:        the expression, such as "floor_div(i0.d2, 2)".
+    """
+
+    value: int | None
+    evaluated: int | None
+    size_output: int | None
+    text: str
+
+
+_NUMPY: Mapping[str, str] = {
+    "float32": "<f4", "float64": "<f8", "float16": "<f2", "int8": "<i1", "int16": "<i2", "int32": "<i4",
+    "int64": "<i8",
+}  # fmt: skip
+
+
+def field_value(name: str, value: Value, type_: str | None = None) -> FieldValue:
+    """The field for a plain value. type_: None takes what TensorRT's ONNX parser makes of the value.
+
+    ints become int32, floats float32, strings char with a closing NUL. Raises ValueError for a value that the type
+    cannot hold.
+    """
+    if isinstance(value, FieldValue):
+        return value
+    if isinstance(value, str):
+        data = value.encode() + b"\0"
+        return FieldValue(name, "char", data, len(data))
+    items = value if isinstance(value, tuple) else (value,)
+    if type_ is None:
+        type_ = "float32" if any(isinstance(item, float) for item in items) else "int32"
+    if type_ not in _NUMPY:
+        raise ValueError(f"field {name}: no plain value can be written as {type_}")
+    dtype = np.dtype(_NUMPY[type_])
+    if dtype.kind == "i" and any(not np.iinfo(dtype).min <= item <= np.iinfo(dtype).max for item in items):
+        raise ValueError(f"field {name}: {value} does not fit {type_}")
+    return FieldValue(name, type_, np.asarray(items, dtype=dtype).tobytes(), len(items))
+
+
+def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tuple[FieldValue, ...]:
+    """Fields for plain values, with the types that the creator lists for them."""
+    types = {spec.name: spec.type for spec in specs}
+    result = []
+    for name, value in values.items():
+        type_ = types.get(name)
+        result.append(field_value(name, value, type_ if type_ in _NUMPY else None))
+    return tuple(result)
+
+
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """The numpy type of a TensorRT element type; bfloat16 and float8 come from ml_dtypes.
+
+    Raises ValueError for types that numpy cannot hold (int4, float4).
+    """
+    if name in ("float32", "float16", "int8", "int32", "bool", "uint8", "int64"):
+        return np.dtype(name)
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e8m0fnu"):
+        import ml_dtypes  # only needed for these
+
+        dtype: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
+    raise ValueError(f"{name} has no numpy type")
+
+
+def dtype_name(dtype: np.dtype[np.generic]) -> str:
+    """The name of a numpy type in plugin_abi.DTYPES. Raises ValueError for types that TensorRT lacks."""
+    if dtype.name not in abi.DTYPES:
+        raise ValueError(f"TensorRT has no element type {dtype.name}; it has {', '.join(abi.DTYPES)}")
+    return str(dtype.name)
+
+
+def describe_arrays(arrays: Sequence[np.ndarray]) -> tuple[TensorDesc, ...]:
+    return tuple(TensorDesc(dtype_name(array.dtype), array.shape) for array in arrays)

@@ -1,0 +1,165 @@
+"""Which axes of a tensor are the plugin's: batch, heads, levels and so on, from the layouts that its chains end in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trtsmith.converter.rewrite.custom_ops.layout import (
+    ONE,
+    Atom,
+    Atoms,
+    Layout,
+    Size,
+    UnprovedError,
+    cut,
+    extent,
+    joined,
+    shown,
+)
+from trtsmith.converter.rewrite.custom_ops.traces import Origin, Roles
+
+
+def _images_and_heads(atoms: Atoms, heads: Size) -> tuple[Atoms, ...]:
+    """The axis N*M cut in two. GridSample makes sure that N is the same for value and grids, whatever its symbol."""
+    images = extent(atoms).over(heads)
+    if images is None:
+        raise UnprovedError(f"an axis of {extent(atoms)} is not a batch of {heads} heads", f"N*{heads}")
+    return cut(atoms, (images, heads))
+
+
+def location_roles(origin: Origin, heads: Size) -> Roles:
+    first = origin.layouts[0]
+    if any(layout.axes != first.axes for layout in origin.layouts):
+        raise UnprovedError(
+            "the grids of the levels are cut and moved in different ways", "the same for all levels"
+        )
+    batch, queries, points, xy = first.axes
+    images, by_head = _images_and_heads(batch, heads)
+    return (
+        ("batch", images),
+        ("queries", queries),
+        ("heads", by_head),
+        ("levels", _level_atoms(origin)),
+        ("points", points),
+        ("x and y", xy),
+    )
+
+
+def _level_atoms(origin: Origin) -> Atoms:
+    """The axis along which the levels follow each other, in the order in which their samples are stacked."""
+    moved = {axis for layout in origin.layouts for axis in layout.offsets}
+    if len(origin.layouts) == 1 and not moved:
+        return ()
+    axis = min(moved, key=str, default=0)
+    starts = [layout.offsets.get(axis, 0) for layout in origin.layouts]
+    if len(moved) != 1 or not starts[-1] or starts != [level * starts[1] for level in range(len(starts))]:
+        raise UnprovedError(
+            f"the grids of the levels, as they are stacked, begin at {shown(starts)} "
+            f"of axis {axis} of {origin.tensor.name!r}",
+            "one level after the other, along one axis",
+        )
+    return (Atom(axis, Size(len(starts)), Size(starts[1])),)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Where the levels are in value. stride: of one cell along `axis` of the origin."""
+
+    axis: int | str
+    stride: Size
+    shapes: tuple[tuple[int, int], ...]
+    starts: tuple[int, ...]
+
+
+def levels_of(origin: Origin) -> Levels:
+    """UnprovedError if the levels are not stored row by row, one next to the other, in any order."""
+    shapes = []
+    runs: set[tuple[int | str, Size]] = set()
+    for layout in origin.layouts:
+        _, _, height, width = layout.sizes()
+        if height.symbols or width.symbols:
+            raise UnprovedError(f"a level has size {height} x {width}", "static heights and widths")
+        shapes.append((height.number, width.number))
+        cells = joined((*layout.axes[2], *layout.axes[3]))
+        if len(cells) > 1:
+            raise UnprovedError(
+                f"a level of {height} x {width} is not stored row by row", "rows one after the other"
+            )
+        runs |= {(cell.axis, cell.stride) for cell in cells}
+    moved = {axis for layout in origin.layouts for axis in layout.offsets}
+    axis, stride = next(iter(runs), (min(moved, key=str, default=0), ONE))
+    if len(runs) > 1 or moved - {axis} or stride.symbols:
+        raise UnprovedError("the levels of value lie along different axes", "one axis with all levels")
+    starts = [layout.offsets.get(axis, 0) for layout in origin.layouts]
+    used = 0
+    for start, (rows, columns) in sorted(zip(starts, shapes, strict=True)):
+        if start != used * stride.number:
+            raise UnprovedError(
+                f"a level of {rows} x {columns} begins at {start // stride.number} of {origin.tensor.name!r}, "
+                f"after levels with {used} cells",
+                "levels without gap or overlap",
+            )
+        used += rows * columns
+    return Levels(axis, stride, tuple(shapes), tuple(start // stride.number for start in starts))
+
+
+def value_roles(origin: Origin, heads: Size) -> Roles:
+    batch, channels = origin.layouts[0].axes[:2]
+    if any(layout.axes[:2] != (batch, channels) for layout in origin.layouts):
+        raise UnprovedError(
+            "the levels of value are cut and moved in different ways", "the same for all levels"
+        )
+    images, by_head = _images_and_heads(batch, heads)
+    levels = levels_of(origin)
+    total = Size(sum(height * width for height, width in levels.shapes))
+    cells = joined([Atom(levels.axis, total, levels.stride)])
+    return (("batch", images), ("cells", cells), ("heads", by_head), ("channels", channels))
+
+
+def weight_roles(origin: Origin, sampled: Layout, sizes: Mapping[str, Size]) -> Roles:
+    """Which weights meet which samples, when the two are multiplied."""
+    weights = origin.layouts[0]
+    if weights.offsets:
+        raise UnprovedError(f"only a part of {origin.tensor.name!r} is used", "all of the attention weights")
+    missing = len(sampled.axes) - len(weights.axes)
+    if missing < 0:
+        raise UnprovedError(
+            f"the weights have sizes {shown(weights.sizes())}", f"sizes that fit {shown(sampled.sizes())}"
+        )
+    found: dict[str, Atoms] = {}
+    for samples, atoms in zip(sampled.axes, ((),) * missing + weights.axes, strict=True):
+        roles = [role for atom in samples for role in _roles_of(atom, sizes)]
+        if "D" in roles:
+            if roles != ["D"] or atoms:
+                raise UnprovedError(
+                    f"an axis of {extent(atoms)} weights meets the channels", "weights alike for all channels"
+                )
+            continue
+        wanted = [sizes[role] for role in roles]
+        images = extent(atoms).over(sizes["M"])
+        if roles == ["N", "M"] and images is not None:
+            # With two heads or more, the axis is not repeated to fit, so its N is that of the samples.
+            wanted[0] = images
+        try:
+            parts = cut(atoms, wanted)
+        except UnprovedError as error:
+            fault = f"an axis of {extent(atoms)} weights meets samples of {shown([sizes[role] for role in roles])}"
+            raise UnprovedError(fault, "one weight for each sample, in one order") from error
+        found |= dict(zip(roles, parts, strict=True))
+    names = {"N": "batch", "Q": "queries", "M": "heads", "L": "levels", "P": "points"}
+    return tuple((name, found.get(role, ())) for role, name in names.items())
+
+
+def _roles_of(atom: Atom, sizes: Mapping[str, Size]) -> list[str]:
+    """The roles that one run of samples has; B, the batch of the GridSamples, has two."""
+    images, heads = sizes["N"], sizes["M"]
+    runs = {
+        Atom("B", images * heads): [role for role in "NM" if sizes[role] != ONE],
+        Atom("B", heads): ["M"],
+        Atom("B", images, heads): ["N"],
+    }
+    runs = {Atom(role, sizes[role]): [role] for role in "DQLP"} | runs
+    if atom not in runs:
+        raise UnprovedError(f"axis {atom.axis} of the samples is cut at {atom.size}", "whole axes")
+    return runs[atom]

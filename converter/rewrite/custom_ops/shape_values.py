@@ -1,0 +1,61 @@
+"""What a graph computes as the target of a Reshape, where exporters write it as Shape, Gather, Mul and Concat."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from trtsmith.converter.rewrite.custom_ops.surgery import constant_of, domain_of
+
+Dim = int | str | None
+"""One size: a number, a symbol of shape inference, or unknown."""
+
+_DEPTH = 16
+"""Nodes from a Reshape up to the Shape that its target comes from. torch writes at most six."""
+
+
+def dims_of(tensor: gs.Tensor) -> tuple[Dim, ...] | None:
+    """The tensor's inferred shape; None for an unknown rank."""
+    if tensor.shape is None:
+        return None
+    return tuple(
+        int(d) if isinstance(d, (int, np.integer)) else d if isinstance(d, str) and d else None
+        for d in tensor.shape
+    )
+
+
+def shape_values(tensor: gs.Tensor, depth: int = _DEPTH) -> tuple[Dim, ...] | None:
+    """The elements of a small integer tensor of rank 0 or 1; None if not even their number is known."""
+    if tensor.shape is not None and len(tensor.shape) > 1:
+        return None
+    constant = constant_of(tensor)
+    if constant is not None:
+        whole = constant.dtype.kind in "iu" and constant.ndim < 2
+        return tuple(int(value) for value in constant.reshape(-1)) if whole else None
+    node = tensor.inputs[0] if len(tensor.inputs) == 1 else None
+    if node is None or domain_of(node) or not depth:
+        return None
+    if node.op == "Shape":
+        dims = dims_of(node.inputs[0])
+        return dims[node.attrs.get("start", 0) : node.attrs.get("end")] if dims is not None else None
+    if node.op == "Mul":
+        return (None,) if tensor.shape is not None and len(tensor.shape) == 0 else None
+    if node.op not in ("Cast", "Concat", "Gather", "Identity", "Slice", "Squeeze", "Unsqueeze"):
+        return None
+    parts = [shape_values(part, depth - 1) for part in node.inputs]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or not known:
+        return None
+    if node.op == "Concat":
+        return tuple(chain.from_iterable(known))
+    data = known[0]
+    if node.op == "Gather":
+        indices = [index for index in known[1] if isinstance(index, int) and -len(data) <= index < len(data)]
+        return tuple(data[index] for index in indices) if len(indices) == len(known[1]) else None
+    if node.op == "Slice":
+        start, end, step = known[1][:1], known[2][:1], known[4][:1] if len(known) > 4 else (1,)
+        bounds = [bound for bound in (*start, *end, *step) if isinstance(bound, int)]
+        return data[slice(*bounds)] if len(bounds) == 3 else None
+    return data

@@ -1,0 +1,164 @@
+"""Graph surgery that passes share: walking all graphs, reading nodes, putting ONNX nodes in a node's place."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+from onnx import helper
+
+from trtsmith.converter.rewrite.custom_ops.graphsurgeon import EmptyList, RawAttribute, dtype_of
+from trtsmith.importers.lowering import WildNode
+from trtsmith.importers.registry import normalise_domain
+
+CONSTANT_LIMIT = 1024
+"""Elements of a constant that a pass may read: attributes fed as inputs, never weights."""
+
+
+def all_graphs(graph: gs.Graph) -> Iterator[gs.Graph]:
+    """The graph and every subgraph of its nodes, outer ones first."""
+    yield graph
+    for node in graph.nodes:
+        for value in node.attrs.values():
+            for item in value if isinstance(value, list) else (value,):
+                if isinstance(item, gs.Graph):
+                    yield from all_graphs(item)
+
+
+def opset_of(graph: gs.Graph, domain: str) -> int:
+    """Version of the domain that the model imports; 1 for a custom domain that it forgot to import."""
+    if domain == "":
+        return int(graph.opset)
+    versions = {entry.domain: int(entry.version) for entry in graph.import_domains or ()}
+    return versions.get(domain, 1)
+
+
+def domain_of(node: gs.Node) -> str:
+    """The node's domain; "" for the default one under either of its names."""
+    return normalise_domain(node.domain)
+
+
+def constant_of(tensor: gs.Tensor) -> np.ndarray | None:
+    """The value of a small constant, whether an initializer or a Constant node's output; None otherwise."""
+    if isinstance(tensor, gs.Constant):
+        size = int(np.prod([int(d) for d in tensor.shape], dtype=np.float64))
+        return np.asarray(tensor.values) if size <= CONSTANT_LIMIT else None
+    if len(tensor.inputs) != 1 or tensor.inputs[0].op != "Constant":
+        return None
+    attrs = tensor.inputs[0].attrs
+    value = next((v for k, v in attrs.items() if k.startswith("value")), None)
+    if isinstance(value, gs.Tensor):
+        return constant_of(value)
+    return None if value is None or isinstance(value, RawAttribute) else np.asarray(value)
+
+
+def known_shape(tensor: gs.Tensor) -> tuple[int | None, ...] | None:
+    """The tensor's shape with None for each dimension that is not a number; None for an unknown rank."""
+    if tensor.shape is None:
+        return None
+    return tuple(int(d) if isinstance(d, (int, np.integer)) and d >= 0 else None for d in tensor.shape)
+
+
+def wild_node(node: gs.Node, name: str) -> WildNode:
+    """The node in the form that trtsmith.importers.lowering takes. `name` is unique in the model."""
+    tensors = {tensor.name: tensor for tensor in node.inputs if not tensor.is_empty()}
+
+    def constant(value: str) -> np.ndarray | None:
+        return constant_of(tensors[value])
+
+    dtypes = {value: dtype_of(tensor) for value, tensor in tensors.items()}
+    shapes = {value: known_shape(tensor) for value, tensor in tensors.items()}
+    return WildNode(
+        name=name,
+        op_type=node.op,
+        domain=domain_of(node),
+        attributes={k: list(v) if isinstance(v, EmptyList) else v for k, v in node.attrs.items()},
+        inputs=tuple("" if tensor.is_empty() else tensor.name for tensor in node.inputs),
+        outputs=tuple("" if tensor.is_empty() else tensor.name for tensor in node.outputs),
+        constant=constant,
+        dtypes={value: str(dtype) for value, dtype in dtypes.items() if dtype is not None},
+        shapes={value: shape for value, shape in shapes.items() if shape is not None},
+    )
+
+
+def value_names(graph: gs.Graph) -> set[str]:
+    """Names of all values of the graph and its subgraphs."""
+    names: set[str] = set()
+    for part in all_graphs(graph):
+        names.update(tensor.name for tensor in (*part.inputs, *part.outputs))
+        for node in part.nodes:
+            names.update(tensor.name for tensor in (*node.inputs, *node.outputs))
+    return names
+
+
+def with_fresh_names(
+    protos: Iterable[onnx.NodeProto], own: Container[str], taken: set[str]
+) -> list[onnx.NodeProto]:
+    """Nodes whose new values (those not in `own`) have names that are not in `taken`, which grows by them."""
+    renamed: dict[str, str] = {}
+    result = []
+    for proto in protos:
+        node = onnx.NodeProto()
+        node.CopyFrom(proto)
+        for index, name in enumerate(node.output):
+            if name and name not in own:
+                fresh, number = name, 0
+                while fresh in taken:
+                    number += 1
+                    fresh = f"{name}_{number}"
+                taken.add(fresh)
+                renamed[name] = fresh
+                node.output[index] = fresh
+        for index, name in enumerate(node.input):
+            node.input[index] = renamed.get(name, name)
+        result.append(node)
+    return result
+
+
+def build_nodes(protos: Iterable[onnx.NodeProto], tensors: Mapping[str, gs.Tensor]) -> list[gs.Node]:
+    """ONNX nodes as graph-surgeon nodes over `tensors`, by name; other names become new variables.
+
+    Constant nodes become constants.
+    """
+    known = dict(tensors)
+    nodes = []
+    for proto in protos:
+        attrs = {a.name: _attribute(helper.get_attribute_value(a)) for a in proto.attribute}
+        if proto.op_type == "Constant" and not proto.domain:
+            values = np.asarray(onnx.numpy_helper.to_array(attrs["value"]))
+            known[proto.output[0]] = gs.Constant(proto.output[0], values)
+            continue
+        inputs = [known.setdefault(n, gs.Variable(n)) if n else gs.Variable.empty() for n in proto.input]
+        outputs = [known.setdefault(n, gs.Variable(n)) if n else gs.Variable.empty() for n in proto.output]
+        nodes.append(gs.Node(proto.op_type, proto.name, attrs, inputs, outputs, domain=proto.domain or None))
+    return nodes
+
+
+def _attribute(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def replace_nodes(graph: gs.Graph, replacements: Mapping[int, list[onnx.NodeProto]]) -> None:
+    """Put ONNX nodes in the place of nodes, given by id(node); the values of the old nodes keep their names."""
+    if not replacements:
+        return
+    nodes: list[gs.Node] = []
+    for node in graph.nodes:
+        protos = replacements.get(id(node))
+        if protos is None:
+            nodes.append(node)
+            continue
+        tensors = {t.name: t for t in (*node.inputs, *node.outputs) if not t.is_empty()}
+        node.inputs.clear()
+        node.outputs.clear()
+        nodes.extend(build_nodes(protos, tensors))
+    graph.nodes[:] = nodes
+
+
+def ensure_domain(graph: gs.Graph, domain: str) -> None:
+    """The model imports the domain, at version 1 if it did not yet."""
+    if domain not in {entry.domain for entry in graph.import_domains or ()}:
+        graph.import_domains = [*(graph.import_domains or ()), helper.make_opsetid(domain, 1)]

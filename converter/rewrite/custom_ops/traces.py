@@ -1,0 +1,217 @@
+"""Chains of movements, from where a pattern reads them up to where they begin, and nodes that bring a tensor into order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from trtsmith.converter.rewrite.custom_ops.layout import (
+    ONE,
+    Atom,
+    Atoms,
+    Layout,
+    UnprovedError,
+    extent,
+    shown,
+    whole,
+)
+from trtsmith.converter.rewrite.custom_ops.movements import MOVES, follow
+from trtsmith.converter.rewrite.custom_ops.surgery import constant_of, domain_of
+
+MAX_STEPS = 64
+"""Nodes of one chain. Exporters write about five; the bound keeps a pass linear in the graph."""
+
+_AFFINE = frozenset({"Add", "Div", "Mul", "Sub"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of a chain: `result` is made of `source`, scaled by `scale` and shifted by `shift`."""
+
+    node: gs.Node
+    source: gs.Tensor
+    result: gs.Tensor
+    scale: Fraction = Fraction(1)
+    shift: Fraction = Fraction(0)
+
+    def layout(self, before: Layout) -> Layout:
+        return before if self.node.op in _AFFINE else follow(self.node, self.result, before)
+
+
+def producer(tensor: gs.Tensor) -> gs.Node | None:
+    """The node that makes the tensor; None for inputs and initializers."""
+    return tensor.inputs[0] if len(tensor.inputs) == 1 else None
+
+
+def climb(tensor: gs.Tensor, affine: bool = False) -> tuple[Step, ...]:
+    """The steps that end in `tensor`, last one first, as far up as elements are only moved.
+
+    affine: go through additions of and multiplications by one number too.
+    """
+    steps: list[Step] = []
+    while len(steps) < MAX_STEPS:
+        node = producer(tensor)
+        if node is None or domain_of(node):
+            break
+        if node.op in MOVES:
+            step = Step(node, node.inputs[0], tensor)
+        elif affine and node.op in _AFFINE and (found := _affine_step(node, tensor)) is not None:
+            step = found
+        else:
+            break
+        steps.append(step)
+        tensor = step.source
+    return tuple(steps)
+
+
+def _affine_step(node: gs.Node, result: gs.Tensor) -> Step | None:
+    """The node as `scale * source + shift`; None if it is something else."""
+    for source, other in (node.inputs, list(reversed(node.inputs))):
+        number = constant_of(other)
+        rank = len(source.shape) if source.shape is not None else None
+        if number is None or number.size != 1 or rank is None or number.ndim > rank:
+            continue
+        value = float(number.reshape(-1)[0])
+        if not np.isfinite(value):
+            return None
+        c, one, swapped = Fraction(value), Fraction(1), source is not node.inputs[0]
+        if node.op == "Add":
+            return Step(node, source, result, one, c)
+        if node.op == "Mul":
+            return Step(node, source, result, c)
+        if node.op == "Sub":
+            return Step(node, source, result, -one, c) if swapped else Step(node, source, result, one, -c)
+        return None if swapped or not c else Step(node, source, result, 1 / c)
+    return None
+
+
+def run(steps: Sequence[Step], layout: Layout) -> Layout:
+    """The layout after the steps, which are given last one first."""
+    for step in reversed(steps):
+        layout = step.layout(layout)
+    return layout
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A tensor that all of several chains come from.
+
+    layouts: of each chain's end, in elements of `tensor`. Each end is `scale * element + shift`, which is None if the
+    chains differ in it.
+    """
+
+    tensor: gs.Tensor
+    layouts: tuple[Layout, ...]
+    affine: tuple[Fraction, Fraction] | None
+
+
+def origins(ends: Sequence[gs.Tensor], affine: bool = False) -> Iterator[Origin | UnprovedError]:
+    """Every tensor that all of `ends` come from, nearest first; in the place of one, why a chain cannot be followed."""
+    chains = [climb(end, affine) for end in ends]
+    stops = [[end, *(step.source for step in chain)] for end, chain in zip(ends, chains, strict=True)]
+    places = [{id(tensor): index for index, tensor in enumerate(tensors)} for tensors in stops]
+    found = False
+    for tensor in stops[0]:
+        if not all(id(tensor) in place for place in places):
+            continue
+        found = True
+        parts = [chain[: place[id(tensor)]] for chain, place in zip(chains, places, strict=True)]
+        maps = {_affine_map(part) for part in parts}
+        try:
+            layouts = tuple(run(part, whole(tensor)) for part in parts)
+        except UnprovedError as error:
+            yield error
+        else:
+            yield Origin(tensor, layouts, maps.pop() if len(maps) == 1 else None)
+    if not found:
+        top = stops[0][-1]
+        names = sorted({tensors[-1].name for tensors in stops})
+        yield UnprovedError(
+            f"the levels come from {', '.join(map(repr, names))}", "parts of one tensor", producer(top)
+        )
+
+
+def _affine_map(steps: Sequence[Step]) -> tuple[Fraction, Fraction]:
+    scale, shift = Fraction(1), Fraction(0)
+    for step in steps:
+        scale, shift = scale * step.scale, shift + scale * step.shift
+    return scale, shift
+
+
+Roles = tuple[tuple[str, Atoms], ...]
+"""The axes that a plugin input has, in order: name, and the atoms of the origin that it is made of."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Nodes that bring an origin into the order of its roles: a Reshape to `shape`, then a Transpose; None: not needed."""
+
+    shape: tuple[int, ...] | None
+    perm: tuple[int, ...] | None
+
+
+def order(origin: gs.Tensor, roles: Roles) -> Order:
+    """How to bring the origin into the order of the roles. UnprovedError if they are not all of it, each element once."""
+    dims = whole(origin).sizes()
+    atoms: dict[str, Atom] = {}
+    for name, parts in roles:
+        if len(parts) > 1:
+            raise UnprovedError(
+                f"{name} is made of parts {shown([part.size for part in parts])} of {origin.name!r}",
+                "one part",
+            )
+        if parts:
+            atoms[name] = parts[0]
+    memory: list[list[str]] = []
+    for axis, size in enumerate(dims):
+        names: list[str] = []
+        place = ONE
+        left = [name for name, atom in atoms.items() if atom.axis == axis]
+        while left:
+            inner = next((name for name in left if atoms[name].stride == place), None)
+            if inner is None:
+                break
+            left.remove(inner)
+            names.insert(0, inner)
+            place = place * atoms[inner].size
+        if left or place != size:
+            raise UnprovedError(
+                f"axis {axis} of {origin.name!r} has {size} elements, of which {place} are used", "all, once"
+            )
+        memory.append(names)
+    sizes = {name: extent(parts) for name, parts in roles}
+    target = list(sizes)
+    flat = [name for names in memory for name in names]
+    ordered = flat == [name for name in target if name in atoms]
+    listed = target if ordered else flat + [name for name in target if name not in atoms]
+    perm = None if ordered else tuple(listed.index(name) for name in target)
+    if tuple(sizes[name] for name in listed) == dims:
+        return Order(None, perm)
+    shape = []
+    for index, name in enumerate(listed):
+        size = sizes[name]
+        kept = size.symbols and index < len(dims) and memory[index] == [name]
+        shape.append(0 if kept else -1 if size.symbols else size.number)
+    if shape.count(-1) > 1:
+        raise UnprovedError(f"{origin.name!r} has sizes {shown(dims)}", "one axis of unknown size, the batch")
+    return Order(tuple(shape), perm)
+
+
+def place(origin: gs.Tensor, how: Order, name: str) -> tuple[gs.Tensor, list[gs.Node]]:
+    """The origin in order, and the nodes that make it."""
+    nodes: list[gs.Node] = []
+    current = origin
+    if how.shape is not None:
+        shape = gs.Constant(f"{name}_shape", np.array(how.shape, np.int64))
+        split = gs.Variable(f"{name}_split", dtype=origin.dtype)
+        nodes.append(gs.Node("Reshape", f"{name}/Reshape", {}, [current, shape], [split]))
+        current = split
+    if how.perm is not None:
+        moved = gs.Variable(f"{name}_ordered", dtype=origin.dtype)
+        nodes.append(gs.Node("Transpose", f"{name}/Transpose", {"perm": list(how.perm)}, [current], [moved]))
+        current = moved
+    return current, nodes

@@ -1,0 +1,1 @@
+"""What a rule is, and the engine that applies rules to a graph."""

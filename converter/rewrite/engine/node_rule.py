@@ -1,0 +1,301 @@
+"""What a rule is: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
+
+How to add a rule. Write a file in converter/rewrite/rules/ with a function over a NodeView and a NodeRule that names it:
+
+    def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+        if not node.used(1):
+            return None                       # TensorRT takes the node as it is: leave it alone
+        if node.constant(2) is None:
+            return Refusal("input 'k' is computed at run time", "a constant", f"freeze it: --freeze {node.input(2)}=3")
+        body = '''
+            double = Add (x0, x0)
+            y0 = Relu (double)
+        '''
+        return Replacement(node.statements(body), "made of Add and Relu")
+
+    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite, examples)
+
+and put it into the tuple of converter/passes/rules/__init__.py. In `statements`, x0, x1, ... are the node's inputs and
+y0, y1, ... its outputs; every other name that the text defines becomes a fresh value of the graph. Arrays come in by
+name: `node.statements(body, axes=np.array([1]))`. The text is written in the model's own opset (`node.opset`); what
+changed its form between opsets, such as the axes of a ReduceSum, is written with `rewrite.engine.opset_forms`.
+
+- None: nothing to do. A rule fires only where TensorRT does not take the node as it is; a model that TensorRT takes
+  comes out node for node.
+- Replacement: the engine checks that it defines every used output and reads only what is there, names its nodes, infers
+  shapes, folds constants, and offers the new nodes to all rules again in the next round. So a rule may write operators
+  that another rule takes; it must not write the node that it takes itself, or the engine stops with its name.
+- Refusal: TensorRT does not take the node, and neither does this rule; the user is told why, unless another rule takes
+  the node. `reason` has the culprit value, `fix` the flag or edit. The engine makes `--freeze OPERAND=...` in a fix into
+  flags for the inputs of the model that the operand is computed from, ready to be pasted.
+
+`Replacement.numerics` is a sentence when results may differ from ONNX's, such as float64 computed in float32. It is
+printed and written into report and manifest. Leave it empty only where the replacement is exact (rounding of the same
+formula in the same type counts as exact).
+
+Every rule carries examples: models that it takes. tests/converter/rewrite/rules/test_rules.py runs all of them: the original
+against the rewritten graph in onnxruntime, and TensorRT builds the rewritten one. A rule without examples fails there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.converter.graph.scopes import Dim, Scope
+from trtsmith.importers.lowering import parse_statements
+from trtsmith.importers.opdef import Refusal
+from trtsmith.importers.registry import normalise_domain
+
+__all__ = ["Example", "NodeRule", "NodeView", "Refusal", "Replacement"]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What takes a node's place.
+
+    nodes:    in order; they define every output of the old node that is used, under its name.
+    what:     what was done, a few words: "SwiGLU by ONNX's own definition".
+    notes:    what the user should know of it, one sentence each.
+    numerics: a sentence, if results may differ from what ONNX prescribes.
+    """
+
+    nodes: Sequence[onnx.NodeProto]
+    what: str
+    notes: tuple[str, ...] = ()
+    numerics: str = ""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A model that a rule takes, to test the rule with. Its inputs are generated: non-zero, seeded.
+
+    text:     the model in ONNX text; symbolic dimensions are allowed of inputs in `feeds` only.
+    feeds:    values for inputs that must not be random, by name.
+    scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
+    rtol:     |rewritten - original| <= rtol * |original| + atol.
+    reference: whether onnx's reference implementation is the oracle, where onnxruntime lacks the operator.
+    builds:   whether TensorRT builds the rewritten model by now; False needs a sentence in `why`.
+    """
+
+    name: str
+    text: str
+    feeds: Mapping[str, np.ndarray] | None = None
+    scale: float = 1.0
+    rtol: float = 1e-5
+    atol: float = 1e-6
+    reference: bool = False
+    builds: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class NodeRule:
+    """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`.
+
+    refused: models, as ONNX text, in which the rule refuses a node; for a rule that only refuses they are its examples.
+    """
+
+    name: str
+    doc: str
+    op_types: tuple[str, ...]
+    rewrite: Callable[[NodeView], Replacement | Refusal | None]
+    examples: tuple[Example, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+class NodeView:
+    """A node as a rule sees it. Reading it is cheap: nothing is computed before it is asked for.
+
+    name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
+    version: of the node's domain. inputs, outputs: value names, "" where one is left out.
+    made:    whether a rule made the node, so that it is not the user's.
+    """
+
+    def __init__(self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False) -> None:
+        self.made = made
+        self.proto = proto
+        self.name = name
+        self.op_type = proto.op_type
+        self.domain = normalise_domain(proto.domain)
+        self.inputs = tuple(proto.input)
+        self.outputs = tuple(proto.output)
+        self._scope = scope
+        self._attributes: Mapping[str, Any] | None = None
+
+    @property
+    def opset(self) -> int:
+        return self._scope.draft.opset("")
+
+    @property
+    def version(self) -> int:
+        return self._scope.draft.opset(self.domain)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attribute values by name, strings as str, with the schema's defaults for those that are absent."""
+        if self._attributes is None:
+            given = {a.name: _plain(helper.get_attribute_value(a)) for a in self.proto.attribute}
+            self._attributes = {**schema_defaults(self.domain, self.op_type, self.version), **given}
+        return self._attributes
+
+    def given(self, attribute: str) -> bool:
+        """Whether the node itself has the attribute."""
+        return any(a.name == attribute for a in self.proto.attribute)
+
+    def input(self, index: int) -> str:
+        """Name of an input, "" where it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else ""
+
+    def output(self, index: int) -> str:
+        return self.outputs[index] if index < len(self.outputs) else ""
+
+    def used(self, index: int) -> bool:
+        """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
+        return self._scope.draft.used[self.output(index)] > 0
+
+    def dtype(self, index: int) -> str | None:
+        """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
+        return self._scope.dtype(self.input(index))
+
+    def dims(self, index: int) -> tuple[Dim, ...] | None:
+        """Dimensions of an input: a number, a symbol, or None; None altogether for an unknown rank."""
+        return self._scope.dims(self.input(index))
+
+    def shape(self, index: int) -> tuple[int | None, ...] | None:
+        """As `dims`, with None for symbols."""
+        return _numbers(self.dims(index))
+
+    def rank(self, index: int) -> int | None:
+        dims = self.dims(index)
+        return None if dims is None else len(dims)
+
+    def output_dtype(self, index: int) -> str | None:
+        return self._scope.dtype(self.output(index))
+
+    def output_shape(self, index: int) -> tuple[int | None, ...] | None:
+        return _numbers(self._scope.dims(self.output(index)))
+
+    def output_rank(self, index: int) -> int | None:
+        dims = self._scope.dims(self.output(index))
+        return None if dims is None else len(dims)
+
+    def constant(self, index: int) -> np.ndarray | None:
+        """Value of an input that is constant, of this graph or an outer one; read-only, of any size; else None."""
+        return self._scope.constant(self.input(index))
+
+    def is_constant(self, index: int) -> bool:
+        """Whether `constant` would give a value, without reading it."""
+        return self._scope.is_constant(self.input(index))
+
+    def folded(self, index: int, beyond: Container[str] = ()) -> bool:
+        """Whether an input is constant only since constants were folded: as it is, TensorRT sees it computed.
+
+        beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
+        """
+        operators = self._scope.draft.folded.get(self.input(index), ())
+        return any(op_type not in beyond for op_type in operators)
+
+    def type_proto(self, index: int) -> onnx.TypeProto | None:
+        """The inferred type of an input, for those who hand it to onnx; sequences and optionals too."""
+        return self._scope.type_proto(self.input(index))
+
+    def producer(self, index: int) -> onnx.NodeProto | None:
+        """The node of this graph or an outer one that makes an input; None for inputs and initializers."""
+        return self.producer_of(self.input(index))
+
+    def producer_of(self, name: str) -> onnx.NodeProto | None:
+        """The same for any value that the node can read, for those who follow a chain of nodes."""
+        return self._scope.producer(name)
+
+    def is_constant_value(self, name: str) -> bool:
+        """As `is_constant`, for any value that the node can read."""
+        return self._scope.is_constant(name)
+
+    def constant_of(self, name: str) -> np.ndarray | None:
+        """As `constant`, for any value that the node can read."""
+        return self._scope.constant(name)
+
+    def type_of(self, name: str) -> onnx.TypeProto | None:
+        """As `type_proto`, for any value that the node can read."""
+        return self._scope.type_proto(name)
+
+    def maker(self, index: int) -> NodeView | None:
+        """What makes an input, as a rule sees it; None for inputs and initializers."""
+        return self.maker_of(self.input(index))
+
+    def maker_of(self, name: str) -> NodeView | None:
+        """The same for any value that the node can read."""
+        proto = self.producer_of(name)
+        return None if proto is None else NodeView(proto, proto.name, self._scope)
+
+    def fresh(self, hint: str) -> str:
+        """A value name that nothing in the model has, made of this node's first output and `hint`."""
+        base = next((name for name in self.outputs if name), self.name)
+        return self._scope.draft.names.value(f"{base}/{hint}")
+
+    def statements(self, text: str, /, **values: np.ndarray | str) -> list[onnx.NodeProto]:
+        """ONNX statements, one a line, as nodes of this graph. Raises onnx.parser.ParseError, or LookupError.
+
+        x0, x1, ... are the inputs, y0, y1, ... the outputs. `values` binds further names: arrays become Constant
+        nodes, strings are names of values of the graph. Every other name has to be defined before it is read.
+        """
+        nodes: list[onnx.NodeProto] = []
+        names: dict[str, str] = {"": ""}
+        for local, value in values.items():
+            if isinstance(value, str):
+                names[local] = value
+            else:
+                names[local] = self.fresh(local)
+                nodes.append(constant_node(names[local], value))
+        names |= {f"x{i}": name for i, name in enumerate(self.inputs)}
+        results = {f"y{i}": name for i, name in enumerate(self.outputs) if name}
+        for node in parse_statements(text, self.opset):
+            for position, local in enumerate(node.input):
+                if local not in names:
+                    raise LookupError(f"{local!r} is read by {node.op_type} and neither defined nor bound")
+                node.input[position] = names[local]
+            for position, local in enumerate(node.output):
+                if local:
+                    names[local] = results.get(local) or self.fresh(local)
+                    node.output[position] = names[local]
+            nodes.append(node)
+        return nodes
+
+
+def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:
+    """A Constant node that makes the value `name`."""
+    tensor = onnx.numpy_helper.from_array(np.asarray(value), name)
+    return helper.make_node("Constant", [], [name], value=tensor)
+
+
+@cache
+def schema_defaults(domain: str, op_type: str, version: int) -> Mapping[str, Any]:
+    """Attribute defaults that the schema gives; empty for operators that onnx does not know."""
+    try:
+        schema = onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return {}
+    return {
+        name: _plain(helper.get_attribute_value(attribute.default_value))
+        for name, attribute in schema.attributes.items()
+        if attribute.default_value.name
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, (list, tuple)) or type(value).__name__.startswith("Repeated"):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _numbers(dims: tuple[Dim, ...] | None) -> tuple[int | None, ...] | None:
+    return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)

@@ -1,0 +1,70 @@
+"""What a pass is and what it gives back. Rules depend on this module; it depends on no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import onnx_graphsurgeon as gs
+
+from trtsmith.importers.opdef import Refusal
+from trtsmith.importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A node (or the node that ends a pattern) that a pass replaced.
+
+    plugin_node: name of the plugin node that took its place, "" if none did.
+    notes:       what the user should know of it, such as casts that were inserted.
+    numerics:    sentences, where results may differ from what the operator prescribes; always shown.
+    made:        names of the nodes of the rewritten graph that stand for it, if standard nodes do.
+    """
+
+    node: str
+    op_type: str
+    pass_name: str
+    what: str
+    plugin_node: str = ""
+    notes: tuple[str, ...] = ()
+    numerics: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declined:
+    """A node that looked like this pass's business and was left alone, with the value that the pass did not like.
+
+    fatal: whether the node cannot reach TensorRT without the pass.
+    """
+
+    node: str
+    op_type: str
+    pass_name: str
+    refusal: Refusal
+    fatal: bool = True
+
+    def problem(self) -> Problem:
+        return Problem(
+            what=self.refusal.reason,
+            where=f"node {self.node!r} ({self.op_type})",
+            expected=self.refusal.expected,
+            fix=self.refusal.fix,
+        )
+
+
+Record = Rewrite | Declined
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One rewrite rule over a whole graph, subgraphs included. `apply` changes the graph and tells what it did.
+
+    concerns: whether the pass may have business with a node, by (domain, op_type). A model in which it says no of every
+        node is not even brought into graph-surgeon.
+    """
+
+    name: str
+    doc: str
+    apply: Callable[[gs.Graph], Iterable[Record]]
+    concerns: Callable[[str, str], bool] = lambda domain, op_type: True

@@ -1,0 +1,299 @@
+"""Stage: small constant subgraphs become constants, so that passes, rules and guards can read what a graph computes.
+
+Only arithmetic on shapes, axes and the like is folded: inputs and results are small, so weights are never read. What is
+folded is computed by onnxruntime. Subgraphs are folded too, with the constants of the graphs around them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from trtsmith.converter.graph.scopes import Dim, Draft, Node, Scope, is_constant_node
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+
+LIMIT = 4096
+"""Elements of the largest constant that is read or made."""
+
+ROUNDS = 12
+"""Of folding and inferring: more than a chain of shapes needs, each of which is known once the one before it is."""
+
+_NOT_FOLDED = frozenset(
+    {
+        "Constant",  # is one
+        "QuantizeLinear",  # TensorRT reads the types of a network from these
+        "DequantizeLinear",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Bernoulli",
+        "Multinomial",
+        "Dropout",
+    }
+)
+
+
+def fold_constants(model: Model) -> Model:
+    """The model with small constant nodes computed, and removed. Itself if there are none.
+
+    Shape and Size of a value whose shape is fixed count as constant. What onnxruntime refuses stays as it is.
+    """
+    draft = Draft(model)
+    return draft.model() if fold(draft) else model
+
+
+def fold_and_infer(draft: Draft) -> None:
+    """Folds and infers until that finds no more: a Range is known once its ends are."""
+    for _ in range(ROUNDS):
+        if not fold(draft):
+            return
+        draft.infer()
+
+
+def fold(draft: Draft) -> bool:
+    """One pass over what came to the draft since the last one, and over what waits for its type. Whether it found any."""
+    plan = _Plan(draft)
+    plan.find()
+    for scope in sorted(plan.nodes, key=lambda scope: scope.depth):  # inner graphs read what outer ones fold
+        plan.fold(scope)
+    return plan.folded
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A node that can be computed, in the form in which it is. `shape`: the value, if that is all there is to it."""
+
+    node: Node
+    proto: onnx.NodeProto
+    shape: onnx.TensorProto | None
+
+
+class _Plan:
+    """Nodes of a draft that can be computed, by graph, each after those whose results it reads."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.nodes: defaultdict[Scope, list[_Work]] = defaultdict(list)
+        self.folded = False
+        self._found: set[Node] = set()
+        self._names: set[tuple[Scope, str]] = set()  # values of nodes that were found
+
+    def find(self) -> None:
+        draft = self.draft
+        queue, draft.unfolded = deque(draft.unfolded), []
+        while queue:
+            node = queue.popleft()
+            if node.gone or node in self._found:
+                continue
+            work = self._work(node)
+            if work is None:
+                continue
+            self._found.add(node)
+            self.nodes[node.scope].append(work)
+            for name in node.outputs:
+                if name:
+                    self._names.add((node.scope, name))
+                    queue.extend(draft.readers[name])
+
+    def _work(self, node: Node) -> _Work | None:
+        if node.domain or node.scopes or not node.inputs or node.op_type in _NOT_FOLDED:
+            return None
+        scope, proto = node.scope, node.proto
+        if node.op_type in ("Shape", "Size"):
+            dims = scope.dims(node.inputs[0])
+            value = None if dims is None else _shape_constant(proto, dims)
+            if value is not None:
+                return _Work(node, proto, value)
+            self.draft.unfolded.append(node)  # inference may know more next time
+        if node.op_type == "CastLike":
+            like = scope.elem_type(node.inputs[1])
+            if not like:
+                self.draft.unfolded.append(node)
+                return None
+            if not self._small(node.inputs[0], scope):
+                return None
+            proto = helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=like)
+        elif not all(self._small(name, scope) for name in node.inputs if name) or not any(node.inputs):
+            return None
+        if not all(_small_type(scope, name) for name in node.outputs if name):
+            if not all(_known_type(scope, name) for name in node.outputs if name):
+                self.draft.unfolded.append(node)
+            return None
+        return _Work(node, proto, None)
+
+    def _small(self, name: str, scope: Scope) -> bool:
+        """Whether the value is a constant that is small enough, or will be one."""
+        holder = scope.holder(name)
+        if holder is None:
+            return False
+        tensor = holder.tensors.get(name)
+        if tensor is not None:
+            return _small_tensor(tensor)
+        maker = holder.producers.get(name)
+        if maker is None:
+            return False
+        if (holder, name) in self._names:
+            return True
+        return is_constant_node(maker.proto) and all(
+            _small_tensor(a.t) for a in maker.proto.attribute if a.name == "value"
+        )
+
+    def _operators(self, node: Node, others: Mapping[str, frozenset[str]]) -> frozenset[str]:
+        """The operators by which a folded value is computed."""
+        before = (others.get(name) or self.draft.folded.get(name, frozenset()) for name in node.inputs)
+        return frozenset({node.op_type}).union(*before)
+
+    def fold(self, scope: Scope) -> None:
+        """Put constants in the place of this graph's nodes."""
+        works = self.nodes[scope]
+        values = _compute(self.draft, scope, works)
+        done = [work.node for work in works if all(name in values for name in work.node.outputs if name)]
+        done = [node for node in done if not scope.outputs.intersection(node.outputs)]
+        if not done:  # an output keeps its node: no engine returns a constant
+            return
+        self.folded = True
+        constants: dict[Node, list[Node]] = {}
+        made_by: dict[str, frozenset[str]] = {}
+        for work in works:
+            for name in work.node.outputs:
+                made_by[name] = self._operators(work.node, made_by)
+        for node in done:
+            scope.leave(node)
+            constants[node] = []
+            for name in node.outputs:
+                if not name or self.draft.used[name] <= 0:
+                    continue
+                self.draft.folded[name] = made_by[name]
+                if scope.outer is None:
+                    scope.add_tensor(values[name])
+                else:  # TensorRT's parser and onnxruntime know Constant nodes in any graph
+                    proto = helper.make_node("Constant", [], [name], value=values[name])
+                    constants[node].append(scope.enter(proto))
+        scope.replace(constants)
+        self.draft.remove_dead([name for node in done for name in node.inputs], scope)
+
+
+def _known_type(scope: Scope, name: str) -> bool:
+    dims = scope.dims(name)
+    return dims is not None and all(isinstance(dim, int) for dim in dims) and bool(scope.elem_type(name))
+
+
+def _small_type(scope: Scope, name: str) -> bool:
+    if not _known_type(scope, name) or scope.elem_type(name) == TensorProto.STRING:
+        return False
+    sizes = [dim for dim in scope.dims(name) or () if isinstance(dim, int)]
+    return min(sizes, default=0) >= 0 and _elements(sizes) <= LIMIT
+
+
+def _small_tensor(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_type != TensorProto.STRING and _elements(tensor.dims) <= LIMIT
+
+
+def _elements(dims: Iterable[int]) -> int:
+    count = 1
+    for dim in dims:
+        count *= dim
+    return count
+
+
+def _shape_constant(node: onnx.NodeProto, shape: Sequence[Dim]) -> onnx.TensorProto | None:
+    """What a Shape or Size node reports, where that is fixed."""
+    ends = {a.name: a.i for a in node.attribute}
+    part = shape[ends.get("start", 0) : ends.get("end", len(shape))]
+    sizes = [dim for dim in part if isinstance(dim, int)]
+    if len(sizes) < len(part):
+        return None
+    if node.op_type == "Size":
+        return helper.make_tensor(node.output[0], TensorProto.INT64, [], [_elements(sizes)])
+    return helper.make_tensor(node.output[0], TensorProto.INT64, [len(sizes)], sizes)
+
+
+_GROUP = 1000
+"""Nodes of a session: opening one took 0.06 s for 5,000 nodes and 0.78 s for 20,000."""
+
+
+def _compute(draft: Draft, scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto]:
+    """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them."""
+    values = {work.node.outputs[0]: work.shape for work in works if work.shape is not None}
+    refused: set[tuple[str, tuple[int, ...]]] = set()
+    left = [work for work in works if work.shape is None]
+    # In order: each group is run with what was computed before it. One that is refused is halved.
+    queue = [(start, left[start : start + _GROUP]) for start in range(0, len(left), _GROUP)]
+    while queue:
+        start, group = heapq.heappop(queue)
+        inside: set[str] = set()
+        ready = []
+        for work in group:
+            known = all(
+                name in values or name in inside or scope.is_constant(name)
+                for name in work.proto.input
+                if name
+            )
+            if known and _signature(work, scope) not in refused:
+                ready.append(work)
+                inside.update(work.node.outputs)
+        if not ready:
+            continue
+        computed = _run(draft.source, scope, [work.proto for work in ready], values, draft)
+        if computed is not None:
+            values |= computed
+        elif len(ready) == 1:
+            refused.add(_signature(ready[0], scope))  # its like would be refused too: ask once
+        else:
+            middle = len(ready) // 2
+            heapq.heappush(queue, (start, ready[:middle]))
+            heapq.heappush(queue, (start + middle, ready[middle:]))
+    return values
+
+
+def _signature(work: _Work, scope: Scope) -> tuple[str, tuple[int, ...]]:
+    """Nodes of one operator on values of the same types: what onnxruntime lacks, it lacks for all of them."""
+    return work.node.op_type, tuple(scope.elem_type(n) for n in (*work.node.inputs, *work.node.outputs))
+
+
+def _run(
+    model: Model,
+    scope: Scope,
+    nodes: Sequence[onnx.NodeProto],
+    known: dict[str, onnx.TensorProto],
+    draft: Draft,
+) -> dict[str, onnx.TensorProto] | None:
+    """The outputs of the nodes; None if onnxruntime does not run them."""
+    outputs = [name for node in nodes for name in node.output if name]
+    needed = dict.fromkeys(name for node in nodes for name in node.input if name)
+    proto = onnx.ModelProto(ir_version=model.proto.ir_version)
+    proto.opset_import.extend(model.proto.opset_import)
+    graph = proto.graph
+    graph.name = "constants"
+    made = set(outputs)
+    for name in needed:
+        if name in known:
+            graph.initializer.append(known[name])
+        elif name not in made:
+            _give(scope, name, graph)
+    graph.node.extend(nodes)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    try:
+        arrays = run(draft.source.with_proto(proto), {}, optimise=False)
+    except ConversionError:
+        return None
+    return {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
+
+
+def _give(scope: Scope, name: str, graph: onnx.GraphProto) -> None:
+    """A constant of the draft, for another graph."""
+    holder = scope.holder(name)
+    if holder is None:
+        return
+    if name in holder.tensors:
+        graph.initializer.append(holder.tensors[name])
+    else:
+        graph.node.append(holder.producers[name].proto)

@@ -1,0 +1,86 @@
+"""Functions of the model itself: their nodes come into the graph where TensorRT would not take them in the function.
+
+TensorRT's parser inlines functions itself, so that one with operators that it imports stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import onnx
+from onnx import inliner
+
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.importers.registry import find_spellings, normalise_domain
+
+Kind = tuple[str, str]
+"""(domain, op_type)"""
+
+
+def all_functions(model: Model) -> Iterator[Kind]:
+    """Every function that the model carries."""
+    return ((normalise_domain(f.domain), f.name) for f in model.proto.functions)
+
+
+def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> frozenset[Kind]:
+    """Functions that the model calls and that hold such a node, themselves or through others that they call.
+
+    One that a definition of ours spells stands for its operator, and is left out.
+    """
+    bodies = {(normalise_domain(f.domain), f.name): list(_nodes(f.node)) for f in model.proto.functions}
+    ours = {kind for kind in bodies if find_spellings(*kind)}
+    calls = {kind: [_kind(node) for node in nodes] for kind, nodes in bodies.items()}
+    holding = {
+        kind
+        for kind, made_of in calls.items()
+        if kind not in ours and any(wanted(*inner) for inner in made_of if inner not in bodies)
+    }
+    while True:
+        more = {
+            kind
+            for kind, made_of in calls.items()
+            if kind not in holding and kind not in ours and holding.intersection(made_of)
+        }
+        if not more:
+            return frozenset(holding)
+        holding |= more
+
+
+def not_native(domain: str, op_type: str) -> bool:
+    """Whether TensorRT's parser knows no such operator; it looks at the op_type only."""
+    return op_type not in native_operators()
+
+
+def inline(model: Model, functions: frozenset[Kind]) -> Model:
+    """The model with the nodes of these functions in the place of their calls; itself if there are none.
+
+    A function that was written for another opset than the model's stays: onnx does not inline it.
+    """
+    if not functions:
+        return model
+    ids = [
+        (f.domain, f.name) for f in model.proto.functions if (normalise_domain(f.domain), f.name) in functions
+    ]
+    imported = {normalise_domain(entry.domain) for entry in model.proto.opset_import}
+    proto = inliner.inline_selected_functions(model.proto, ids)
+    for function in model.proto.functions:  # a domain may be imported by the function alone
+        for entry in function.opset_import:
+            if normalise_domain(entry.domain) not in imported:
+                imported.add(normalise_domain(entry.domain))
+                if all(
+                    normalise_domain(o.domain) != normalise_domain(entry.domain) for o in proto.opset_import
+                ):
+                    proto.opset_import.append(entry)
+    return model.with_proto(proto)
+
+
+def _nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    graph = onnx.GraphProto(node=nodes)
+    for part in all_graphs(graph):
+        yield from part.node
+
+
+def _kind(node: onnx.NodeProto) -> Kind:
+    return normalise_domain(node.domain), node.op_type

@@ -1,0 +1,122 @@
+"""What a graph in reduced precision computes, in a form in which onnxruntime's CPU shows it: for the verdict only.
+
+onnxruntime has few kernels for float16 on a CPU and hardly any for bfloat16; where it has none it computes in float32 and
+may leave out the rounding between two nodes. Here every value of those types is a float32 value that was rounded to the
+type: each node computes in float32, as TensorRT's kernels sum (but those of TensorRT-RTX in float16: see sums.py), and its
+results are rounded once. onnxruntime must not optimise such a graph: it fuses over the Casts that round, and then lacks the
+fused kernel in bfloat16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import onnx
+from onnx import TensorProto as T
+from onnx import helper, numpy_helper
+
+from trtsmith.converter.graph.fresh_names import FreshNames
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.scopes import all_graphs, subgraphs
+from trtsmith.converter.model.model import Model
+from trtsmith.importers.registry import normalise_domain
+
+REDUCED = frozenset({T.FLOAT16, T.BFLOAT16})
+
+TYPE_ATTRIBUTES = frozenset({"dtype", "output_dtype", "softmax_precision", "stash_type"})
+"""Attributes that hold an element type, but for Cast's own."""
+
+
+def emulated(model: Model) -> Model:
+    """The model with every float16 and bfloat16 value held in float32, rounded. Itself if it has none.
+
+    Inputs and outputs of those types are float32 too: whoever feeds them rounds, and the results are rounded.
+    """
+    model = infer_shapes(model)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    names = FreshNames()
+    for graph in all_graphs(proto.graph):
+        names.take(v.name for v in (*graph.input, *graph.initializer))
+        for node in graph.node:
+            names.take(node.output)
+    work = _Emulator(model, names)
+    work.graph(proto.graph, {})
+    return infer_shapes(model.with_proto(proto)) if work.changed else model
+
+
+class _Emulator:
+    def __init__(self, model: Model, names: FreshNames) -> None:
+        self.changed = False
+        self._model, self._names = model, names
+
+    def graph(self, graph: onnx.GraphProto, outer: Mapping[str, int]) -> None:
+        """Changes the graph in place. outer: element types of the values around it."""
+        types = {**outer, **_types(graph)}
+        made: list[onnx.NodeProto] = []
+        waiting = self._initializers(graph)
+        for node in graph.node:  # a weight is widened where it is first read, so that few are held at a time
+            made.extend(waiting.pop(name) for name in _reads(node) if name in waiting)
+            made.extend(self._node(node, types))
+        made.extend(waiting.values())
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.tensor_type.elem_type in REDUCED:
+                value.type.tensor_type.elem_type = T.FLOAT
+                self.changed = True
+        del graph.node[:]
+        graph.node.extend(made)
+
+    def _initializers(self, graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
+        """Weights stay in their types; by name, the Casts that widen them."""
+        widening = {}
+        for tensor in graph.initializer:
+            if tensor.data_type in REDUCED:
+                wide, self.changed = tensor.name, True
+                tensor.name = self._names.value(f"{wide}/narrow")
+                widening[wide] = helper.make_node("Cast", [tensor.name], [wide], to=T.FLOAT)
+        return widening
+
+    def _node(self, node: onnx.NodeProto, types: Mapping[str, int]) -> Iterable[onnx.NodeProto]:
+        for inner in subgraphs(node):
+            self.graph(inner, types)
+        self._attributes(node)
+        if node.op_type == "Cast" and not normalise_domain(node.domain):
+            to = next((a for a in node.attribute if a.name == "to"), None)
+            if to is not None and to.i in REDUCED:
+                to.i, self.changed = T.FLOAT, True
+        rounded = [(i, n, types[n]) for i, n in enumerate(node.output) if types.get(n) in REDUCED]
+        yield node
+        if node.op_type == "Constant" or not rounded:
+            return
+        self.changed = True
+        for index, name, elem in rounded:
+            exact, narrow = self._names.value(f"{name}/exact"), self._names.value(f"{name}/narrow")
+            node.output[index] = exact
+            yield helper.make_node("Cast", [exact], [narrow], to=elem)
+            yield helper.make_node("Cast", [narrow], [name], to=T.FLOAT)
+
+    def _attributes(self, node: onnx.NodeProto) -> None:
+        """Constants and types that attributes hold."""
+        for attribute in node.attribute:
+            if attribute.HasField("t") and attribute.t.data_type in REDUCED:
+                values = self._model.array(attribute.t).astype("float32")
+                attribute.t.CopyFrom(numpy_helper.from_array(values, attribute.t.name))
+                self.changed = True
+            elif attribute.name in TYPE_ATTRIBUTES and attribute.i in REDUCED:
+                attribute.i, self.changed = T.FLOAT, True
+
+
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, and the graphs inside it."""
+    yield from node.input
+    for inner in subgraphs(node):
+        yield from (value.name for value in inner.output)
+        for nested in inner.node:
+            yield from _reads(nested)
+
+
+def _types(graph: onnx.GraphProto) -> dict[str, int]:
+    types = {tensor.name: int(tensor.data_type) for tensor in graph.initializer}
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        types[value.name] = int(value.type.tensor_type.elem_type)
+    return types

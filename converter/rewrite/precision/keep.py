@@ -1,0 +1,68 @@
+"""What --keep-fp32 names: nodes by name or pattern, and operators."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.importers.problem import Problem
+
+ASKED = "--keep-fp32 {}"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A node that stays in float32, and why."""
+
+    node: str
+    op_type: str
+    reason: str
+
+
+def kept_by_user(
+    wanted: Sequence[str], nodes: Iterable[tuple[str, str]], rewrites: Iterable[Rewrite] = ()
+) -> dict[str, str]:
+    """By node name, the flag that keeps it.
+
+    nodes:    (name, operator, with its domain where it has one) of the graph that TensorRT gets.
+    rewrites: what nodes of the model became, so that their names and operators may be used too.
+    UsageError lists every flag that names nothing.
+    """
+    if not wanted:
+        return {}
+    own = list(nodes)
+    known: list[tuple[str, str, tuple[str, ...]]] = [(name, kind, (name,)) for name, kind in own]
+    known += [(r.node, r.op_type, r.made or (r.plugin_node,)) for r in rewrites if r.made or r.plugin_node]
+    names = [name for name, _, _ in known]
+    kinds = {kind for _, kind, _ in known}
+    kept: dict[str, str] = {}
+    problems = []
+    for text in wanted:
+        pattern = re.compile(fnmatch.translate(text))
+        found = [
+            made
+            for name, kind, places in known
+            if name == text or kind == text or kind.rpartition("::")[2] == text or pattern.match(name)
+            for made in places
+        ]
+        for name in found:
+            kept.setdefault(name, ASKED.format(text))
+        if not found:
+            near = difflib.get_close_matches(text, [*kinds, *names[:10000]], n=1, cutoff=0.5)
+            fix = f"did you mean {near[0]!r}? " if near else ""
+            problems.append(
+                Problem(
+                    f"no node has the name or the operator {text!r}",
+                    ASKED.format(text),
+                    "a node's name, a pattern such as '/decoder/*', or an operator such as Softmax",
+                    fix + "`trtsmith check -v` lists nodes and operators",
+                )
+            )
+    if problems:
+        raise UsageError(problems)
+    return kept

@@ -1,0 +1,141 @@
+"""How many products a node sums for one value of its result, and how many may be summed in the reduced type itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil, gcd, prod
+from typing import Any
+
+from onnx import helper
+
+from trtsmith.converter.graph.scopes import Dim, Draft, Node, all_scopes, elem_types
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.precision.formats import FP16, Format
+
+LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no more"
+
+LONGEST: Mapping[tuple[str, str], int] = {("tensorrt_rtx", FP16.flag): 256}
+"""By flavour and precision, how many products a reduced node may sum. Elsewhere sums are float32's, and of any length.
+
+TensorRT-RTX 1.6.1 sums products of float16 in float16; those of bfloat16 and TF32 in float32. The error grows as
+the root of the number of products: 256 is about where it is twice that of a framework, which rounds two factors and the
+result. scripts/gpucheck/product_sums.py measures it.
+"""
+
+
+def longest_sum(flavour: str, fmt: Format) -> int | None:
+    """Products that a node may sum in the type; None: any number."""
+    return LONGEST.get((flavour, fmt.flag))
+
+
+def sums_more_than(node: Node, longest: int) -> bool:
+    """Whether the node sums more products. One whose shapes do not say how many counts as if it did."""
+    if node.domain or node.op_type not in _SUMMED:
+        return False
+    count = products(node)
+    return count is None or count > longest
+
+
+def own_long_sums(model: Model, flavour: str) -> tuple[str, ...]:
+    """Nodes that sum more products of the model's own float16 than LONGEST has for the flavour, by name or by their result.
+
+    Types are inferred.
+    """
+    longest = longest_sum(flavour, FP16)
+    if longest is None or FP16.elem not in elem_types(model.proto.graph):
+        return ()
+    return tuple(
+        node.proto.name or node.outputs[0]
+        for scope in all_scopes(Draft(model).root)
+        for node in scope.nodes
+        if any(scope.elem_type(name) == FP16.elem for name in node.outputs) and sums_more_than(node, longest)
+    )
+
+
+def products(node: Node) -> int | None:
+    """How many products one value of the result sums; None where shapes do not say it."""
+    shapes = [node.scope.dims(name) if name else None for name in node.inputs]
+    shapes += [None] * (_MOST_READ - len(shapes))  # those that a broken model lacks
+    given = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
+    sizes = _SUMMED[node.op_type](given, shapes)
+    known = [n for n in sizes if isinstance(n, int)]
+    return prod(known) if len(known) == len(sizes) else None
+
+
+_Shapes = list[tuple[Dim, ...] | None]
+_UNKNOWN: tuple[Dim, ...] = (None,)
+_MOST_READ = 3
+"""Inputs whose shapes say something of the number."""
+
+_KERNEL = 2
+"""The first axis of a convolution's weights behind outputs and inputs."""
+
+
+def _conv(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """Weights are [outputs, inputs of a group, kernel...]."""
+    weights = shapes[1]
+    return _UNKNOWN if weights is None or len(weights) <= _KERNEL else weights[1:]
+
+
+def _conv_transpose(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """Weights are [inputs, outputs of a group, kernel...]; a value sums the taps that a stride leaves to it."""
+    weights = shapes[1]
+    if weights is None or len(weights) <= _KERNEL or not all(isinstance(n, int) for n in weights):
+        return _UNKNOWN
+    channels, _, *kernel = (n for n in weights if isinstance(n, int))
+    strides, dilations = (given.get(name, [1] * len(kernel)) for name in ("strides", "dilations"))
+    groups = given.get("group", 1)
+    if min(groups, *strides, *dilations) < 1:
+        return _UNKNOWN
+    taps = zip(kernel, strides, dilations, strict=False)
+    return channels // groups, *(ceil(k / (s // gcd(s, d))) for k, s, d in taps)
+
+
+def _either(a: Dim, b: Dim) -> tuple[Dim, ...]:
+    """A size that two shapes have: one of them may not say it."""
+    return (a if isinstance(a, int) else b,)
+
+
+def _size(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+    return shape[axis] if shape and axis < len(shape) else None
+
+
+def _matmul(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    a, b = shapes[:2]
+    return _either(_size(a, -1), _size(b, max(len(b or ()) - 2, 0)))
+
+
+def _gemm(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    a, b = shapes[:2]
+    return _either(_size(a, 0 if given.get("transA") else 1), _size(b, 1 if given.get("transB") else 0))
+
+
+def _einsum(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """The sizes of the letters that the result has not; what "..." stands for it has."""
+    factors, arrow, result = given.get("equation", b"").decode().replace(" ", "").partition("->")
+    sizes: dict[str, Dim] = {}
+    for factor, dims in zip(factors.split(","), shapes, strict=False):
+        first, _, last = factor.partition("...")
+        for names, along in ((first, dims or ()), (last[::-1], (dims or ())[::-1])):
+            sizes.update((c, n) for c, n in zip(names, along, strict=False) if isinstance(n, int))
+    letters = dict.fromkeys(c for c in factors if c.isalpha())
+    return tuple(sizes.get(c) for c in letters if (c not in result if arrow else factors.count(c) > 1))
+
+
+def _recurrent(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...]:
+    """W is [directions, gates, inputs] and R [directions, gates, hidden]: a gate sums over both."""
+    inputs, hidden = (_size(shape, -1) for shape in shapes[1:3])
+    return (inputs + hidden,) if isinstance(inputs, int) and isinstance(hidden, int) else _UNKNOWN
+
+
+_SUMMED: Mapping[str, Callable[[Mapping[str, Any], _Shapes], tuple[Dim, ...]]] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Einsum": _einsum,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
+}
+"""Of each operator, sizes whose product is the number of products that one value of its result sums."""

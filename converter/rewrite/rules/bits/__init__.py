@@ -1,0 +1,1 @@
+"""Bits: shifts, masks, casts between narrow types."""

@@ -1,0 +1,66 @@
+"""Casts of int8 and uint8 to bool, and of uint8 to int8, written so that TensorRT-RTX keeps them before another Cast.
+
+TensorRT-RTX 1.6.1 takes the pair for one Cast from the first type to the last: a byte of 200 that is cast to bool and
+then to float32 comes out as 200, one that is cast to int8 and then to int32 as 200 (seen on an H200, for every last
+type). Of the pairs of all other types it drops only what the type in between rounds away of an integer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import CODES, Writer
+
+_TARGETS = {("int8", CODES["bool"]), ("uint8", CODES["bool"]), ("uint8", CODES["int8"])}
+
+_WRONG = "TensorRT-RTX 1.6.1 leaves out the first of two Casts of bytes: it is written with a comparison"
+
+
+def _rewrite(node: NodeView) -> Replacement | None:
+    target = node.attributes.get("to")
+    oldest = 7 if target == CODES["bool"] else 9  # Equal that broadcasts, Where
+    if (node.dtype(0), target) not in _TARGETS or node.opset < oldest:
+        return None
+    w = Writer(node)
+    wide = w.cast("x0", "int32")
+    if target == CODES["bool"]:
+        w.do("Not", w.do("Equal", wide, w.number(0, "int32")), result="y0")
+    else:
+        above = w.do("Greater", wide, w.number(127, "int32"))
+        wrapped = w.do("Sub", wide, w.number(256, "int32"))
+        w.cast(w.do("Where", above, wrapped, wide), "int8", result="y0")
+    return Replacement(w.nodes(), "a comparison", notes=(_WRONG,))
+
+
+def _example(source: str, between: str, last: str, after: str = "y = Cast <to = TO> (b)") -> Example:
+    number = {"float": 1, "bool": CODES["bool"]}.get(last) or CODES[last]
+    info = np.iinfo(source)
+    return Example(
+        f"{source} to {between} to {last}",
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g ({source}[256] x) => ({last}[256] y) {{
+            b = Cast <to = {CODES[between]}> (x)
+            {after.replace("TO", str(number))}
+        }}""",
+        feeds={"x": np.arange(info.min, info.max + 1).astype(source)},
+        rtol=0,
+        atol=0,
+    )
+
+
+BYTE_CASTS = NodeRule(
+    "byte-casts",
+    "Casts of int8 and uint8 to bool, and of uint8 to int8",
+    ("Cast",),
+    _rewrite,
+    (
+        *(
+            _example(source, "bool", last)
+            for source in ("int8", "uint8")
+            for last in ("float", "int32", "int64", source)
+        ),
+        *(_example("uint8", "int8", last) for last in ("float", "int32", "int64", "uint8", "bool")),
+        _example("uint8", "bool", "bool", "y = Identity (b)"),
+    ),
+)

@@ -1,0 +1,75 @@
+"""A value that is clipped to the range of a narrow integer type, cast to it and back, without the narrow type.
+
+That is what is left between a QuantizeLinear and its DequantizeLinear once both are arithmetic, and TensorRT has neither
+uint8 nor 16-bit integers inside a network. The value goes through int32, so that it is a whole number without a sign
+of zero, as it was.
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS, RANGES
+from trtsmith.converter.rewrite.rules.quantized.lines import INT32
+
+_WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64"))
+
+
+def _rewrite(node: NodeView) -> Replacement | None:
+    narrow, to = node.dtype(0), node.attributes["to"]
+    if narrow is None or narrow not in RANGES or to not in _WIDE:
+        return None
+    inner = node.maker(0)
+    while inner is not None and inner.op_type == "Identity":
+        inner = inner.maker(0)
+    if inner is None or inner.op_type != "Cast" or inner.domain:
+        return None
+    if narrow == "int8" and not node.made:
+        return None  # TensorRT casts to int8 and back
+    value = inner.maker(0)
+    if value is not None and value.op_type == "Round":
+        value = value.maker(0)
+    bounds = None if value is None or value.op_type != "Clip" else _bounds(value)
+    low, high = RANGES[narrow]
+    if bounds is None or not low <= bounds[0] <= bounds[1] <= high:
+        return None
+    if to == INT32:
+        body = f"y0 = Cast <to = {INT32}> (value)"
+    else:
+        body = f"whole = Cast <to = {INT32}> (value)\n y0 = Cast <to = {to}> (whole)"
+    return Replacement(
+        node.statements(body, value=inner.input(0)), f"without {narrow}, whose range the value has anyway"
+    )
+
+
+def _bounds(clip: NodeView) -> tuple[float, float] | None:
+    """Constant bounds of a Clip, inputs or attributes."""
+    found = []
+    for index, name in ((1, "min"), (2, "max")):
+        constant = clip.constant(index)
+        if constant is not None and constant.size == 1:
+            found.append(float(constant.reshape(-1)[0]))
+        elif clip.given(name):
+            found.append(float(clip.attributes[name]))
+        else:
+            return None
+    return found[0], found[1]
+
+
+_EXAMPLES = (
+    Example(
+        "there and back",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[3, 4] x) => (float[3, 4] y) <float low = {0}, float high = {255}, float hundred = {100}> {
+            big = Mul (x, hundred)  inside = Clip (big, low, high)  rounded = Round (inside)
+            narrow = Cast <to = 2> (rounded)  y = Cast <to = 1> (narrow)
+        }""",
+    ),
+)
+
+NARROW_CASTS = NodeRule(
+    "narrow-casts",
+    "a cast to a narrow integer and back goes through int32, where the value is clipped to the narrow range",
+    ("Cast",),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,67 @@
+"""onnxruntime's own forms of operators that ONNX has: ExpandDims, and Range without a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
+
+
+def _expand_dims(node: NodeView) -> Replacement | Refusal | None:
+    axis = node.constant(1)
+    if axis is None:
+        fix = f"freeze it: --freeze {node.input(1)}=VALUE"
+        return Refusal(f"the axis ({node.input(1)!r}) is computed at run time", "a constant", fix)
+    body = unsqueeze("y0", "x0", [int(axis.reshape(-1)[0])], node.opset)
+    return Replacement(node.statements(body), "Unsqueeze")
+
+
+def _range(node: NodeView) -> Replacement | Refusal | None:
+    """Steps of one where no step is given; otherwise TensorRT takes the node for ONNX's."""
+    if node.input(2):
+        return None
+    dtype = node.dtype(0)
+    if dtype is None:
+        return unknown_type(node)
+    one = np.array(1, dtype)
+    return Replacement(node.statements("y0 = Range (x0, x1, one)", one=one), "Range with a step of one")
+
+
+_BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {
+    "ExpandDims": _expand_dims,
+    "Range": _range,
+}
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    return _BODIES[node.op_type](node)
+
+
+_EXAMPLES = (
+    Example(
+        "expand",
+        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (float[3, 4] x) => (float[3, 1, 4] z) <int32 axis = {-2}> {
+            y = com.microsoft.ExpandDims (x, axis)  z = Neg (y)
+        }""",
+    ),
+    Example(
+        "range",
+        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (float[3] x) => (float[3] y) <float start = {-1.0}, float end = {1.5}> {
+            r = com.microsoft.Range (start, end)  y = Add (x, r)
+        }""",
+    ),
+)
+
+CONTRIB_ARRAYS = NodeRule(
+    "contrib-arrays",
+    "onnxruntime's ExpandDims and Range become ONNX's",
+    tuple(f"com.microsoft::{name}" for name in _BODIES),
+    _rewrite,
+    _EXAMPLES,
+)

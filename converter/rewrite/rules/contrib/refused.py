@@ -1,0 +1,43 @@
+"""onnxruntime's operators that TensorRT would take for others, and that no rule makes into standard ones."""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import ADVICE
+from trtsmith.importers.contrib_schemas import BLOCKED
+
+_CHANNELS_LAST = (
+    "AveragePool",
+    "Conv",
+    "ConvTranspose",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "MaxPool",
+    "Resize",
+)
+
+
+def _laid_out(node: NodeView) -> Refusal:
+    """TensorRT's parser looks at the name alone: it would read the weights as those of ONNX's Conv."""
+    return Refusal(
+        f"onnxruntime laid out values and weights for the machine that saved the model ({node.domain})",
+        "operators on ONNX's own layout",
+        ADVICE,
+    )
+
+
+LAID_OUT = NodeRule(
+    "laid-out",
+    "operators on layouts of onnxruntime's own are refused",
+    (
+        *(f"com.microsoft.nchwc::{name}" for name in BLOCKED),
+        *(f"com.ms.internal.nhwc::{name}" for name in _CHANNELS_LAST),
+    ),
+    _laid_out,
+    refused=(
+        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft.nchwc" : 1]>
+        g (float[1, 8, 4, 4] x, float[8, 8, 1, 1] w) => (float[1, 8, 4, 4] y) { y = com.microsoft.nchwc.Conv (x, w) }""",
+        """<ir_version: 8, opset_import: ["" : 17, "com.ms.internal.nhwc" : 1]>
+        g (float[1, 4, 4, 8] x) => (float[1, 1, 1, 8] y) { y = com.ms.internal.nhwc.GlobalMaxPool (x) }""",
+    ),
+)

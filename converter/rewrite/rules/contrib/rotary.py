@@ -1,0 +1,112 @@
+"""onnxruntime's RotaryEmbedding, in the forms that TensorRT does not take.
+
+Pairs of channels are turned by an angle that depends on the position; Su et al., arXiv 2104.09864. What TensorRT-RTX 1.7.1
+takes was asked of its parser: one position for each row and token, and the number of heads given with three dimensions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.opset_forms import ints, unsqueeze
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import OLDEST, counted, length, too_old
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
+
+
+def _native(node: NodeView) -> bool:
+    if (
+        node.rank(1) == 1
+        or node.attributes.get("scale", 1.0) != 1.0
+        or node.attributes.get("is_packed_batching")
+    ):
+        return False
+    return node.rank(0) != 3 or bool(node.attributes.get("num_heads"))
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if _native(node):
+        return None
+    rank, half = node.rank(0), (node.shape(2) or (None, None))[-1]
+    fault = too_old(node)
+    if rank is None or node.rank(1) is None or half is None:
+        return unknown(node, 0 if rank is None else 1 if half else 2, "the rank" if half else "the last size")
+    if node.attributes.get("is_packed_batching"):
+        return Refusal(
+            "is_packed_batching = 1", "batches with padding", "export the model without packed batches"
+        )
+    if fault is not None or float_type(node) is None:
+        return fault or unknown_type(node)
+    if node.attributes.get("scale", 1.0) != 1.0:
+        fix = "multiply the result instead"
+        return Refusal(f"scale = {node.attributes['scale']}", "scale = 1", fix)
+    wide = 2 * half
+    count = node.attributes.get("num_heads") or -1
+    size = -1 if node.attributes.get("rotary_embedding_dim") else wide
+    if rank == 3:
+        rows = f"""
+            {ints("split", [0, 0, count, size if count == -1 else -1])}
+            parts = Reshape (x0, split)
+            data = Transpose <perm = [0, 2, 1, 3]> (parts)
+            shape = Shape (x0)
+        """
+        back = "rows = Transpose <perm = [0, 2, 1, 3]> (turned)\ny0 = Reshape (rows, shape)"
+    else:
+        rows, back = "data = Identity (x0)", "y0 = Identity (turned)"
+    head = node.shape(0)[-1] if rank == 4 else None  # type: ignore[index]
+    partial = bool(node.attributes.get("rotary_embedding_dim")) and head != wide
+    apart = bool(node.attributes.get("interleaved"))
+    positions = "places = Identity (x1)"
+    if node.rank(1) == 1:  # the position of the first token; the others follow
+        positions = f"""
+            {length("tokens", "data", 2)}
+            {counted("steps", "tokens")}
+            row = Add (steps, x1)
+            {unsqueeze("places", "row", [0], node.opset)}
+        """
+    body = f"""
+        {rows}
+        {positions}
+        {rotate("turned", "data", "places", ("x2", "x3"), wide, node.opset, interleaved=apart, partial=partial)}
+        {back}
+    """
+    return Replacement(node.statements(body), "products with the cosines and sines of each position")
+
+
+def _example(
+    name: str, attributes: str, shape: str, places: np.ndarray, half: int = 4, opset: int = 17
+) -> Example:
+    dims = ", ".join(map(str, places.shape))
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
+        g (float[{shape}] x, int64[{dims}] p, float[10, {half}] c, float[10, {half}] s) => (float[{shape}] y) {{
+            y = com.microsoft.RotaryEmbedding {attributes} (x, p, c, s)
+        }}""",
+        feeds={"p": places},
+        rtol=1e-4,
+    )
+
+
+_EXAMPLES = (
+    _example("first position", "", "2, 2, 3, 8", np.array([4])),
+    _example("first position, interleaved", "<interleaved = 1>", "2, 2, 3, 8", np.array([2]), opset=OLDEST),
+    _example("number of heads unknown", "", "2, 3, 16", np.array([[3, 0, 9], [1, 1, 2]])),
+    _example(
+        "part of each head",
+        "<num_heads = 2, rotary_embedding_dim = 4, interleaved = 1>",
+        "2, 3, 16",
+        np.array([5]),
+        2,
+        13,
+    ),
+)
+
+CONTRIB_ROTARY = NodeRule(
+    "contrib-rotary",
+    "onnxruntime's RotaryEmbedding becomes products, where TensorRT does not take it",
+    ("com.microsoft::RotaryEmbedding",),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,214 @@
+"""Loops that TensorRT does not run as they are and that end after a fixed number of runs: the body, written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.rewrite.engine.inline_graph import graph_attribute, inlined, stacked
+from trtsmith.converter.rewrite.engine.node_rule import (
+    Example,
+    NodeRule,
+    NodeView,
+    Refusal,
+    Replacement,
+    constant_node,
+)
+from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_state, obstacle
+
+_MOST_NODES = 20_000
+"""After unrolling. TensorRT's parser and builder take about a millisecond for each."""
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    body = graph_attribute(node.proto, "body")
+    why = obstacle(body) or changing_state(node, body)
+    if not why:
+        return _with_condition(node) if _lacks_condition(node, body) else None
+    runs = _runs(node, body)
+    if isinstance(runs, Refusal):
+        return Refusal(f"{why}, and {runs.reason}", runs.expected, runs.fix)
+    size = runs * sum(len(graph.node) for graph in all_graphs(body))
+    if size > _MOST_NODES:
+        return Refusal(
+            f"{why}, and its {runs:,} runs would make {size:,} nodes",
+            f"at most {_MOST_NODES:,} nodes",
+            "export the model with a smaller body, or without what stands in the way",
+        )
+    return _unrolled(node, body, runs, why)
+
+
+def _runs(node: NodeView, body: onnx.GraphProto) -> int | Refusal:
+    """How often the body runs. Only a condition that stays true is followed."""
+    name = node.input(0)
+    trips = node.constant(0)
+    if trips is None:
+        what = f"it runs as often as {name!r} says, at run time" if name else "only its condition ends it"
+        fix = f"freeze it: --freeze {name}=N" if name else "export the model with a number of runs"
+        return Refusal(what, "a constant number of runs", fix)
+    runs = max(int(trips.reshape(-1)[0]), 0)
+    start = node.constant(1) if node.input(1) else np.array(True)
+    if start is None:
+        fix = f"freeze it: --freeze {node.input(1)}=1"
+        return Refusal(
+            f"its condition {node.input(1)!r} is computed at run time", "a constant condition", fix
+        )
+    if not bool(start.reshape(-1)[0]) or not runs:
+        return 0
+    if not _stays_true(node, body):
+        return Refusal(
+            f"its body computes the condition {body.output[0].name!r}, so that it may end before {runs} runs",
+            "a condition that the body passes on",
+            "export the model with a fixed number of runs",
+        )
+    return runs
+
+
+def _stays_true(node: NodeView, body: onnx.GraphProto) -> bool:
+    makers = {name: inner for inner in body.node for name in inner.output}
+    name = body.output[0].name
+    while name in makers and makers[name].op_type == "Identity":
+        name = makers[name].input[0]
+    if name == body.input[1].name:
+        return True
+    maker = makers.get(name)
+    if maker is not None and maker.op_type == "Constant" and maker.attribute[0].name == "value":
+        return bool(onnx.numpy_helper.to_array(maker.attribute[0].t).reshape(-1)[0])
+    tensor = next((t for t in body.initializer if t.name == name), None)
+    if tensor is not None:
+        return bool(onnx.numpy_helper.to_array(tensor).reshape(-1)[0])
+    outer = node.constant_of(name) if maker is None else None
+    return outer is not None and bool(outer.reshape(-1)[0])
+
+
+def _unrolled(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Replacement | Refusal:
+    states = list(node.inputs[2:])
+    columns = len(body.output) - 1 - len(states)
+    rows: list[list[str]] = [[] for _ in range(columns)]
+    condition = node.fresh("condition")
+    nodes = [constant_node(condition, np.array(True))]
+    for run in range(runs):
+        number = node.fresh("iteration")
+        nodes.append(constant_node(number, np.array(run, np.int64)))
+        made, results = inlined(body, node, [number, condition, *states])
+        nodes += made
+        states = results[1 : 1 + len(states)]
+        for row, name in zip(rows, results[1 + len(states) :], strict=True):
+            row.append(name)
+    for state, name in zip(states, node.outputs, strict=False):
+        if name:
+            nodes.append(helper.make_node("Identity", [state], [name]))
+    for index, row in enumerate(rows, len(states)):
+        if not node.used(index):
+            continue
+        if not row:
+            fix = "remove the loop where the model is exported"
+            return Refusal("it never runs, and what it collects is used", "at least one run", fix)
+        nodes += stacked(node, row, f"y{index}", 0)
+    return Replacement(nodes, f"its body {runs} times, as {why}")
+
+
+def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:
+    """A condition that is left out and stays true: TensorRT's parser looks it up all the same.
+
+    Where the body makes another one, ONNX ignores it and onnxruntime does not: that is left alone.
+    """
+    return bool(node.input(0)) and not node.input(1) and _stays_true(node, body)
+
+
+def _with_condition(node: NodeView) -> Replacement:
+    name = node.fresh("condition")
+    loop = onnx.NodeProto()
+    loop.CopyFrom(node.proto)
+    loop.input[1] = name
+    return Replacement([constant_node(name, np.array(True)), loop], "the Loop with a condition that is true")
+
+
+def _example(name: str, body: str, outputs: str, opset: int = 17) -> Example:
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[5, 4] x, float[1, 4] z) => ({outputs}) {{
+            three = Constant <value = int64 {{3}}> ()
+            yes = Constant <value = bool {{1}}> ()
+            zero = Constant <value = int64[1] {{0}}> ()
+            one = Constant <value = int64[1] {{1}}> ()
+            {body}
+        }}""",
+    )
+
+
+_EXAMPLES = (
+    _example(
+        "a slice at the iteration's number, and what is collected",
+        """
+        y, w = Loop (three, yes, z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r, float[1, 4] q) {
+            d = Identity (c)
+            start = Unsqueeze (i, zero)
+            end = Add (start, one)
+            row = Slice (x, start, end, zero)
+            r = Add (s, row)
+            q = Sin (r)
+        }>
+        """,
+        "float[1, 4] y, float[3, 1, 4] w",
+    ),
+    _example(
+        "a state that grows",
+        """
+        y = Loop (three, yes, z) <body = b (int64 i, bool c, float[rows, 4] s) => (bool d, float[more, 4] r) {
+            d = Constant <value = bool {1}> ()
+            r = Concat <axis = 0> (s, x)
+        }>
+        """,
+        "float[16, 4] y",
+    ),
+    _example(
+        "a sequence",
+        """
+        empty = SequenceEmpty ()
+        rows = Loop (three, , empty) <body = b (int64 i, bool c, seq(float[4]) s) => (bool d, seq(float[4]) r) {
+            d = Identity (c)
+            row = Gather (x, i)
+            other = Neg (row)
+            r = SequenceInsert (s, other)
+        }>
+        y = ConcatFromSequence <axis = 0, new_axis = 1> (rows)
+        """,
+        "float[3, 4] y",
+    ),
+    _example(
+        "no condition",
+        """
+        y = Loop (three, , z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r) {
+            d = Identity (c)
+            r = Sin (s)
+        }>
+        """,
+        "float[1, 4] y",
+        13,
+    ),
+)
+
+LOOPS = NodeRule(
+    "loops",
+    "Loops of a fixed number of runs become their body, written out, where TensorRT does not run them",
+    ("Loop",),
+    _rewrite,
+    _EXAMPLES,
+    refused=(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[4] x, int64 n) => (float[4] y) {
+            yes = Constant <value = bool {1}> ()
+            y = Loop (n, yes, x) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] r) {
+                d = Identity (c)
+                end = Constant <value = int64[1] {4}> ()
+                zero = Constant <value = int64[1] {0}> ()
+                start = Reshape (i, end)
+                r = Slice (s, start, end, zero)
+            }>
+        }""",
+    ),
+)

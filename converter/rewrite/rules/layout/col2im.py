@@ -1,0 +1,110 @@
+"""Col2Im, which TensorRT does not import: blocks are laid out with zeros between, shifted to their places and added.
+
+Image and block decompose by axes, so that a block of h x w needs h + w shifted copies and not h * w.
+"""
+
+from __future__ import annotations
+
+import math
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    image, block = node.constant(1), node.constant(2)
+    shape = node.shape(0)
+    if image is None or block is None:
+        name = node.input(1 if image is None else 2)
+        return Refusal(
+            f"the shape {name!r} is computed at run time", "a constant", f"freeze it: --freeze {name}=VALUES"
+        )
+    if shape is None or shape[1] is None:
+        return Refusal(
+            f"the number of channels of {node.input(0)!r} is unknown",
+            "a fixed second dimension",
+            "give the input's shape, or run onnx.shape_inference on the model",
+        )
+    count = len(block)
+    dilations = node.attributes.get("dilations") or [1] * count
+    strides = node.attributes.get("strides") or [1] * count
+    pads = node.attributes.get("pads") or [0] * (2 * count)
+    sizes = [int(n) + pads[i] + pads[i + count] for i, n in enumerate(image)]
+    steps = [
+        (sizes[i] - (int(block[i]) - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(count)
+    ]  # blocks along each axis
+    channels = shape[1] // math.prod(int(k) for k in block)
+    w = Writer(node)
+    data = w.reshape("x0", [0, channels, *(int(k) for k in block), *steps])
+    for i in reversed(range(count)):
+        data = _along(w, data, i, int(block[i]), steps[i], strides[i], dilations[i], sizes[i])
+    ends = [pads[i] + int(image[i]) for i in range(count)]
+    cut = w.slice_(data, pads[:count], ends, list(range(2, 2 + count))) if any(pads) else data
+    w.do("Identity", cut, result="y0")
+    return Replacement(w.nodes(), "Col2Im as a sum of shifted copies")
+
+
+def _along(w: Writer, data: str, i: int, taps: int, steps: int, stride: int, dilation: int, size: int) -> str:
+    """Sums over the block's axis i. data: [N, C, block axes 0..i, steps 0..i, finished axes]; the block axis goes.
+
+    With i block axes left, axis 2 + i is the block's and 2 + 2 * i + 1 that of the steps.
+    """
+    rank = _rank_of(w, i)
+    parts = []
+    for t in range(taps):
+        part = w.do(
+            "Gather", data, w.number(t, "int64"), axis=2 + i
+        )  # [N, C, i block axes, i + 1 steps, ...]
+        axis = 2 + 2 * i
+        if stride > 1:
+            part = _with_zeros(w, part, axis, rank, steps, stride)
+        begin = t * dilation
+        pads = [0] * (2 * rank)
+        pads[axis], pads[rank + axis] = begin, size - begin - ((steps - 1) * stride + 1)
+        parts.append(w.pad(part, pads))
+    return w.do("Sum", *parts) if taps > 1 else parts[0]
+
+
+def _rank_of(w: Writer, i: int) -> int:
+    """Rank while axis i is summed and its block axis is gone: batch, channels, i block axes, and all spatial ones."""
+    block = w.node.constant(2)
+    assert block is not None
+    return 2 + i + len(block)
+
+
+def _with_zeros(w: Writer, data: str, axis: int, rank: int, steps: int, stride: int) -> str:
+    """stride - 1 zeros between neighbours along an axis."""
+    spread = w.unsqueeze(data, [axis + 1])
+    pads = [0] * (2 * (rank + 1))
+    pads[rank + 1 + axis + 1] = stride - 1
+    spread = w.pad(spread, pads)
+    # 0 keeps what stands before the axis; what follows it stands one place further and has to be named.
+    merged = w.do("Shape", data)
+    before = w.do("Slice", merged, w.ints(0), w.ints(axis))
+    after = w.do("Slice", merged, w.ints(axis + 1), w.ints(rank))
+    flat = w.do("Reshape", spread, w.concat([before, w.ints(steps * stride), after]))
+    return w.slice_(flat, [0], [(steps - 1) * stride + 1], [axis])
+
+
+_EXAMPLES = (
+    Example(
+        "strides and dilations",
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 12, 12] x) => (float[2, 2, 8, 9] y) {
+            image = Constant <value = int64[2] {8, 9}> ()
+            block = Constant <value = int64[2] {2, 3}> ()
+            y = Col2Im <strides = [2, 2], dilations = [3, 1], pads = [1, 0, 0, 1]> (x, image, block)
+        }""",
+    ),
+    Example(
+        "3-D",
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[1, 8, 36] x) => (float[1, 1, 4, 5, 4] y) {
+            image = Constant <value = int64[3] {4, 5, 4}> ()
+            block = Constant <value = int64[3] {2, 2, 2}> ()
+            y = Col2Im (x, image, block)
+        }""",
+    ),
+)
+
+COL2IM = NodeRule("col2im", "Col2Im becomes a sum of shifted copies", ("Col2Im",), _rewrite, _EXAMPLES)

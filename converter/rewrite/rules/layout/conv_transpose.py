@@ -1,0 +1,162 @@
+"""ConvTranspose that is strided and dilated at once, or has an output_shape and an input of unknown size.
+
+TensorRT has no kernel for the first: the weights get zeros between them instead. It turns output_shape into paddings
+when it parses, and cannot for an unknown size: the whole result is computed and cut.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+_KEPT = ("dilations", "group", "kernel_shape", "output_padding", "strides")
+
+
+_ZEROS = "ConvTranspose multiplies by zeros between dilated weights: an infinite input gives NaN where ONNX skips it"
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if node.dtype(0) == "bfloat16":
+        return _widened(node)
+    spread = max(node.attributes.get("dilations") or [1]) > 1
+    if spread and max(node.attributes.get("strides") or [1]) > 1:
+        return _dilated(node)
+    return _cut(node)
+
+
+def _widened(node: NodeView) -> Replacement:
+    """bfloat16, for which TensorRT has no kernel, in float32."""
+    w = Writer(node)
+    wide = [w.cast(f"x{i}", "float32") for i, name in enumerate(node.inputs) if name]
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
+    w.cast(w.do("ConvTranspose", *wide, **given), "bfloat16", result="y0")
+    return Replacement(w.nodes(), "ConvTranspose of bfloat16 in float32")
+
+
+def _dilated(node: NodeView) -> Replacement | Refusal | None:
+    shape = node.shape(1)
+    if shape is None or None in shape[2:]:
+        return None  # TensorRT needs the kernel's size too
+    kernel, dilations = [int(k or 0) for k in shape[2:]], node.attributes["dilations"]
+    wide = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    values = node.constant(1)
+    w = Writer(node)
+    if values is not None:
+        dense = np.zeros((*values.shape[:2], *wide), values.dtype)
+        places = (slice(None), slice(None), *(slice(None, None, d) for d in dilations))
+        dense[places] = values
+        weights = w.const(dense)
+    else:
+        weights = "x1"
+        for i, (k, d) in enumerate(zip(kernel, dilations, strict=True)):
+            weights = _with_zeros(
+                w, weights, i + 2, len(shape), [*wide[:i], k * d, *kernel[i + 1 :]], d, wide[i]
+            )
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute if a.name != "dilations"}
+    bias = ["x2"] if node.input(2) else []
+    w.do("ConvTranspose", "x0", weights, *bias, result="y0", **given | {"kernel_shape": wide})
+    return Replacement(
+        w.nodes(), "strided and dilated ConvTranspose by zeros in its weights", numerics=_ZEROS
+    )
+
+
+def _with_zeros(w: Writer, data: str, axis: int, rank: int, spatial: list[int], step: int, size: int) -> str:
+    """step - 1 zeros between neighbours along an axis; `spatial`: the kernel's axes with zeros after the last too."""
+    if step == 1:
+        return data
+    pads = [0] * (2 * (rank + 1))
+    pads[rank + 1 + axis + 1] = step - 1
+    spread = w.pad(w.unsqueeze(data, [axis + 1]), pads)
+    return w.slice_(w.reshape(spread, [0, 0, *spatial]), [0], [size], [axis])
+
+
+def _cut(node: NodeView) -> Replacement | Refusal | None:
+    wanted = node.attributes.get("output_shape")
+    shape, weights = node.shape(0), node.shape(1)
+    if not wanted or shape is None:
+        return None
+    count = len(shape) - 2
+    wanted = [int(n) for n in wanted][-count:]
+    kernel = node.attributes.get("kernel_shape") or (weights or ())[2:]
+    if len(kernel) != count or any(k is None for k in kernel):
+        return None  # TensorRT needs the kernel's size too
+    strides = node.attributes.get("strides") or [1] * count
+    dilations = node.attributes.get("dilations") or [1] * count
+    extras = node.attributes.get("output_padding") or [0] * count
+    reach = [(int(k) - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    surplus = [
+        None if size is None else (size - 1) * s + r + extra - n
+        for size, s, r, extra, n in zip(shape[2:], strides, reach, extras, wanted, strict=True)
+    ]  # what is cut from the whole result
+    if any(total is not None and total < 0 for total in surplus):
+        return Refusal(
+            f"output_shape = {wanted} is larger than all that the convolution reaches",
+            "paddings that are not negative",
+            "pad the output by a Pad node, or use output_padding",
+        )
+    if None not in surplus:
+        return None
+    w = Writer(node)
+    kept = {name: node.attributes[name] for name in _KEPT if node.given(name)}
+    data = w.do("ConvTranspose", *(f"x{i}" for i, name in enumerate(node.inputs) if name), **kept)
+    rank = count + 2
+    upper = node.attributes.get("auto_pad") == "SAME_UPPER"
+    starts, ends = [], []
+    for i, (total, stride) in enumerate(zip(surplus, strides, strict=True)):
+        if total is not None:
+            start = w.ints(total // 2 if upper else total - total // 2)
+        else:
+            scaled = w.do("Mul", w.size("x0", i + 2), w.ints(stride))
+            unknown = w.do("Add", scaled, w.ints(reach[i] + extras[i] - stride - wanted[i]))
+            half = w.do("Div", unknown, w.ints(2))
+            start = half if upper else w.do("Sub", unknown, half)
+        starts.append(start)
+        ends.append(w.do("Add", start, w.ints(wanted[i])))
+    w.do("Slice", data, w.concat(starts), w.concat(ends), w.ints(*range(2, rank)), result="y0")
+    return Replacement(w.nodes(), "ConvTranspose cut to its output_shape")
+
+
+_EXAMPLES = (
+    Example(
+        "strided and dilated",
+        """<ir_version: 8, opset_import: ["" : 11]>
+        g (float[2, 2, 4, 5] x, float[2, 3, 3, 2] k, float[3] b) => (float[2, 3, 10, 12] y) {
+            y = ConvTranspose <strides = [2, 2], dilations = [2, 3], pads = [1, 0, 1, 1], output_padding = [1, 1]> (x, k, b)
+        }""",
+        rtol=1e-4,
+        atol=1e-5,
+    ),
+    Example(
+        "strided and dilated, constant weights of two groups",
+        """<ir_version: 8, opset_import: ["" : 11]>
+        g (float[1, 2, 6] x) => (float[1, 2, 12] y) <float[2, 1, 3] k = {1, -2, 3, 4, 5, -6}> {
+            y = ConvTranspose <strides = [2], dilations = [2], group = 2, auto_pad = "SAME_UPPER"> (x, k)
+        }""",
+        rtol=1e-4,
+        atol=1e-5,
+    ),
+    Example(
+        "an input cut at run time",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2, 3, 6, 5] x, int64[1] n, float[3, 2, 3, 2] k, float[2] b) => (float[2, 2, 8, 9] y)
+        <int64[1] from = {0}, int64[1] axis = {2}> {
+            part = Slice (x, from, n, axis)
+            y = ConvTranspose <strides = [2, 2], output_shape = [8, 9]> (part, k, b)
+        }""",
+        feeds={"n": np.array([4])},
+        rtol=1e-4,
+        atol=1e-5,
+        builds=False,
+        why="its size comes from an input, for which a build needs a profile",
+    ),
+)
+
+CONV_TRANSPOSE = NodeRule(
+    "conv-transpose",
+    "strided and dilated ConvTranspose, and output_shape of an unknown input, in TensorRT's terms",
+    ("ConvTranspose",),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,40 @@
+"""SpaceToDepth in the order column, row, depth (CRD), as a transpose.
+
+TensorRT-RTX 1.6.1 computes the order depth, column, row whatever the attribute `mode` says (seen on an H200).
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+_WRONG = "TensorRT-RTX 1.6.1 takes SpaceToDepth's mode CRD for DCR: it is written with a transpose"
+
+
+def _rewrite(node: NodeView) -> Replacement | None:
+    if node.attributes.get("mode", "DCR") != "CRD":
+        return None
+    w, block = Writer(node), int(node.attributes["blocksize"])
+    side = w.ints(block)
+    sizes = [w.size("x0", axis) for axis in range(4)]  # constants are folded
+    height, width = (w.do("Div", size, side) for size in sizes[2:])
+    split: list[int | str] = [sizes[0], sizes[1], height, block, width, block]
+    merged: list[int | str] = [sizes[0], w.do("Mul", sizes[1], w.ints(block * block)), height, width]
+    w.reshape(w.transpose(w.reshape("x0", split), [0, 1, 3, 5, 2, 4]), merged, result="y0")
+    return Replacement(w.nodes(), "a transpose", notes=(_WRONG,))
+
+
+SPACE_TO_DEPTH = NodeRule(
+    "space-to-depth",
+    "SpaceToDepth of mode CRD, which TensorRT takes for DCR",
+    ("SpaceToDepth",),
+    _rewrite,
+    (
+        Example(
+            "crd",
+            """<ir_version: 12, opset_import: ["" : 28]>
+            g (float[2, 3, 4, 6] x) => (float[2, 12, 2, 3] y) { y = SpaceToDepth <blocksize = 2, mode = "CRD"> (x) }""",
+            reference=True,
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Matrices and vectors."""

@@ -1,0 +1,76 @@
+"""Trilu of an upper triangle, as a selection by row and column numbers.
+
+TensorRT-RTX 1.6.1 computes the lower triangle instead (seen on an H200 for int64, with every k; lower ones are right). It
+makes the mask as "row < column or row = column", for every element type, so that no type is taken to be spared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+_WRONG = "TensorRT-RTX 1.6.1 gives the lower triangle for the upper one: Trilu is written with a comparison"
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if not node.attributes.get("upper", 1):
+        return None
+    shape, dtype = node.shape(0), node.dtype(0)
+    if shape is None or dtype is None:
+        return Refusal(
+            f"the {'rank' if shape is None else 'element type'} of {node.input(0)!r}, of which Trilu takes a part",
+            "an input whose type and rank shape inference finds",
+            "run onnx.shape_inference on the model, or give the input's shape",
+        )
+    w = Writer(node)
+    rows, columns = (_numbers(w, shape, axis) for axis in (-2, -1))
+    # int64[rows, 1] plus k: what lies left of it is below the diagonal
+    diagonal = w.unsqueeze(rows, [1])
+    if node.input(1):
+        diagonal = w.do("Add", diagonal, w.reshape("x1", [1]))
+    if dtype == "bool":
+        above = w.do("Not", w.do("Greater", diagonal, columns))
+        w.do("And", "x0", above, result="y0")
+    else:
+        w.do("Where", w.do("Greater", diagonal, columns), w.number(0.0, dtype), "x0", result="y0")
+    return Replacement(w.nodes(), "a comparison of row and column numbers", notes=(_WRONG,))
+
+
+def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> str:
+    """0, 1, ... for each place along an axis, counted from the last; int64."""
+    size = shape[axis]
+    return w.arange(w.size("x0", len(shape) + axis)) if size is None else w.const(np.arange(size))
+
+
+def _example(name: str, kind: str, shape: str, k: int | None, opset: int = 14) -> Example:
+    weights = "" if k is None else f"<int64 k = {{{k}}}>"
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g ({kind}{shape} x) => ({kind}{shape} y) {weights} {{ y = Trilu (x{"" if k is None else ", k"}) }}""",
+        reference=kind in ("bool", "int32"),  # onnxruntime has no Trilu of these
+    )
+
+
+UPPER_TRIANGLE = NodeRule(
+    "upper-triangle",
+    "Trilu of an upper triangle, of which TensorRT gives the lower one",
+    ("Trilu",),
+    _rewrite,
+    (
+        _example("int64", "int64", "[4, 5]", None),
+        _example("stack, k above", "float", "[2, 3, 4, 3]", 1),
+        _example("k below", "float16", "[5, 4]", -2),
+        _example("k beyond", "int32", "[3, 4]", 6),
+        _example("bool", "bool", "[3, 4]", 1),
+        Example(
+            "k of run time",
+            """<ir_version: 8, opset_import: ["" : 14]> g (float[3, 4] x, int64 k) => (float[3, 4] y) {
+                y = Trilu (x, k)
+            }""",
+            feeds={"k": np.array(2)},
+        ),
+    ),
+)

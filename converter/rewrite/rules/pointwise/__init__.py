@@ -1,0 +1,1 @@
+"""Operators that look at one element at a time."""

@@ -1,0 +1,53 @@
+"""Or with a constant True, And with a constant False, for TensorRT-RTX.
+
+TensorRT-RTX 1.6.1 knows that the other operand does not matter, and writes the constant's own elements only: one, where
+it stands for all (seen on an H200). The other operand and its opposite give the same, and are computed.
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+_WRONG = "TensorRT-RTX 1.6.1 leaves all but one element of such a result unwritten: it is computed"
+
+
+def _rewrite(node: NodeView) -> Replacement | None:
+    deciding = node.op_type == "Or"
+    for index in range(2):
+        constant, rank = node.constant(index), node.rank(1 - index)
+        if constant is None or constant.size != 1 or bool(constant.reshape(-1)[0]) is not deciding:
+            continue
+        if rank is None or rank < constant.ndim:
+            continue
+        w = Writer(node)
+        other = f"x{1 - index}"
+        w.do(node.op_type, other, w.do("Not", other), result="y0")
+        return Replacement(w.nodes(), "the other operand and its opposite", notes=(_WRONG,))
+    return None
+
+
+def _example(name: str, op_type: str, constant: str, shape: str, swapped: bool = False) -> Example:
+    operands = "c, b" if swapped else "b, c"
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[{shape}] x) => (bool[{shape}] y) <{constant}, float zero = {{0}}> {{
+            b = Greater (x, zero)
+            y = {op_type} ({operands})
+        }}""",
+    )
+
+
+CONSTANT_LOGIC = NodeRule(
+    "constant-logic",
+    "Or with a constant True, And with a constant False",
+    ("Or", "And"),
+    _rewrite,
+    (
+        _example("or", "Or", "bool c = {1}", "4, 6"),
+        _example("or, of a matrix", "Or", "bool[1, 1] c = {1}", "4, 6", swapped=True),
+        _example("and", "And", "bool c = {0}", "4, 60", swapped=True),
+        _example("and, of a vector", "And", "bool[1] c = {0}", "7"),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Operators that ONNX defines by a function body, and that TensorRT does not import or refuses, become that body.
+
+The body is onnx's own, for the model's opset and, where it depends on them, the types of the node's inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.converter.rewrite.engine.function_body import body_nodes
+from trtsmith.converter.rewrite.engine.node_rule import (
+    Example,
+    NodeRule,
+    NodeView,
+    Refusal,
+    Replacement,
+    constant_node,
+)
+
+
+def _always(node: NodeView) -> bool:
+    return True
+
+
+def _statistics_used(node: NodeView) -> bool:
+    """Mean and InvStdDev of LayerNormalization: TensorRT gives the normalised values only."""
+    return node.used(1) or node.used(2)
+
+
+def _half(node: NodeView) -> bool:
+    """TensorRT-RTX 1.7.1 fails on Celu of halves: "the rank of operands should be the same"."""
+    return node.dtype(0) in ("float16", "bfloat16")
+
+
+_FUSED_HEADS = range(16, 257, 16)
+"""Sizes of a head for which TensorRT-RTX 1.7.1 has an attention kernel on sm86, in float16 and bfloat16: 16, 32, 64, 128
+and 256 build, 8 does not. The parser does not let the layer be decomposed where there is no kernel."""
+
+_DECODING_HEADS = range(8, 257, 8)
+_DECODING_ROWS = 6
+"""One query at a time builds in every type: sizes of a head that do (of 1, 2, 4, 6, 8, 12, 16, 24, ..., 256, 264, 512), and
+the fewest batches times heads (of 1, 2, 3, 6, 12, 512) that do, the batch being fixed."""
+
+_UNSUPPORTED_BY_LAYER = ("softcap", "softmax_precision", "qk_matmul_output_mode")
+
+
+def _attention(node: NodeView) -> bool:
+    """Whether TensorRT's attention layer does not take the node: it refuses what it has no kernel for.
+
+    It ignores input 6 (nonpad_kv_seqlen) without a word, where it builds at all.
+    """
+    if len(node.outputs) > 1 or any(node.input(i) for i in (4, 5, 6)):
+        return True
+    given = {a.name for a in node.proto.attribute} - {"scale", "is_causal", "q_num_heads", "kv_num_heads"}
+    if any(node.attributes.get(name) for name in _UNSUPPORTED_BY_LAYER) or given - {*_UNSUPPORTED_BY_LAYER}:
+        return True
+    if node.attributes.get("is_causal") and node.input(3):
+        return True
+    shapes = [node.shape(i) for i in range(3)]
+    query, key, value = shapes
+    if not query or not key or not value:
+        return node.dtype(0) not in ("float16", "bfloat16", None)
+    if len(query) == 3:
+        heads, others = node.attributes.get("q_num_heads"), node.attributes.get("kv_num_heads")
+        size = query[-1] // heads if query[-1] and heads else None
+    else:
+        heads, others, size = query[1], key[1], query[-1]
+    if key[-1] != value[-1]:
+        return True
+    if node.dtype(0) in ("float16", "bfloat16") and (size is None or size in _FUSED_HEADS):
+        return False
+    if query[-2] == 1:
+        return not (size in _DECODING_HEADS and query[0] and heads and query[0] * heads >= _DECODING_ROWS)
+    # Three dimensions are reshaped to four by the parser, and that is decomposed: if nothing else is asked for.
+    plain = heads == others and not node.input(3) and not node.attributes.get("is_causal")
+    fixed = all(dim is not None for shape in shapes for dim in shape or ())
+    return not (len(query) == 3 and plain and fixed)
+
+
+_TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
+    "AffineGrid": _always,
+    "Attention": _attention,
+    "CausalConvWithState": _always,
+    "Celu": _half,
+    "CenterCropPad": _always,
+    "LayerNormalization": _statistics_used,
+    "LinearAttention": _always,
+    "NegativeLogLikelihoodLoss": _always,
+    "SoftmaxCrossEntropyLoss": _always,
+    "SwiGLU": _always,
+    "ai.onnx.preview::FlexAttention": _always,
+}
+"""By operator, whether TensorRT does not take the node. Its parser takes what has a body and is not here."""
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    if not _TAKEN[kind](node):
+        return None
+    nodes = body_nodes(node)
+    if nodes is None:
+        unknown = [str(i) for i, name in enumerate(node.inputs) if name and node.dtype(i) is None]
+        return Refusal(
+            f"ONNX has no function body for {kind} in opset {node.opset} with these inputs"
+            + (f": the type of input {', '.join(unknown)} is unknown" if unknown else ""),
+            "inputs of known types, and an opset in which the operator is defined by a function",
+            "run onnx.shape_inference on the model, or export it with a newer opset",
+        )
+    return Replacement(_scalar_ranges(nodes, node), f"{node.op_type} by ONNX's own definition")
+
+
+def _scalar_ranges(nodes: list[onnx.NodeProto], node: NodeView) -> list[onnx.NodeProto]:
+    """Operands of Range as scalars: AffineGrid's body gives vectors of one element, which only some runtimes take."""
+    result: list[onnx.NodeProto] = []
+    for made in nodes:
+        if made.op_type == "Range":
+            for index, name in enumerate(made.input):
+                scalar, shape = node.fresh("scalar"), node.fresh("no_dims")
+                result.append(constant_node(shape, np.zeros(0, np.int64)))
+                result.append(helper.make_node("Reshape", [name, shape], [scalar]))
+                made.input[index] = scalar
+        result.append(made)
+    return result
+
+
+_EXAMPLES = (
+    Example(
+        "attention",
+        """<ir_version: 10, opset_import: ["" : 23]>
+        g (float[1, 2, 4, 8] q, float[1, 2, 6, 8] k, float[1, 2, 6, 8] v) => (float[1, 2, 4, 8] y) {
+            y = Attention <is_causal = 1> (q, k, v)
+        }""",
+        scale=0.4,
+    ),
+    Example(
+        "loss",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[3, 5, 4] scores, int64[3, 4] labels, float[5] weights) => (float loss, float[3, 5, 4] log_prob) {
+            loss, log_prob = SoftmaxCrossEntropyLoss <reduction = "mean", ignore_index = 1> (scores, labels, weights)
+        }""",
+        feeds={"labels": np.arange(12).reshape(3, 4) % 5},
+    ),
+    Example(
+        "statistics",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 3, 8] x, float[8] scale, float[8] shift) => (float[2, 3, 8] y, float[2, 3, 1] mean) {
+            y, mean = LayerNormalization (x, scale, shift)
+        }""",
+    ),
+    Example(
+        "grid",
+        """<ir_version: 9, opset_import: ["" : 20]>
+        g (float[2, 2, 3] theta) => (float[2, 4, 5, 2] grid) {
+            size = Constant <value = int64[4] {2, 3, 4, 5}> ()
+            grid = AffineGrid <align_corners = 1> (theta, size)
+        }""",
+    ),
+    Example(
+        "crop",
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[5, 6, 3] x) => (float[3, 8, 3] y) {
+            size = Constant <value = int64[2] {3, 8}> ()
+            y = CenterCropPad <axes = [0, 1]> (x, size)
+        }""",
+    ),
+    Example(
+        "half",
+        """<ir_version: 10, opset_import: ["" : 28]>
+        g (float16[3, 4] x) => (float16[3, 4] y) { y = Celu <alpha = 1.5> (x) }""",
+        rtol=2e-3,
+        reference=True,
+    ),
+)
+
+FUNCTIONS = NodeRule(
+    "functions",
+    "operators that ONNX defines by a function body become that body",
+    tuple(_TAKEN),
+    _rewrite,
+    _EXAMPLES,
+)

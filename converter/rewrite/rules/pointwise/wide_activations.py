@@ -1,0 +1,46 @@
+"""HardSwish and Mish of bfloat16 in float32: TensorRT-RTX 1.7.1 has them for float32 and float16 only.
+
+The result is rounded once, which is at least as near as a computation in bfloat16.
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if node.dtype(0) != "bfloat16":
+        return None
+    body = f"""
+        wide = Cast <to = 1> (x0)
+        result = {node.op_type} (wide)
+        y0 = Cast <to = 16> (result)
+    """
+    return Replacement(node.statements(body), f"{node.op_type} in float32")
+
+
+def _example(op_type: str) -> Example:
+    return Example(
+        op_type,
+        f"""<ir_version: 10, opset_import: ["" : 22]>
+        g (float[3, 5] x) => (float[3, 5] y) {{
+            narrow = Cast <to = 16> (x)
+            result = {op_type} (narrow)
+            y = Cast <to = 1> (result)
+        }}""",
+        reference=True,
+        rtol=1e-2,
+        atol=1e-2,
+    )
+
+
+WIDE_ACTIVATIONS = NodeRule(
+    "wide-activations",
+    "activations of bfloat16 that TensorRT has in float32",
+    ("HardSwish", "Mish"),
+    _rewrite,
+    (
+        _example("HardSwish"),
+        _example("Mish"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Pooling, and what looks at windows as pooling does."""

@@ -1,0 +1,56 @@
+"""LRN with an even or large window, or of another rank than 4 and 5: the sum of squares by slices of the channels."""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, padded, pooled
+
+_NATIVE_SIZES = range(1, 16, 2)
+"""Windows of TensorRT's layer."""
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    size, rank, dtype = int(node.attributes["size"]), node.rank(0), node.dtype(0)
+    if size in _NATIVE_SIZES and (rank is None or rank >= 4):
+        return None
+    if rank is None or dtype is None:
+        return Refusal(
+            f"the type or rank of {node.input(0)!r} is unknown",
+            "an input whose type and rank shape inference finds",
+            "run onnx.shape_inference on the model, or give the input's shape",
+        )
+    w = Writer(node)
+    work = "float32" if dtype in ("float16", "bfloat16") else dtype
+    x = w.cast("x0", work) if work != dtype else "x0"
+    # floor((size - 1) / 2) channels before, ceil((size - 1) / 2) after
+    win = Window(1, None, size, 1, 1, (size - 1) // 2, size // 2)
+    squares = padded(w, w.do("Mul", x, x), [win], rank)
+    total = pooled(w, squares, [win], lambda parts: w.do("Sum", *parts))
+    alpha, beta, bias = (float(node.attributes[name]) for name in ("alpha", "beta", "bias"))
+    base = w.do("Add", w.do("Mul", total, w.number(alpha / size, work)), w.number(bias, work))
+    result = w.do("Div", x, w.do("Pow", base, w.number(beta, work)))
+    if work == dtype:
+        w.do("Identity", result, result="y0")
+    else:
+        w.cast(result, dtype, result="y0")
+    return Replacement(w.nodes(), f"LRN over {size} channels as a sum of slices")
+
+
+_EXAMPLES = (
+    Example(
+        "even",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[7, 7, 3, 4] x) => (float[7, 7, 3, 4] y) {
+            y = LRN <size = 4, alpha = 0.3, beta = 0.6, bias = 1.5> (x)
+        }""",
+        reference=True,  # onnxruntime takes odd windows only; the reference needs as many images as channels
+    ),
+    Example(
+        "large",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2, 20, 3, 2] x) => (float[2, 20, 3, 2] y) { y = LRN <size = 17, alpha = 0.3> (x) }""",
+    ),
+)
+
+LRN = NodeRule("lrn", "LRN with windows that TensorRT has not", ("LRN",), _rewrite, _EXAMPLES)

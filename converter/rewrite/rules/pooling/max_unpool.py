@@ -1,0 +1,114 @@
+"""MaxUnpool, which TensorRT does not import: a scatter of the values into zeros.
+
+In which tensor the indices count is open where output_shape is not the size that kernel, strides and pads imply: for
+onnx.reference and ONNX's test it is the implied one, padded at the ends afterwards; for onnxruntime it is the output.
+Indices that come from a MaxPool of the same graph count in that one's input, whose size output_shape restores. Others
+are taken as ONNX's reference does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+_OPEN = (
+    "the indices count in the tensor that kernel_shape and strides imply, as ONNX's reference has it; onnxruntime counts "
+    "them in output_shape"
+)
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    kernel = node.attributes.get("kernel_shape")
+    dtype = node.dtype(0)
+    if not kernel or dtype is None:
+        return Refusal(
+            f"the element type of {node.input(0)!r} is unknown" if kernel else "no kernel_shape",
+            "an input of known type, and a kernel_shape",
+            "run onnx.shape_inference on the model",
+        )
+    rank = len(kernel) + 2
+    if node.input(2) and node.opset < 11:
+        return Refusal(
+            f"output_shape in opset {node.opset}",
+            "opset 11, in which a graph can compute paddings",
+            "convert the model to a newer opset (onnx.version_converter)",
+        )
+    w = Writer(node)
+    from_pool = (maker := node.producer(1)) is not None and maker.op_type == "MaxPool"
+    into_output = bool(node.input(2)) and from_pool
+    sizes = _implied(w, node, len(kernel))
+    if into_output:
+        sizes = [w.do("Gather", "x2", w.ints(i), axis=0) for i in range(rank)]
+    flat = w.ints(-1)
+    count = sizes[0]
+    for size in sizes[1:]:
+        count = w.do("Mul", count, size)
+    zeros = w.do("Expand", w.number(0.0, dtype), count)
+    scatter = "Scatter" if node.opset < 11 else "ScatterElements"
+    values, places = w.do("Reshape", "x0", flat), w.do("Reshape", "x1", flat)
+    filled = w.do(scatter, zeros, places, values, axis=0)
+    if into_output or not node.input(2):
+        w.reshape(filled, sizes, result="y0")
+    else:
+        missing = w.do("Sub", "x2", w.concat(sizes))
+        pads = w.concat([w.ints(*[0] * rank), missing])
+        w.do("Pad", w.reshape(filled, sizes), pads, result="y0")
+    notes = (_OPEN,) if node.input(2) and not into_output else ()
+    return Replacement(w.nodes(), "MaxUnpool as a scatter into zeros", notes)
+
+
+def _implied(w: Writer, node: NodeView, count: int) -> list[str]:
+    """The output's sizes by the attributes: (size - 1) * stride + kernel - pads."""
+    kernel = node.attributes["kernel_shape"]
+    strides = node.attributes.get("strides") or [1] * count
+    pads = node.attributes.get("pads") or [0] * (2 * count)
+    sizes = [w.size("x0", 0), w.size("x0", 1)]
+    for i in range(count):
+        scaled = w.do("Mul", w.size("x0", i + 2), w.ints(strides[i]))
+        sizes.append(w.do("Add", scaled, w.ints(kernel[i] - strides[i] - pads[i] - pads[i + count])))
+    return sizes
+
+
+_EXAMPLES = (
+    Example(
+        "after MaxPool",
+        """<ir_version: 8, opset_import: ["" : 12]>
+        g (float[2, 3, 8, 6] x) => (float[2, 3, 8, 6] z) {
+            y, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+            z = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (y, i)
+        }""",
+    ),
+    Example(
+        "output_shape of the pooled input",
+        """<ir_version: 8, opset_import: ["" : 12]>
+        g (float[2, 3, 9, 7] x) => (float[2, 3, 9, 7] z) {
+            y, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+            c = Constant <value = int64[4] {2, 3, 9, 7}> ()
+            z = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (y, i, c)
+        }""",
+    ),
+    Example(
+        "output_shape of its own",
+        """<ir_version: 8, opset_import: ["" : 12]>
+        g (float[1, 2, 2, 3] y, int64[1, 2, 2, 3] i) => (float[1, 2, 5, 8] z) {
+            c = Constant <value = int64[4] {1, 2, 5, 8}> ()
+            z = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (y, i, c)
+        }""",
+        reference=True,
+        feeds={"i": np.array([[[[1, 9, 4], [12, 20, 23]], [[24, 33, 29], [37, 38, 47]]]])},
+    ),
+    Example(
+        "1-D, opset 9",
+        """<ir_version: 8, opset_import: ["" : 9]>
+        g (float[1, 2, 3] y, int64[1, 2, 3] i) => (float[1, 2, 5] z) {
+            z = MaxUnpool <kernel_shape = [3], strides = [2], pads = [1, 1]> (y, i)
+        }""",
+        feeds={"i": np.array([[[0, 3, 4], [6, 7, 9]]])},
+    ),
+)
+
+MAX_UNPOOL = NodeRule(
+    "max-unpool", "MaxUnpool becomes a scatter into zeros", ("MaxUnpool",), _rewrite, _EXAMPLES
+)

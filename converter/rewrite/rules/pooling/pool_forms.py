@@ -1,0 +1,272 @@
+"""MaxPool, AveragePool and LpPool in the forms that TensorRT refuses: dilated, of integers, of another norm, of 1-D.
+
+Each becomes strided slices that are combined (pool_windows.py), for sizes that are known or not.
+
+ceil_mode: TensorRT-RTX 1.6.1 keeps windows that begin beyond the input and its padding at the beginning, which ONNX drops
+(seen on an H200: a larger output). For known sizes the padding at the end is written so that the others fit exactly. Of an
+average with count_include_pad it also counts what a window finds beyond all padding, which ONNX does not.
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.pooling.pool_counts import counts
+from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
+
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+_INTEGERS = ("uint8", "int32")
+"""int32 is what a uint8 tensor has become where TensorRT has no uint8; int8 TensorRT pools itself."""
+
+_DROPPED = (
+    "TensorRT-RTX 1.6.1 keeps windows of ceil_mode that begin in the padding at the end, which ONNX drops"
+)
+
+
+def _dilated(node: NodeView) -> bool:
+    return any(d != 1 for d in node.attributes.get("dilations") or ())
+
+
+def _volumetric(node: NodeView) -> bool:
+    """More than three spatial axes, which TensorRT does not pool over."""
+    return len(node.attributes.get("kernel_shape") or ()) > 3
+
+
+def _overrunning(node: NodeView) -> tuple[Window, ...]:
+    """The windows, if ceil_mode adds some that ONNX drops and TensorRT keeps, or may for a size of run time; else ()."""
+    if not node.attributes.get("ceil_mode"):
+        return ()
+    wins = windows(node)
+    return wins if not isinstance(wins, Refusal) and any(win.overruns for win in wins) else ()
+
+
+def _fits(node: NodeView) -> bool:
+    """Whether TensorRT's layer gives the windows that ONNX has, if need be with another padding at the end."""
+    wins = _overrunning(node)
+    if any(win.exact_end is None for win in wins):
+        return False
+    # Padding that counts must not grow: what only ceil_mode looks into does not count.
+    counted = node.op_type == "AveragePool" and bool(node.attributes.get("count_include_pad"))
+    return not counted or all((win.exact_end or 0) <= (win.end or 0) for win in wins)
+
+
+def _miscounted(node: NodeView) -> bool:
+    """Whether an average that counts padding looks beyond it, or may at a size of run time."""
+    if not (node.attributes.get("count_include_pad") and node.attributes.get("ceil_mode")):
+        return False
+    wins = windows(node)
+    ends = [] if isinstance(wins, Refusal) else [(win.exact_end, win.end or 0) for win in wins]
+    return any(exact is None or exact > end for exact, end in ends)
+
+
+def _without_ceil(node: NodeView) -> Replacement | None:
+    """The same pooling with the padding at the end that its windows need, where TensorRT has too many of them."""
+    wins = _overrunning(node)
+    if not wins:
+        return None
+    w = Writer(node)
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute} | {
+        "pads": [*(win.begin or 0 for win in wins), *(win.exact_end or 0 for win in wins)]
+    }
+    for name in ("ceil_mode", "auto_pad"):
+        given.pop(name, None)
+    w.do(node.op_type, "x0", result="y0", **given)
+    return Replacement(
+        w.nodes(), f"{node.op_type} without ceil_mode, padded to the same windows", (_DROPPED,)
+    )
+
+
+def _unknown(node: NodeView) -> Refusal:
+    return Refusal(
+        f"the {'element type' if node.dtype(0) is None else 'rank'} of {node.input(0)!r} is unknown",
+        "an input whose type and rank shape inference finds",
+        "run onnx.shape_inference on the model, or give the input's shape",
+    )
+
+
+def _max(node: NodeView) -> Replacement | Refusal | None:
+    if node.used(1):
+        return None  # another rule's
+    dtype, rank = node.dtype(0), node.rank(0)
+    refused = _dilated(node) or _volumetric(node) or not _fits(node)
+    whole = dtype in _INTEGERS or (dtype == "int8" and refused)
+    if not refused and not whole:
+        return _without_ceil(node)
+    if dtype is None or rank is None:
+        return _unknown(node)
+    w = Writer(node)
+    if whole:
+        # Whole numbers up to 255 are exact in float32, and so is the larger of two.
+        given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
+        w.cast(w.do("MaxPool", w.cast("x0", "float32"), **given), dtype, result="y0")
+        return Replacement(w.nodes(), "MaxPool of integers in float32, exact for them")
+    wins = windows(node)
+    if isinstance(wins, Refusal):
+        return wins
+    data = padded(w, "x0", wins, rank, float("-inf"), dtype)
+    data = pooled(w, data, wins, lambda parts: w.do("Max", *parts))
+    w.do("Identity", clipped(w, data, "x0", wins), result="y0")
+    return Replacement(w.nodes(), "MaxPool as the maximum of strided slices", _told(node))
+
+
+def _average(node: NodeView) -> Replacement | Refusal | None:
+    if not (_dilated(node) or _volumetric(node) or _miscounted(node)) and _fits(node):
+        return _without_ceil(node)
+    return _summed(node, "AveragePool as the mean of strided slices")
+
+
+def _lp(node: NodeView) -> Replacement | Refusal | None:
+    p = node.attributes.get("p", 2)
+    flat = len(node.attributes.get("kernel_shape") or ()) == 1
+    layered = node.dtype(0) != "bfloat16"  # TensorRT has no kernel for that type
+    if p in (1, 2) and layered and not (_dilated(node) or _volumetric(node) or flat) and _fits(node):
+        return _without_ceil(node)
+    return _summed(node, f"LpPool with p = {p:g} as a sum over strided slices")
+
+
+def _summed(node: NodeView, what: str) -> Replacement | Refusal:
+    """Sums in float32, as runtimes have them for narrower types."""
+    dtype, rank = node.dtype(0), node.rank(0)
+    if dtype is None or rank is None:
+        return _unknown(node)
+    wins = windows(node)
+    if isinstance(wins, Refusal):
+        return wins
+    w = Writer(node)
+    narrow = dtype in ("float16", "bfloat16")
+    wide = "float32" if narrow else dtype
+    data = w.cast("x0", wide) if narrow else "x0"
+    p = float(node.attributes.get("p", 2)) if node.op_type == "LpPool" else 1.0
+    if node.op_type == "LpPool":
+        data = _power(w, data, p, wide)
+    data = padded(w, data, wins, rank)
+    data = pooled(w, data, wins, lambda parts: w.do("Sum", *parts))
+    data = clipped(w, data, "x0", wins)
+    if node.op_type == "LpPool":
+        data = _root(w, data, p, wide)
+    else:
+        include = bool(node.attributes.get("count_include_pad"))
+        data = w.do("Div", data, counts(w, "x0", wins, rank, wide, include))
+    if narrow:
+        w.cast(data, dtype, result="y0")
+    else:
+        w.do("Identity", data, result="y0")
+    return Replacement(w.nodes(), what, _told(node))
+
+
+def _told(node: NodeView) -> tuple[str, ...]:
+    return (_DROPPED,) if _overrunning(node) else ()
+
+
+def _power(w: Writer, data: str, p: float, dtype: str) -> str:
+    if p == 2:
+        return w.do("Mul", data, data)
+    size = w.do("Abs", data)
+    return size if p == 1 else w.do("Pow", size, w.number(p, dtype))
+
+
+def _root(w: Writer, data: str, p: float, dtype: str) -> str:
+    if p == 1:
+        return data
+    return w.do("Sqrt", data) if p == 2 else w.do("Pow", data, w.number(1 / p, dtype))
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    return {"MaxPool": _max, "AveragePool": _average, "LpPool": _lp}[node.op_type](node)
+
+
+def _example(name: str, signature: str, body: str, opset: int = 19, reference: bool = False) -> Example:
+    text = f'<ir_version: 9, opset_import: ["" : {opset}]> g {signature} {{ {body} }}'
+    return Example(name, text, reference=reference)
+
+
+_EXAMPLES = (
+    _example(
+        "max, dilated, padded, ceil",
+        "(float[2, 3, 11, 10] x) => (float[2, 3, 5, 4] y)",
+        """y = MaxPool <kernel_shape = [3, 2], dilations = [2, 3], strides = [2, 3], pads = [1, 0, 0, 1],
+            ceil_mode = 1> (x)""",
+    ),
+    _example(
+        "max, opset 10",
+        "(float[1, 2, 9] x) => (float[1, 2, 7] y)",
+        "y = MaxPool <kernel_shape = [3], dilations = [2], pads = [1, 1]> (x)",
+        opset=10,
+    ),
+    _example(
+        "max, same, strided",
+        "(float[1, 2, 9, 8] x) => (float[1, 2, 5, 4] y)",
+        'y = MaxPool <kernel_shape = [3, 3], dilations = [2, 2], strides = [2, 2], auto_pad = "SAME_UPPER"> (x)',
+        reference=True,  # onnxruntime leaves the dilations out of auto_pad
+    ),
+    _example(
+        "max, uint8",
+        "(uint8[1, 2, 7, 8] x) => (uint8[1, 2, 4, 4] y)",
+        "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)",
+    ),
+    _example(
+        "max, int8, dilated",
+        "(int8[1, 2, 7, 8] x) => (int8[1, 2, 5, 6] y)",
+        "y = MaxPool <kernel_shape = [3, 3], dilations = [2, 2], pads = [1, 1, 1, 1]> (x)",
+    ),
+    _example(
+        "average, dilated, ceil, without padding",
+        "(float[1, 2, 11, 10] x) => (float[1, 2, 5, 4] y)",
+        """y = AveragePool <kernel_shape = [3, 2], dilations = [2, 3], strides = [2, 3], pads = [1, 0, 0, 1],
+            ceil_mode = 1> (x)""",
+    ),
+    _example(
+        "average, dilated, ceil, with padding",
+        "(float[1, 2, 11, 10, 4] x) => (float[1, 2, 5, 4, 2] y)",
+        """y = AveragePool <kernel_shape = [3, 2, 2], dilations = [2, 3, 2], strides = [2, 3, 1],
+            pads = [1, 0, 0, 0, 1, 0], ceil_mode = 1, count_include_pad = 1> (x)""",
+    ),
+    _example(
+        "max, ceil, a window beyond",
+        "(float[1, 2, 4, 6] x) => (float[1, 2, 2, 2] y)",
+        "y = MaxPool <kernel_shape = [1, 2], strides = [2, 3], pads = [0, 1, 0, 1], ceil_mode = 1> (x)",
+    ),
+    _example(
+        "average, ceil, a window beyond, without padding",
+        "(float[1, 2, 5, 8] x) => (float[1, 2, 2, 4] y)",
+        """y = AveragePool <kernel_shape = [3, 3], strides = [3, 2], pads = [1, 1, 1, 1], ceil_mode = 1> (x)""",
+    ),
+    _example(
+        "average, ceil, a window beyond, with padding",
+        "(float[1, 2, 5, 8] x) => (float[1, 2, 2, 4] y)",
+        """y = AveragePool <kernel_shape = [3, 3], strides = [3, 3], pads = [1, 1, 1, 1], ceil_mode = 1,
+            count_include_pad = 1> (x)""",
+    ),
+    _example(
+        "average, ceil, a window cut short, with padding",
+        "(float[1, 8, 4, 4] x) => (float[1, 8, 3, 4] y)",
+        """y = AveragePool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1], ceil_mode = 1,
+            count_include_pad = 1> (x)""",
+    ),
+    _example(
+        "lp, p = 3",
+        "(float[1, 2, 7, 8] x) => (float[1, 2, 4, 4] y)",
+        "y = LpPool <kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 0], p = 3> (x)",
+        opset=18,
+    ),
+    _example(
+        "lp, opset 9",
+        "(float[1, 2, 7, 8] x) => (float[1, 2, 3, 4] y)",
+        "y = LpPool <kernel_shape = [3, 2], strides = [2, 2], p = 4> (x)",
+        opset=9,
+    ),
+    _example(
+        "lp, 1-D, same",
+        "(float[1, 2, 9] x) => (float[1, 2, 9] y)",
+        'y = LpPool <kernel_shape = [3], auto_pad = "SAME_UPPER", p = 2> (x)',
+        opset=18,
+    ),
+)
+
+POOLING = NodeRule(
+    "pooling",
+    "dilated pooling, and LpPool of any p, become strided slices that are combined",
+    ("AveragePool", "LpPool", "MaxPool"),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,68 @@
+"""DequantizeLinear of constants: kept in int4 or int8 where TensorRT takes them so, else computed."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import helper
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, constant_node
+from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS, RANGES, all_equal
+from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
+from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT
+from trtsmith.converter.rewrite.rules.quantized.weights import kept_quantised
+
+
+def kept(node: NodeView, grain: Granularity) -> Replacement | None:
+    """Weights that become int4 or int8 once their zero points are taken away: smaller than float32, and fused."""
+    array, scale, dtype = node.constant(0), node.constant(1), node.dtype(0) or ""
+    if node.dtype(1) not in ("float32", "float16", "bfloat16"):
+        return None
+    if (
+        array is None
+        or scale is None
+        or array.ndim < 2
+        or dtype not in RANGES
+        or "16" in dtype
+        or node.domain
+    ):
+        return None
+    if node.input(2) and not node.is_constant(2):
+        return None
+    found = kept_quantised(_steps(node, array, grain), scale, grain, int(dtype.lstrip("uint")))
+    if found is None:
+        return None
+    names = [node.fresh(hint) for hint in ("signed", "scale")]
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
+    return Replacement(
+        [
+            constant_node(names[0], found[0]),
+            constant_node(names[1], found[1]),
+            helper.make_node("DequantizeLinear", names, [node.output(0)], **attributes),
+        ],
+        f"{dtype} constants as {found[0].dtype} around zero",
+    )
+
+
+def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
+    """Constants less their zero points."""
+    zeros = node.constant(2)
+    steps = array.astype(np.int32)
+    return steps if zeros is None else steps - grain.shaped(zeros.astype(np.int32))
+
+
+def output_type(node: NodeView) -> int:
+    """Element type of the result."""
+    number = int(node.attributes.get("output_dtype") or 0)
+    return number or NUMBERS.get(node.dtype(1) or "", FLOAT)
+
+
+def computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
+    steps = array.astype(np.float32)
+    zeros, scale = node.constant(2), node.constant(1)
+    assert scale is not None
+    if grain.kind == "block" and grain.size is None:
+        raise ValueError("a constant has sizes")
+    if zeros is not None and not all_equal(zeros, 0):
+        steps = steps - grain.shaped(zeros.astype(np.float32))
+    result = steps * grain.shaped(scale.astype(np.float32))
+    return np.asarray(result.astype(helper.tensor_dtype_to_np_dtype(output_type(node))))

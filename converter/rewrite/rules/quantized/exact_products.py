@@ -1,0 +1,159 @@
+"""Products of integers by floating-point hardware, exactly.
+
+float32 has all integers up to 2^24. A sum of products is exact, whatever the order of its terms, if the magnitudes of
+the terms add up to no more. So a reduction is cut into parts that are that short, and the parts are added in int32. For
+constant weights the bound is what their magnitudes add up to; else the length of the reduction times the largest
+product. It holds in TensorRT's TF32, too: operands of 9 bits fit into its 11, and it adds in float32.
+
+Where the reduction is too long for a few parts, or of unknown length, operands are split into 16 * high + low, and the
+products of the halves are added in int32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trtsmith.converter.rewrite.rules.quantized.lines import INT32, Lines
+from trtsmith.converter.rewrite.rules.quantized.operands import Operand
+
+EXACT = 2**24
+MOST_PARTS = 8
+"""Parts of a reduction before its second operand is split: two products of the whole are cheaper then."""
+
+Slice = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of products among the lines: float32 with |sum| <= bound <= 2^24, or int32, for which bound is None.
+
+    numerics: a sentence for Replacement, if it is exact under a condition only.
+    """
+
+    name: str
+    bound: int | None
+    numerics: str = ""
+
+    def as_int32(self, lines: Lines, result: str) -> str:
+        return (
+            lines.op(result, "Identity", self.name)
+            if self.bound is None
+            else lines.cast(result, self.name, INT32)
+        )
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a kind of product (MatMul, Conv) is cut.
+
+    length:     of the reduction in units that can be cut apart; None if it is not known.
+    terms:      products in each unit.
+    magnitudes: for the constant second operand, its magnitudes added up in each unit: [outputs, length].
+    left, right: write the slice of an operand: (lines, result, value, slice).
+    product:    writes one product: (result, left, right).
+    """
+
+    length: int | None
+    terms: int
+    magnitudes: Callable[[np.ndarray], np.ndarray]
+    left: Callable[[Lines, str, str, Slice], str]
+    right: Callable[[Lines, str, str, Slice], str]
+    product: Callable[[str, str, str], str]
+    cut: Callable[[np.ndarray, Slice], np.ndarray]
+
+
+def exact_sum(lines: Lines, a: Operand, b: Operand, reduction: Reduction) -> Sum | None:
+    """a times b; None if no cutting makes it exact."""
+    parts = _parts(a, b, reduction)
+    if parts is not None and len(parts) <= MOST_PARTS:
+        return _added(lines, [(1, a, b, parts)], reduction, a, b)
+    low_b, high_b = _halves(lines, b, "b")
+    if reduction.length is not None:
+        halves = [(1, a, low_b), (16, a, high_b)]
+    else:
+        low_a, high_a = _halves(lines, a, "a")
+        halves = [(1, low_a, low_b), (16, low_a, high_b), (16, high_a, low_b), (256, high_a, high_b)]
+    products = []
+    for weight, x, y in halves:
+        cut = _parts(x, y, reduction)
+        if cut is None:
+            return None
+        products.append((weight, x, y, cut))
+    return _added(lines, products, reduction, a, b)
+
+
+def _parts(a: Operand, b: Operand, reduction: Reduction) -> list[Slice] | None:
+    """Cuts of the reduction that are exact; None if a single unit is too long."""
+    if reduction.length is None:
+        return [(0, 0)] if a.bound * b.bound <= 256 else None  # of halves, exact up to 2^16 terms
+    if b.array is None:
+        most = EXACT // max(a.bound * b.bound * reduction.terms, 1)
+        if not most:
+            return None
+        return [(i, min(i + most, reduction.length)) for i in range(0, max(reduction.length, 1), most)]
+    sums = reduction.magnitudes(np.abs(b.array)) * a.bound
+    parts: list[Slice] = []
+    start, total = 0, np.zeros(sums.shape[0], np.int64)
+    for index in range(sums.shape[1]):
+        if sums.shape[0] and sums[:, index].max() > EXACT:
+            return None
+        total = total + sums[:, index]
+        if sums.shape[0] and total.max() > EXACT:
+            parts.append((start, index))
+            start, total = index, sums[:, index].copy()
+    return [*parts, (start, reduction.length)]
+
+
+def _bound(a: Operand, b: Operand, reduction: Reduction) -> int:
+    """What the magnitudes of all products add up to at most."""
+    if b.array is None:
+        return a.bound * b.bound * reduction.terms * (reduction.length or 2**16)
+    return int(reduction.magnitudes(np.abs(b.array)).sum(1).max(initial=0)) * a.bound
+
+
+def _halves(lines: Lines, x: Operand, name: str) -> tuple[Operand, Operand]:
+    """low and high of x = 16 * high + low, 0 <= low < 16."""
+    high_bound = x.bound // 16 + 1
+    if x.array is not None:
+        return Operand(f"{name}_low", 15, x.array & 15), Operand(f"{name}_high", high_bound, x.array >> 4)
+    sixteen = lines.number(f"{name}_sixteen", 16)
+    high = lines.op(f"{name}_high", "Floor", lines.op(f"{name}_sixteenths", "Div", x.name, sixteen))
+    low = lines.op(f"{name}_low", "Sub", x.name, lines.op(f"{name}_whole", "Mul", high, sixteen))
+    return Operand(low, 15), Operand(high, high_bound)
+
+
+def _added(
+    lines: Lines,
+    products: Sequence[tuple[int, Operand, Operand, list[Slice]]],
+    reduction: Reduction,
+    a: Operand,
+    b: Operand,
+) -> Sum:
+    whole = [(0, reduction.length or 0)]
+    if len(products) == 1 and len(products[0][3]) == 1:
+        lines.add(reduction.product("sum", a.named(lines), b.named(lines)))
+        return Sum("sum", _bound(a, b, reduction))
+    total = ""
+    for number, (weight, x, y, parts) in enumerate(products):
+        for place, part in enumerate(parts):
+            name = f"part_{number}_{place}"
+            left, right = x.name, y.name
+            if y.array is not None:
+                values = y.array if parts == whole else reduction.cut(y.array, part)
+                right = lines.bind(f"{name}_right", values.astype(np.float32))
+            elif parts != whole and reduction.length is not None:
+                right = reduction.right(lines, f"{name}_right", right, part)
+            left = x.named(lines)
+            if parts != whole and reduction.length is not None:
+                left = reduction.left(lines, f"{name}_left", left, part)
+            lines.add(reduction.product(name, left, right))
+            term = lines.cast(f"{name}_int", name, INT32)
+            if weight > 1:
+                factor = lines.bind(f"{name}_weight", np.array(weight, np.int32))
+                term = lines.op(f"{name}_weighted", "Mul", term, factor)
+            total = lines.op(f"{name}_total", "Add", total, term) if total else term
+    limit = "the sums are exact for up to 65,536 terms; their number is that of run time"
+    return Sum(total, None, "" if reduction.length is not None else limit)

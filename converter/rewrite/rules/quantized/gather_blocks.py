@@ -1,0 +1,81 @@
+"""onnxruntime's GatherBlockQuantized: a table of 2, 4 or 8 bits in blocks, dequantised, then Gather.
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized: uint8 data is
+packed along the last axis, and its zero point is 2^(bits - 1) where none is given; that of the 4-bit types is zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
+from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
+
+_NUMERICS = "an index outside of the table gives one of its entries, where onnxruntime gives zeros"
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    table, scale, zeros = node.constant(0), node.constant(2), node.constant(3)
+    dtype = node.dtype(0)
+    if (
+        table is None
+        or scale is None
+        or (node.input(3) and zeros is None)
+        or dtype not in ("uint8", "uint4", "int4")
+    ):
+        return Refusal(
+            f"its table is {dtype or 'of unknown type'}, or computed at run time",
+            "a constant table of uint8, uint4 or int4, with constant scales and zero points",
+            "make them initializers of the model",
+        )
+    bits = int(node.attributes.get("bits") or 4) if dtype == "uint8" else 4
+    numbers, middle = table, 0
+    if dtype == "uint8":
+        numbers, middle = unpacked(table, bits), 2 ** (bits - 1)
+        zeros = None if zeros is None else unpacked(zeros, bits)[..., : scale.shape[-1]]
+    block = int(node.attributes.get("block_size") or 128)
+    axis = int(node.attributes.get("quantize_axis", 1)) % numbers.ndim
+    grain = Granularity("block", numbers.ndim, axis, numbers.shape[axis], block)
+    points = np.full(scale.shape, middle, np.int32) if zeros is None else zeros.astype(np.int32)
+    name = node.fresh("table")
+    nodes, how = blocked(node, name, numbers.astype(np.int32) - grain.shaped(points), scale, grain, bits)
+    gather = f"y0 = Gather <axis = {int(node.attributes.get('gather_axis', 0))}> (table, x1)"
+    return Replacement([*nodes, *node.statements(gather, table=name)], f"Gather of {how}", numerics=_NUMERICS)
+
+
+_RNG = np.random.default_rng(13)
+
+
+def _listed(array: np.ndarray) -> str:
+    return ", ".join(str(value) for value in array.reshape(-1).tolist())
+
+
+def _example(name: str, opset: int, bits: int, more: str = "", zeros: str = "") -> Example:
+    table = _RNG.integers(0, 256, (5, 4 * bits), np.uint8)
+    scales = _RNG.choice([0.25, -0.5, 0.125], (5, 2))
+    return Example(
+        name,
+        f"""<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1]>
+        g (int64[2, 3] i) => (float[2, 3, 32] y)
+        <uint8[5, {4 * bits}] w = {{{_listed(table)}}}, float[5, 2] s = {{{_listed(scales)}}}{zeros}> {{
+            y = com.microsoft.GatherBlockQuantized
+                <bits = {bits}, block_size = 16, quantize_axis = 1, gather_axis = 0> (w, i, s{more})
+        }}""",
+        feeds={"i": np.array([[0, 4, -1], [3, 3, 2]])},
+    )
+
+
+_EXAMPLES = (
+    _example("4 bits", 21, 4),
+    _example("4 bits, zero points", 17, 4, ", z", ", uint8[5, 1] z = {18, 200, 7, 255, 64}"),
+    _example("8 bits", 21, 8),
+)
+
+GATHER_BLOCK_QUANTIZED = NodeRule(
+    "gather-blocks",
+    "GatherBlockQuantized becomes Gather of a dequantised table",
+    ("com.microsoft::GatherBlockQuantized",),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,115 @@
+"""How a scale and its zero point lie on the data: one for all, one for each index of an axis, one for each block.
+
+https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html: a scalar (or one element) is for the whole tensor; a vector is
+for `axis`; a scale of the data's rank is for blocks of `block_size` along `axis`, the last of which may be shorter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
+from trtsmith.converter.rewrite.engine.opset_forms import squeeze, unsqueeze
+from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS
+from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
+
+
+@dataclass(frozen=True)
+class Granularity:
+    """`rank` and `size`, of the data and of its `axis`, are None where they are not known and not needed."""
+
+    kind: str  # "tensor", "axis" or "block"
+    rank: int | None = None
+    axis: int = 0
+    size: int | None = None
+    block: int = 0
+
+    @property
+    def divides(self) -> bool:
+        """Whether the blocks are whole ones. TensorRT takes the size of blocks from the shapes, so they have to be."""
+        return self.kind != "block" or (self.size is not None and self.size % self.block == 0)
+
+    def shaped(self, array: np.ndarray) -> np.ndarray:
+        """A constant scale or zero point, made to broadcast against the data."""
+        if self.kind == "tensor":
+            return array.reshape(())
+        if self.kind == "axis":
+            return array.reshape([-1 if i == self.axis else 1 for i in range(self.rank or 0)])
+        return np.repeat(array, self.block, self.axis).take(range(self.size or 0), self.axis)
+
+
+def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | Refusal:
+    """Of QuantizeLinear and DequantizeLinear."""
+    constant = node.constant(scale)
+    shape = constant.shape if constant is not None else node.shape(scale)
+    if shape is None:
+        return Refusal(
+            f"the shape of the scale ({node.input(scale)!r}) is not known",
+            "a scale whose rank is known",
+            "run onnx.shape_inference on the model, or make the scale a constant",
+        )
+    block = int(node.attributes.get("block_size") or 0)
+    if not block and (not shape or (len(shape) == 1 and shape[0] == 1)):
+        return Granularity("tensor")
+    dims = node.shape(data)
+    axis = int(node.attributes.get("axis", 1))
+    if dims is None:
+        return Refusal(
+            f"the rank of {node.input(data)!r} is not known, and its scale is for axis {axis}",
+            "data whose rank is known",
+            "run onnx.shape_inference on the model",
+        )
+    if not -len(dims) <= axis < len(dims) or len(shape) != (len(dims) if block else 1):
+        return Refusal(
+            f"the scale has shape {list(shape)}, the data rank {len(dims)}, for axis {axis} and blocks of {block}",
+            "a scale of one element, of one for each index of the axis, or of one for each block",
+            "correct the scale or the axis where the model is exported",
+        )
+    axis %= len(dims)
+    return Granularity("block" if block else "axis", len(dims), axis, dims[axis], block)
+
+
+def spread(
+    lines: Lines, grain: Granularity, index: int, result: str, to: int = FLOAT, data: str = "x0"
+) -> str:
+    """Input `index` of the node, a scale or zero point, in type `to` and made to broadcast against `data`."""
+    node = lines.node
+    if grain.kind == "tensor" and NUMBERS.get(node.dtype(index) or "") == to and node.rank(index) == 0:
+        return f"x{index}"
+    constant = node.constant(index)
+    if constant is not None and (grain.kind != "block" or grain.size is not None):
+        raw = lines.bind(f"{result}_given", grain.shaped(constant.astype(np.float32)))
+        return lines.cast(result, raw, to) if to != FLOAT else raw
+    raw = lines.cast(f"{result}_cast", f"x{index}", to)
+    if grain.kind == "tensor":
+        if node.rank(index) == 0:
+            return raw
+        lines.add(squeeze(result, raw, [0], node.opset))
+    elif grain.kind == "axis":
+        lines.add(unsqueeze(result, raw, [i for i in range(grain.rank or 0) if i != grain.axis], node.opset))
+    else:
+        lines.op(
+            result,
+            "Gather",
+            raw,
+            _block_of_each(lines, grain, result, data),
+            attributes=f"<axis = {grain.axis}>",
+        )
+    return result
+
+
+def _block_of_each(lines: Lines, grain: Granularity, result: str, data: str) -> str:
+    """For each index of the axis, the number of its block."""
+    name = f"{result}_block"
+    if grain.size is not None:
+        return lines.bind(name, np.arange(grain.size, dtype=np.int64) // grain.block)
+    zero = lines.bind(f"{result}_zero", np.array(0, np.int64))
+    one = lines.bind(f"{result}_one", np.array(1, np.int64))
+    axis = lines.bind(f"{result}_axis", np.array(grain.axis, np.int64))
+    size = lines.bind(f"{result}_size", np.array(grain.block, np.int64))
+    shape = lines.op(f"{result}_shape", "Shape", data)
+    length = lines.op(f"{result}_length", "Gather", shape, axis)
+    index = lines.op(f"{result}_index", "Range", zero, length, one)
+    return lines.op(name, "Div", index, size)

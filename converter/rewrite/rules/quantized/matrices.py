@@ -1,0 +1,75 @@
+"""Exact products of 8-bit matrices, for all operators that have them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
+from trtsmith.converter.rewrite.engine.opset_forms import slice_, unsqueeze
+from trtsmith.converter.rewrite.rules.quantized.exact_products import Reduction, Slice, Sum, exact_sum
+from trtsmith.converter.rewrite.rules.quantized.lines import Lines
+from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
+
+
+def integer_matmul(lines: Lines, a: int, b: int, a_zero: int, b_zero: int) -> Sum | Refusal:
+    """(A - a_zero) @ (B - b_zero), from the node's inputs of these numbers.
+
+    A vector as A's zero point is for its rows, as B's for its columns; others broadcast.
+    """
+    node = lines.node
+    rank_a, rank_b = node.rank(a), node.rank(b)
+    zero_a = node.constant(a_zero) if node.input(a_zero) else None
+    vector = (node.rank(a_zero) if zero_a is None else zero_a.ndim) == 1
+    rows = vector and rank_a != 1
+    unknown = untyped(node, (a, a_zero), (b, b_zero))
+    if unknown or not rank_b or (vector and not rank_a):
+        types = f"the type of {', '.join(map(repr, unknown))} is not known to be one of 8 bits"
+        return Refusal(
+            types if unknown else "the rank of an operand is not known",
+            "matrices of int8 or uint8 whose ranks are known",
+            "run onnx.shape_inference on the model",
+        )
+    left = operand(
+        lines,
+        "a",
+        a,
+        a_zero,
+        partial(_column, opset=node.opset) if rows else None,
+        lambda zeros: zeros.reshape(-1, 1) if rows else zeros,
+    )
+    right = operand(lines, "b", b, b_zero)
+    result = exact_sum(lines, left, right, _reduction(node, a, b, rank_b))
+    assert result is not None  # a unit of one term always fits
+    return result
+
+
+def _column(result: str, data: str, opset: int) -> str:
+    return unsqueeze(result, data, [1], opset)
+
+
+def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> Reduction:
+    shape_a, shape_b = node.shape(a) or (None,), node.shape(b) or (None,)
+    axis = -2 if rank_b > 1 else 0
+    length = shape_a[-1] if shape_a[-1] is not None else shape_b[axis]
+
+    def sliced(lines: Lines, result: str, value: str, part: Slice, on: int) -> str:
+        lines.add(slice_(result, value, [part[0]], [part[1]], [on], node.opset))
+        return result
+
+    def magnitudes(array: np.ndarray) -> np.ndarray:
+        return np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]).astype(np.int64)
+
+    def cut(array: np.ndarray, part: Slice) -> np.ndarray:
+        return array.take(range(*part), axis)
+
+    return Reduction(
+        length,
+        1,
+        magnitudes,
+        partial(sliced, on=-1),
+        partial(sliced, on=axis),
+        lambda result, x, y: f"{result} = MatMul ({x}, {y})",
+        cut,
+    )

@@ -1,0 +1,63 @@
+"""Constant weights in the forms that TensorRT keeps quantised: int4 or int8 around zero, whole blocks.
+
+TensorRT-RTX 1.7.1 wants positive scales for int8, and takes any for constants of int4. A negative scale is a positive one of
+the negated numbers; what a scale of zero stands for is zero.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, constant_node
+from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
+
+BLOCKS = 21
+"""First opset in which DequantizeLinear has blocks."""
+
+
+def kept_quantised(
+    steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """`steps` (int32, their zero points taken away) and `scale` as TensorRT takes them, with the same products.
+
+    bits: of the numbers as they came; those of 8 bits are not packed into 4. None if they do not fit.
+    """
+    if not grain.divides:
+        return None
+    low, high = int(steps.min(initial=0)), int(steps.max(initial=0))
+    if bits <= 4 and low >= -8 and high <= 7 and steps.size % 2 == 0:
+        return steps.astype(np.int8).astype(ml_dtypes.int4), scale
+    wide = scale.astype(np.float32)
+    if not np.isfinite(wide).all():
+        return None
+    positive = np.where(wide == 0, np.float32(1), np.abs(wide)).astype(scale.dtype)
+    if (wide <= 0).any():
+        steps = steps * grain.shaped(np.sign(wide).astype(np.int32))
+        low, high = int(steps.min(initial=0)), int(steps.max(initial=0))
+    if low < -128 or high > 127:
+        return None
+    return steps.astype(np.int8), positive
+
+
+def blocked(
+    node: NodeView, name: str, steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
+) -> tuple[list[onnx.NodeProto], str]:
+    """Nodes that make the value `name` of `steps` (int32) and `scale` in blocks, in the scale's type; and what it is."""
+    kept = kept_quantised(steps, scale, grain, bits) if node.opset >= BLOCKS else None
+    if kept is None:
+        array = steps.astype(np.float32) * grain.shaped(scale.astype(np.float32))
+        return [constant_node(name, array.astype(scale.dtype))], f"dequantised weights of {bits} bits"
+    values = [node.fresh("quantised"), node.fresh("scales")]
+    nodes = [constant_node(value, array) for value, array in zip(values, kept, strict=True)]
+    dequantise = helper.make_node("DequantizeLinear", values, [name], axis=grain.axis, block_size=grain.block)
+    return [*nodes, dequantise], f"weights of {kept[0].dtype} in blocks of {grain.block}"
+
+
+def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    """uint8 [..., bytes] as [..., numbers], the first in the lowest bits of a byte."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    numbers = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
+    return np.asarray(numbers.reshape(*packed.shape[:-1], -1))

@@ -1,0 +1,189 @@
+"""LSTM, GRU and RNN in the forms that TensorRT refuses, made into the ones that it takes.
+
+- sequence_lens with float16 or bfloat16: its parser masks in float32, and the types clash; the layer runs in float32;
+- GRU in bfloat16, for the same kind of reason;
+- no hidden_size: it is read off the weights;
+- layout = 1 (the batch first): TensorRT-RTX 1.6.1 ignores it and takes the batch for the sequence (seen on an H200), so
+  that transposes go around a layer with the sequence first;
+- a batch of one and hidden_size 2 to 6: engines of LSTM and GRU never end for sequences of three and more (seen with
+  TensorRT-RTX 1.6.1 on an H200; 7 and more, RNN, two sequences and a GRU with linear_before_reset do end), so that a copy
+  of the sequence goes through beside it.
+
+An activation Affine and LSTM's input_forget have no form that TensorRT takes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+_SEQUENCE_LENS = 4
+_STATES = (5, 6)
+_HANGS = range(2, 7)
+"""Of hidden_size, beside a batch of one."""
+
+_ENDS = 2
+"""Lengths of a sequence for which it ends."""
+
+_BATCH_FIRST = "TensorRT-RTX 1.6.1 takes layout = 1 for layout = 0: the sequence is transposed to the front"
+_ALONE = "TensorRT-RTX 1.6.1 never ends with one sequence and hidden_size 2 to 6: a copy of it goes along"
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if "Affine" in (node.attributes.get("activations") or ()):
+        return Refusal(
+            f"{node.op_type} with the activation Affine",
+            "Sigmoid, Tanh, Relu, HardSigmoid, Softsign, Softplus, Elu, LeakyRelu, ScaledTanh or ThresholdedRelu",
+            "fold the factors into the weights, and export the model with another activation",
+        )
+    if node.op_type == "LSTM" and node.attributes.get("input_forget"):
+        return Refusal(
+            "input_forget = 1 (coupled input and forget gates)",
+            "input_forget = 0",
+            "export the recurrence as a Scan or Loop of plain operators",
+        )
+    dtype = node.dtype(0)
+    narrow = dtype in ("float16", "bfloat16") and bool(node.input(_SEQUENCE_LENS))
+    narrow |= dtype == "bfloat16" and node.op_type == "GRU"
+    hidden = node.attributes.get("hidden_size")
+    batch_first = bool(node.attributes.get("layout", 0))
+    alone = _hangs(node, hidden, batch_first)
+    if not narrow and hidden and not batch_first and not alone:
+        return None
+    if not hidden:
+        weights = node.shape(2)
+        hidden = weights[2] if weights else None
+    if not hidden:
+        return Refusal(
+            f"{node.op_type} without hidden_size, and recurrent weights {node.input(2)!r} of unknown shape",
+            "one of the two",
+            "give the node its hidden_size",
+        )
+    w = Writer(node)
+    inputs = []
+    for index, name in enumerate(node.inputs):
+        wide = narrow and bool(name) and index != _SEQUENCE_LENS
+        value = w.cast(f"x{index}", "float32") if wide else f"x{index}" if name else ""
+        if batch_first and name and index in (0, *_STATES):
+            value = w.transpose(value, [1, 0, 2])
+        if alone and name and index in (0, _SEQUENCE_LENS, *_STATES):
+            value = w.concat([value, value], axis=0 if index == _SEQUENCE_LENS else 1)
+        inputs.append(value)
+    if narrow:
+        # TensorRT-RTX 1.7.1 moves a Cast into the loop that it makes of the layer, and then fails there ("Mismatched
+        # number of elements in reshape"). A minimum with infinity changes no number and stays where it is.
+        inputs[0] = w.do("Min", inputs[0], w.number(float("inf"), "float32"))
+    given = {a.name: node.attributes[a.name] for a in node.proto.attribute} | {"hidden_size": hidden}
+    given.pop("layout", None)
+    used = [index for index, name in enumerate(node.outputs) if name and node.used(index)]
+    changed = narrow or batch_first or alone
+    results = [
+        f"y{i}" if i in used and not changed else w.name() if i in used else ""
+        for i in range(len(node.outputs))
+    ]
+    w.many(node.op_type, inputs, results, **given)
+    for index in used if changed else ():
+        if alone:  # the batch is the last axis but one
+            final = "" if narrow or batch_first else f"y{index}"
+            results[index] = w.op(
+                f"Gather <axis = {2 if index == 0 else 1}> ({results[index]}, {w.ints(0)})", final
+            )
+        final = "" if narrow else f"y{index}"
+        if batch_first:  # [sequence, directions, batch, hidden] and [directions, batch, hidden]
+            order = [2, 0, 1, 3] if index == 0 else [1, 0, 2]
+            results[index] = w.transpose(results[index], order, result=final)
+        if narrow:
+            w.cast(results[index], node.dtype(0) or "", result=f"y{index}")
+    what = (
+        *(["in float32"] if narrow else []),
+        *(["with the sequence first"] if batch_first else []),
+        *(["with a copy of its only sequence beside it"] if alone else []),
+        *([] if node.attributes.get("hidden_size") else ["with the hidden_size of its weights"]),
+    )
+    numerics = f"{node.op_type} of {dtype} is computed in float32 and rounded once" if narrow else ""
+    notes = (*((_BATCH_FIRST,) if batch_first else ()), *((_ALONE,) if alone else ()))
+    return Replacement(w.nodes(), f"{node.op_type} {', '.join(what)}", notes, numerics)
+
+
+def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:
+    """Whether TensorRT-RTX 1.6.1 would not end, as far as the shapes are known."""
+    if node.op_type == "RNN" or node.attributes.get("linear_before_reset"):
+        return False
+    weights, x = node.shape(2), node.shape(0)
+    hidden = hidden or (weights[2] if weights else None)
+    if hidden not in _HANGS or x is None or len(x) != 3:
+        return False
+    length, batch = (x[1], x[0]) if batch_first else (x[0], x[1])
+    return batch == 1 and not (isinstance(length, int) and length <= _ENDS)
+
+
+_EXAMPLES = (
+    Example(
+        "float16 with sequence_lens",
+        """<ir_version: 8, opset_import: ["" : 14]>
+        g (float16[5, 2, 4] x, float16[1, 12, 4] w, float16[1, 12, 3] r, int32[2] lens) => (float16[1, 2, 3] h) {
+            , h = LSTM <hidden_size = 3> (x, w, r, , lens)
+        }""",
+        feeds={"lens": np.array([5, 5], np.int32)},  # all of it, as the reference has no shorter ones
+        reference=True,
+        rtol=2e-2,
+        atol=1e-2,
+    ),
+    Example(
+        "no hidden_size",
+        """<ir_version: 8, opset_import: ["" : 14]>
+        g (float[5, 2, 4] x, float[1, 9, 4] w, float[1, 9, 3] r) => (float[1, 2, 3] h) { , h = GRU (x, w, r) }""",
+        reference=True,  # onnxruntime wants it
+        rtol=1e-4,
+    ),
+    *(
+        Example(
+            f"{op_type}, batch first",
+            f"""<ir_version: 8, opset_import: ["" : 14]>
+            g (float[2, 5, 4] x, float[1, {3 * gates}, 4] w, float[1, {3 * gates}, 3] r, float[2, 1, 3] begin)
+                => (float[2, 5, 1, 3] y, float[2, 1, 3] h) {{
+                y, h = {op_type} <hidden_size = 3, layout = 1> (x, w, r, , , begin)
+            }}""",
+            reference=True,  # onnxruntime refuses layout = 1
+            scale=0.3,
+            rtol=1e-4,
+        )
+        for op_type, gates in (("GRU", 3), ("LSTM", 4), ("RNN", 1))
+    ),
+    *(
+        Example(
+            f"{op_type}, one sequence",
+            f"""<ir_version: 8, opset_import: ["" : 14]>
+            g (float[5, 1, 4] x, float[2, {3 * gates}, 4] w, float[2, {3 * gates}, 3] r, int32[1] lens, float[2, 1, 3] begin)
+                => (float[5, 2, 1, 3] y, float[2, 1, 3] h) {{
+                y, h = {op_type} <hidden_size = 3, direction = "bidirectional"> (x, w, r, , lens, begin)
+            }}""",
+            feeds={"lens": np.array([4], np.int32)},
+            scale=0.3,
+            rtol=1e-4,
+        )
+        for op_type, gates in (("GRU", 3), ("LSTM", 4))
+    ),
+    Example(
+        "LSTM, one sequence, batch first, float16",
+        """<ir_version: 8, opset_import: ["" : 14]>
+        g (float16[1, 5, 4] x, float16[1, 12, 4] w, float16[1, 12, 3] r, int32[1] lens) => (float16[1, 5, 1, 3] y) {
+            y = LSTM <hidden_size = 3, layout = 1> (x, w, r, , lens)
+        }""",
+        feeds={"lens": np.array([5], np.int32)},  # all of it, as the reference has no shorter ones
+        reference=True,
+        scale=0.3,
+        rtol=2e-2,
+        atol=1e-2,
+    ),
+)
+
+RECURRENT = NodeRule(
+    "recurrent",
+    "LSTM, GRU and RNN in the forms that TensorRT takes",
+    ("GRU", "LSTM", "RNN"),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,1 @@
+"""Reductions, statistics and running products."""

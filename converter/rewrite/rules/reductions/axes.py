@@ -1,0 +1,75 @@
+"""Reductions whose axes are constant only once constants are folded: TensorRT wants them so in the graph itself."""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+
+_REDUCTIONS = tuple(
+    f"Reduce{kind}"
+    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
+
+_SEEN_THROUGH = frozenset({"Identity", "Cast"})
+"""Operators that TensorRT-RTX 1.7.1 computes itself on the way to the axes of a reduction. It does so for no other, and
+takes empty axes as ONNX means them. For Squeeze and Unsqueeze it computes all, from fixed shapes too."""
+
+_ATTRIBUTES = ("keepdims", "noop_with_empty_axes")
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if not node.input(1):
+        return None
+    axes = node.constant(1)
+    if axes is not None and node.op_type in _REDUCTIONS and node.folded(1, beyond=_SEEN_THROUGH):
+        rest = ", ".join(f"{name} = {node.attributes[name]}" for name in _ATTRIBUTES if node.given(name))
+        body = f"y0 = {node.op_type} {f'<{rest}>' if rest else ''} (x0, axes)"
+        return Replacement(
+            node.statements(body, axes=axes), "the axes that the graph computes, as a constant"
+        )
+    if axes is not None:
+        return None
+    maker = node.producer(1)
+    if maker is not None and node.op_type not in _REDUCTIONS:
+        return None  # TensorRT may know more of shapes than ONNX's inference
+    how = "fed" if maker is None else f"computed by {maker.op_type}"
+    return Refusal(
+        f"the axes ({node.input(1)!r}) are {how} at run time",
+        "constant axes",
+        f"freeze what they come from: --freeze {node.input(1)}=VALUES",
+    )
+
+
+_EXAMPLES = (
+    Example(
+        "computed",
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[3, 4, 2] x) => (float[3, 1, 1] y)
+        <int64 one = {1}> {
+            shape = Shape (x)  rank = Size (shape)  axes = Range (one, rank, one)  y = ReduceMean (x, axes)
+        }""",
+    ),
+    Example(
+        "attributes",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[3, 4] x) => (float[3, 4] y)
+        <int64[0] none = {}> {
+            axes = Concat <axis = 0> (none, none)  y = ReduceSum <keepdims = 0, noop_with_empty_axes = 1> (x, axes)
+        }""",
+    ),
+    Example(
+        "negative",
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[3, 4, 2] x) => (float[3, 2] y)
+        <int64[1] one = {1}, int64[1] three = {3}> {
+            axes = Sub (one, three)  y = ReduceProd <keepdims = 0> (x, axes)
+        }""",
+    ),
+)
+
+AXES = NodeRule(
+    "axes",
+    "reductions get the axes that the graph computes as constants",
+    (*_REDUCTIONS, "Squeeze", "Unsqueeze"),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,59 @@
+"""ReduceMax and ReduceMin of booleans (ONNX opset 20) are "any" and "all", which TensorRT does not reduce: it counts.
+
+The largest of booleans is true where there are some; the smallest where none is false. So nothing at all has the
+largest false and the smallest true, as ONNX says of empty sets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if node.dtype(0) != "bool":
+        return None
+    keep = f"keepdims = {node.attributes['keepdims']}"
+    empty = f"noop_with_empty_axes = {node.attributes['noop_with_empty_axes']}"
+    inputs = "counted, x1" if node.input(1) else "counted"
+    largest = node.op_type == "ReduceMax"
+    body = f"""
+        given = {"Identity" if largest else "Not"} (x0)
+        counted = Cast <to = 6> (given)
+        zero = Constant <value = int32 {{0}}> ()
+        count = ReduceSum <{keep}, {empty}> ({inputs})
+        {"y0" if largest else "some"} = Greater (count, zero)
+        {"" if largest else "y0 = Not (some)"}
+    """
+    return Replacement(node.statements(body), f"{node.op_type} of booleans by counting")
+
+
+_DATA = np.array(
+    [[[True, False], [False, False]], [[True, True], [False, True]], [[False, False], [False, False]]]
+)
+_EXAMPLES = tuple(
+    Example(
+        f"{op} {kind}",
+        f"""<ir_version: 9, opset_import: ["" : 20]>
+        g (bool[3, 2, 2] x) => (bool{shape} y) {{
+            {axes}
+            y = {op} <keepdims = {keep}> ({inputs})
+        }}""",
+        feeds={"x": _DATA},
+        reference=True,
+    )
+    for op in ("ReduceMax", "ReduceMin")
+    for kind, shape, keep, axes, inputs in (
+        ("over an axis", "[3, 1, 2]", 1, "a = Constant <value = int64[1] {-2}> ()", "x, a"),
+        ("over all", "", 0, "", "x"),
+    )
+)
+
+BOOL_REDUCE = NodeRule(
+    "bool-reduce",
+    "ReduceMax and ReduceMin of booleans by counting",
+    ("ReduceMax", "ReduceMin"),
+    _rewrite,
+    _EXAMPLES,
+)

@@ -1,0 +1,174 @@
+"""Resize in the forms that TensorRT refuses: antialiased, cropped, of a kept aspect ratio, symmetric, of integers.
+
+Interpolation is done one axis after the other: gathers of the neighbours and a weighted sum, or a product with the
+matrix of weights where there are many. Weights are constants for known sizes, else the graph computes them.
+
+align_corners with scales that give no whole length is left to TensorRT: it divides by the whole length less one, as PyTorch
+and onnxruntime do, and onnx's reference by the length before it was cut, as its tests have it (seen on an H200).
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.resize.resize_axes import along
+from trtsmith.converter.rewrite.rules.resize.resize_plan import sampling, stretches
+
+_COORDINATES = ("half_pixel_symmetric", "tf_crop_and_resize")
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+_TIES = (
+    "Resize computes coordinates from sizes of run time in float32: one that falls midway between two inputs may take "
+    "the other of the two"
+)
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    given, dtype = node.attributes, node.dtype(0)
+    if node.opset < 11:
+        return _older(node)
+    refused = (
+        given.get("coordinate_transformation_mode") in _COORDINATES
+        or (given.get("antialias", 0) and given.get("mode") != "nearest")
+        or given.get("keep_aspect_ratio_policy", "stretch") != "stretch"
+        or (dtype is not None and dtype not in (*_FLOATS, "int8"))
+    )
+    if not refused:
+        return _whole_sizes(node)
+    s = sampling(node)
+    if s.mode != "nearest" and dtype not in _FLOATS:
+        return Refusal(
+            f"interpolation of {dtype or 'an unknown type'}: how it rounds is up to the runtime",
+            "a float type",
+            "cast to float32 before the Resize, and back with the rounding that you want",
+        )
+    w = Writer(node)
+    plan = stretches(node, w)
+    if isinstance(plan, Refusal):
+        return plan
+    work = {"float16": "float32", "bfloat16": "float32", "uint8": "int32"}.get(
+        dtype or "", dtype or "float32"
+    )
+    data = w.cast("x0", work) if work != dtype else "x0"
+    rank = len(node.shape(0) or ())
+    masks: list[str] = []
+    products = False
+    for part in plan:
+        if not part.idle:
+            data, by_matrix = along(w, data, s, part, rank, work, masks)
+            products |= by_matrix
+    for mask in masks:
+        value = w.number(float(given.get("extrapolation_value", 0.0)), work)
+        data = w.do("Where", mask, value, data)
+    if work != dtype and dtype is not None:
+        w.cast(data, dtype, result="y0")
+    else:
+        w.do("Identity", data, result="y0")
+    numerics = "Resize multiplies by a matrix of weights, for which TensorRT may use TF32" if products else ""
+    unknown = [part for part in plan if not part.known and not part.idle]
+    crop = s.coordinates == "tf_crop_and_resize"
+    # Of sizes alone, coordinates are quotients of whole numbers, and rounded as such.
+    if s.mode == "nearest" and any(part.scale is not None or crop for part in unknown):
+        numerics = _TIES
+    return Replacement(w.nodes(), f"Resize ({s.mode}, {s.coordinates}) axis by axis", numerics=numerics)
+
+
+def _older(node: NodeView) -> Replacement | Refusal | None:
+    """Opset 10, which knows no crops: integers only, and those that float32 holds."""
+    dtype = node.dtype(0)
+    if dtype is None or dtype in (*_FLOATS, "int8"):
+        return None
+    if dtype not in ("uint8", "bool") or node.attributes.get("mode") != "nearest":
+        return Refusal(
+            f"Resize of {dtype} in opset {node.opset}",
+            "a float type, or opset 11 or later",
+            "convert the model to a newer opset (onnx.version_converter)",
+        )
+    w = Writer(node)
+    w.cast(w.do("Resize", w.cast("x0", "float32"), "x1", mode="nearest"), dtype, result="y0")
+    return Replacement(w.nodes(), f"Resize of {dtype} in float32, exact for it")
+
+
+def _whole_sizes(node: NodeView) -> Replacement | None:
+    """Sizes for some axes only, of an input with unknown lengths: TensorRT takes the unknown ones for negative."""
+    shape, axes = node.shape(0), node.attributes.get("axes")
+    if not axes or not node.input(3) or shape is None:
+        return None
+    order = [axis % len(shape) for axis in axes]
+    if all(shape[i] is not None for i in range(len(shape)) if i not in order):
+        return None
+    w = Writer(node)
+    sizes = [
+        w.do("Gather", "x3", w.ints(order.index(i)), axis=0) if i in order else w.size("x0", i)
+        for i in range(len(shape))
+    ]
+    rest = {a.name: node.attributes[a.name] for a in node.proto.attribute if a.name != "axes"}
+    w.do("Resize", "x0", "", "", w.concat(sizes), result="y0", **rest)
+    return Replacement(w.nodes(), "Resize with the sizes of all axes")
+
+
+def _example(name: str, signature: str, attributes: str, inputs: str, reference: bool = False) -> Example:
+    text = f"""<ir_version: 9, opset_import: ["" : 19]> g {signature}
+        <float[2] scales = {{0.6, 1.7}}, float[2] small = {{0.15, 0.6}}, int64[2] sizes = {{7, 8}},
+         float[4] roi = {{0.1, -0.2, 0.8, 1.1}}> {{ y = Resize <axes = [2, 3], {attributes}> ({inputs}) }}"""
+    return Example(name, text, reference=reference, rtol=1e-4, atol=1e-5)
+
+
+_OLDER = Example(
+    "uint8, opset 10",
+    """<ir_version: 8, opset_import: ["" : 10]> g (uint8[1, 2, 3, 4] x) => (uint8[1, 2, 6, 6] y)
+    <float[4] scales = {1.0, 1.0, 2.0, 1.5}> { y = Resize <mode = "nearest"> (x, scales) }""",
+)
+
+_X = "(float[1, 2, 9, 10] x)"
+
+_EXAMPLES = (
+    _OLDER,
+    _example(
+        "cubic, antialias",
+        f"{_X} => (float[1, 2, 5, 17] y)",
+        'mode = "cubic", antialias = 1, cubic_coeff_a = -0.5',
+        "x, , scales",
+        reference=True,
+    ),
+    _example(
+        "linear, antialias, many neighbours",
+        "(float[1, 2, 40, 10] x) => (float[1, 2, 6, 6] y)",
+        'mode = "linear", antialias = 1, exclude_outside = 1',
+        "x, , small",
+        reference=True,
+    ),
+    _example(
+        "crop, linear",
+        f"{_X} => (float[1, 2, 7, 8] y)",
+        'mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 5.0',
+        "x, roi, , sizes",
+    ),
+    _example(
+        "symmetric, cubic, nothing outside",
+        f"{_X} => (float[1, 2, 5, 17] y)",
+        'mode = "cubic", coordinate_transformation_mode = "half_pixel_symmetric", exclude_outside = 1',
+        "x, , scales",
+        reference=True,
+    ),
+    _example(
+        "aspect ratio, nearest",
+        f"{_X} => (float[1, 2, 7, 8] y)",
+        'mode = "nearest", keep_aspect_ratio_policy = "not_larger", nearest_mode = "ceil"',
+        "x, , , sizes",
+    ),
+    _example(
+        "integers, nearest",
+        "(int64[1, 2, 9, 10] x) => (int64[1, 2, 5, 17] y)",
+        'mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"',
+        "x, , scales",
+        reference=True,
+    ),
+)
+
+RESIZE = NodeRule(
+    "resize",
+    "Resize with antialiasing, cropping, a kept aspect ratio or of integers is written out axis by axis",
+    ("Resize",),
+    _rewrite,
+    _EXAMPLES,
+)

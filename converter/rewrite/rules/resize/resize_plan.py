@@ -1,0 +1,156 @@
+"""What a Resize node asks for, axis by axis: lengths, scale, part of the input. Numbers where they are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One axis. before, after: its lengths, or None; then `size` and `length` (int64[1]) name them.
+
+    over, under: names of float32[1] whose quotient is the scale; of int64[1] where it comes from sizes (`whole`).
+    """
+
+    axis: int
+    before: int | None
+    after: int | None
+    scale: float | None
+    roi: tuple[float, float]
+    size: str = ""
+    length: str = ""
+    over: str = ""
+    under: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.before is not None and self.after is not None and self.scale is not None
+
+    @property
+    def whole(self) -> bool:
+        return self.scale is None
+
+    @property
+    def idle(self) -> bool:
+        """Whether the axis keeps its length, so that nothing happens along it."""
+        same = self.before is not None and self.before == self.after
+        return (self.scale == 1.0 or (same and self.scale is None)) and self.roi == (0.0, 1.0)
+
+
+def sampling(node: NodeView) -> Sampling:
+    given = node.attributes
+    return Sampling(
+        given.get("mode", "nearest"),
+        given.get("coordinate_transformation_mode", "half_pixel"),
+        given.get("nearest_mode", "round_prefer_floor"),
+        float(given.get("cubic_coeff_a", -0.75)),
+        bool(given.get("exclude_outside", 0)),
+        bool(given.get("antialias", 0)) and given.get("mode") != "nearest",
+    )
+
+
+def stretches(node: NodeView, w: Writer) -> list[Stretch] | Refusal:
+    """What happens to each axis that the node names; statements that compute what is not known go to `w`."""
+    shape = node.shape(0)
+    if shape is None:
+        return Refusal(
+            f"the rank of {node.input(0)!r} is unknown",
+            "an input whose rank shape inference finds",
+            "give the input's shape, or run onnx.shape_inference on the model",
+        )
+    axes = [a % len(shape) for a in node.attributes.get("axes") or range(len(shape))]
+    rois = _rois(node, len(axes))
+    if isinstance(rois, Refusal):
+        return rois
+    scales = node.constant(2) if node.input(2) else None
+    if scales is not None and scales.size:
+        return [
+            _scaled(w, axis, shape[axis], float(scale), roi)
+            for axis, scale, roi in zip(axes, scales.reshape(-1), rois, strict=True)
+        ]
+    if not node.input(3):
+        return Refusal(
+            f"the scales ({node.input(2)!r}) are computed at run time",
+            "constant scales, or sizes",
+            f"freeze them: --freeze {node.input(2)}=VALUES",
+        )
+    policy = node.attributes.get("keep_aspect_ratio_policy", "stretch")
+    sizes = node.constant(3)
+    befores = [shape[axis] for axis in axes]
+    if sizes is not None and all(before is not None for before in befores):
+        return _fixed(axes, [b or 0 for b in befores], [int(n) for n in sizes], policy, rois)
+    parts = _computed(w, axes, befores, policy, rois)
+    if sizes is None or policy != "stretch":
+        return parts
+    return [
+        part if b is None else Stretch(part.axis, b, int(n), int(n) / b, part.roi)
+        for part, b, n in zip(parts, befores, sizes, strict=True)
+    ]
+
+
+def _rois(node: NodeView, count: int) -> list[tuple[float, float]] | Refusal:
+    if node.attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize":
+        return [(0.0, 1.0)] * count
+    values = node.constant(1)
+    if values is None or values.size != 2 * count:
+        return Refusal(
+            f"roi ({node.input(1)!r}) is computed at run time",
+            f"{2 * count} constant numbers: the begins of the axes, then their ends",
+            f"freeze it: --freeze {node.input(1)}=VALUES" if node.input(1) else "give the node a roi",
+        )
+    flat = values.astype(np.float64).reshape(-1)
+    return [(float(flat[i]), float(flat[i + count])) for i in range(count)]
+
+
+def _scaled(w: Writer, axis: int, before: int | None, scale: float, roi: tuple[float, float]) -> Stretch:
+    if before is not None:
+        return Stretch(axis, before, math.floor(before * scale), scale, roi)
+    if scale == 1.0 and roi == (0.0, 1.0):
+        return Stretch(axis, None, None, scale, roi)
+    size = w.size("x0", axis)
+    factor = w.const(np.array([scale], np.float32))
+    length = w.cast(w.do("Floor", w.do("Mul", w.cast(size, "float32"), factor)), "int64")
+    return Stretch(axis, None, None, scale, roi, size, length, factor, w.const(np.ones(1, np.float32)))
+
+
+def _fixed(
+    axes: list[int], befores: list[int], sizes: list[int], policy: str, rois: list[tuple[float, float]]
+) -> list[Stretch]:
+    scales = [size / before for size, before in zip(sizes, befores, strict=True)]
+    if policy != "stretch":
+        scale = min(scales) if policy == "not_larger" else max(scales)
+        scales = [scale] * len(scales)
+        sizes = [math.floor(scale * before + 0.5) for before in befores]
+    return [Stretch(*parts) for parts in zip(axes, befores, sizes, scales, rois, strict=True)]
+
+
+def _computed(
+    w: Writer, axes: list[int], befores: list[int | None], policy: str, rois: list[tuple[float, float]]
+) -> list[Stretch]:
+    inputs = [w.size("x0", axis) for axis in axes]
+    lengths = [w.do("Gather", "x3", w.ints(i), axis=0) for i in range(len(axes))]
+    unders, overs = inputs, lengths
+    if policy != "stretch":
+        over, under = overs[0], unders[0]
+        for other_over, other_under in zip(overs[1:], unders[1:], strict=True):
+            # The smaller scale, or the larger, by products of whole numbers.
+            ours, theirs = w.do("Mul", over, other_under), w.do("Mul", other_over, under)
+            better = w.do("Less" if policy == "not_larger" else "Greater", theirs, ours)
+            over = w.do("Where", better, other_over, over)
+            under = w.do("Where", better, other_under, under)
+        # floor(size * over / under + 1/2)
+        doubled, two = w.do("Mul", under, w.ints(2)), w.ints(2)
+        scaled = [w.do("Add", w.do("Mul", w.do("Mul", size, over), two), under) for size in inputs]
+        lengths = [w.do("Div", value, doubled) for value in scaled]
+        overs, unders = [over] * len(axes), [under] * len(axes)
+    return [
+        Stretch(axis, None, None, None, roi, *names)
+        for axis, roi, *names in zip(axes, rois, inputs, lengths, overs, unders, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Operators that select elements: NonZero, Unique, Compress, TopK, NonMaxSuppression."""

@@ -1,0 +1,168 @@
+"""Static sequences, unrolled away: who reads one reads the tensors in it, and then nobody reads the sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import (
+    Example,
+    NodeRule,
+    NodeView,
+    Refusal,
+    Replacement,
+    constant_node,
+)
+from trtsmith.converter.rewrite.engine.opset_forms import split, squeeze, unsqueeze
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
+from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
+    elements,
+    known_size,
+    position,
+    split_sizes,
+)
+
+_MOST_PARTS = 4096
+"""TensorRT builds thousands of slices, slowly; more are a mistake in the model."""
+
+Result = Replacement | Refusal | None
+
+
+def _at(node: NodeView) -> Result:
+    held = elements(node, node.input(0))
+    if isinstance(held, Refusal):
+        return held
+    place = position(node, node.input(1), len(held), len(held) - 1)
+    if isinstance(place, Refusal):
+        return place
+    return Replacement(
+        node.statements("y0 = Identity (element)", element=held[place]), "the tensor at that position"
+    )
+
+
+def _length(node: NodeView) -> Result:
+    held = elements(node, node.input(0))
+    if isinstance(held, Refusal):
+        return held
+    return Replacement(
+        [constant_node(node.output(0), np.array(len(held), np.int64))], "the number of its tensors"
+    )
+
+
+def _concat(node: NodeView) -> Result:
+    held = elements(node, node.input(0))
+    if isinstance(held, Refusal):
+        return held
+    if not held:
+        fix = "export the model so that something is joined"
+        return Refusal("the sequence is empty", "at least one tensor", fix)
+    axis, lines = node.attributes["axis"], []
+    names = {f"part_{i}": name for i, name in enumerate(held)}
+    parts = list(names)
+    if node.attributes.get("new_axis"):
+        lines = [unsqueeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(parts)]
+        parts = [f"row_{i}" for i in range(len(parts))]
+    lines.append(f"y0 = Concat <axis = {axis}> ({', '.join(parts)})")
+    return Replacement(node.statements("\n".join(lines), **names), "Concat of its tensors")
+
+
+def _split(node: NodeView) -> Result:
+    axis = node.attributes.get("axis", 0)
+    given = node.constant(1)
+    if node.input(1) and given is None:
+        fix = f"freeze it: --freeze {node.input(1)}=VALUES"
+        return Refusal(f"the split {node.input(1)!r} is computed at run time", "a constant", fix)
+    sizes = split_sizes(known_size(node, 0, axis), given)
+    if sizes is None:
+        return unknown(node, 0, f"the size in dimension {axis}")
+    if len(sizes) > _MOST_PARTS:
+        fix = "export the model without sequences"
+        return Refusal(f"a sequence of {len(sizes):,} tensors", f"at most {_MOST_PARTS:,}", fix)
+    parts = [f"part_{i}" for i in range(len(sizes))]
+    lines = [split(parts, "x0", sizes, axis, node.opset)]
+    if not node.input(1) and not node.attributes.get("keepdims", 1):
+        lines += [squeeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(parts)]
+        parts = [f"row_{i}" for i in range(len(parts))]
+    lines.append(f"y0 = SequenceConstruct ({', '.join(parts)})")
+    return Replacement(node.statements("\n".join(lines)), "Split")
+
+
+def _built(node: NodeView) -> Result:
+    """Gone once nobody reads it."""
+    if not node.used(0):
+        return Replacement([], "unrolled: nothing reads the sequence any more")
+    return Refusal(
+        f"the sequence {node.output(0)!r} is read by what cannot be unrolled, or is an output of the model",
+        "tensors",
+        "export the model with tensors in the place of sequences, as outputs too",
+    )
+
+
+_BODIES: Mapping[str, Callable[[NodeView], Result]] = {
+    "ConcatFromSequence": _concat,
+    "SequenceAt": _at,
+    "SequenceConstruct": _built,
+    "SequenceEmpty": _built,
+    "SequenceErase": _built,
+    "SequenceInsert": _built,
+    "SequenceLength": _length,
+    "SplitToSequence": _split,
+}
+
+
+def _rewrite(node: NodeView) -> Result:
+    return _BODIES[node.op_type](node)
+
+
+def _example(name: str, body: str, outputs: str, opset: int = 17) -> Example:
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[2, 6] x, float[2, 3] z) => ({outputs}) {{ {body} }}""",
+    )
+
+
+_EXAMPLES = (
+    _example(
+        "split, insert, erase, join",
+        """
+        size = Constant <value = int64 {4}> ()
+        parts = SplitToSequence <axis = 1> (x, size)
+        back = Constant <value = int64 {-1}> ()
+        more = SequenceInsert (parts, z, back)
+        last = SequenceInsert (more, z)
+        first = Constant <value = int64 {0}> ()
+        less = SequenceErase (last, first)
+        y = ConcatFromSequence <axis = -1> (less)
+        taken = SequenceAt (parts, back)
+        w = Neg (taken)
+        count = SequenceLength (less)
+        n = Cast <to = 1> (count)
+        """,
+        "float[2, 8] y, float[2, 2] w, float n",
+    ),
+    _example(
+        "rows, joined along a new axis",
+        """
+        rows = SplitToSequence <axis = 0, keepdims = 0> (x)
+        y = ConcatFromSequence <axis = 1, new_axis = 1> (rows)
+        """,
+        "float[6, 2] y",
+        11,
+    ),
+)
+
+SEQUENCES = NodeRule(
+    "sequences",
+    "static sequences become the tensors in them",
+    tuple(_BODIES),
+    _rewrite,
+    _EXAMPLES,
+    refused=(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 6] x, int64 place) => (float[2, 1] y) {
+            parts = SplitToSequence <axis = 1> (x)  y = SequenceAt (parts, place)
+        }""",
+    ),
+)

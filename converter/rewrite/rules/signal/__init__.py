@@ -1,0 +1,1 @@
+"""Fourier transforms and what belongs to them."""

@@ -1,0 +1,151 @@
+"""DFT, for which TensorRT-RTX has no layer: a product with a matrix of cosines and sines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.signal.dft_matrix import computed, forward, inverse, inverse_real
+
+_LARGEST = 4096
+"""Points up to which the matrix is worth its memory: 4096 in and out, complex, are 256 MiB of float32."""
+
+PRODUCT = (
+    "a Fourier transform is computed as a matrix product in float32: its rounding error grows with the length, and "
+    "TensorRT may multiply in TF32"
+)
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    shape, dtype = node.shape(0), node.dtype(0)
+    if shape is None or dtype is None or shape[-1] not in (1, 2):
+        return Refusal(
+            f"the type of {node.input(0)!r}, or whether it is real or complex, is unknown",
+            "a last dimension of 1 or 2",
+            "give the input's shape, or run onnx.shape_inference on the model",
+        )
+    axis = _axis(node, len(shape))
+    if isinstance(axis, Refusal):
+        return axis
+    length = node.constant(1)
+    if node.input(1) and length is None:
+        return Refusal(
+            f"dft_length ({node.input(1)!r}) is computed at run time",
+            "a constant",
+            f"freeze it: --freeze {node.input(1)}=N",
+        )
+    given = None if length is None else int(length.reshape(-1)[0])
+    back, half = bool(node.attributes.get("inverse")), bool(node.attributes.get("onesided"))
+    points = shape[axis]
+    size = given or points or 0
+    if given is None and points is not None and back and half:
+        size = 2 * (points - 1)
+    if size > _LARGEST:
+        return Refusal(
+            f"a transform of {size} points",
+            f"at most {_LARGEST}: it becomes a product with a matrix",
+            "split the transform, or compute it outside of the network",
+        )
+    w = Writer(node)
+    data = w.cast("x0", "float32") if dtype in ("float16", "bfloat16") else "x0"
+    order = [*(i for i in range(len(shape) - 1) if i != axis), axis, len(shape) - 1]
+    data = w.transpose(data, order) if axis != len(shape) - 2 else data
+    parts = 1 if shape[-1] == 1 else 2
+    if points is None:
+        data, matrix = _dynamic(w, data, len(shape), given, parts, back, half)
+    else:
+        data, array = _static(w, data, len(shape), points, size, parts, back, half)
+        matrix = w.const(array.astype(np.float64 if dtype == "float64" else np.float32))
+    flat = w.do("Reshape", data, w.ints(*[0] * (len(shape) - 2), -1))
+    product = w.do("MatMul", flat, matrix)
+    outer = 1 if back and half else 2
+    result = w.do("Reshape", product, w.ints(*[0] * (len(shape) - 2), -1, outer))
+    restored = [order.index(i) for i in range(len(shape))]
+    result = w.transpose(result, restored) if restored != sorted(restored) else result
+    if dtype in ("float16", "bfloat16"):
+        w.cast(result, dtype, result="y0")
+    else:
+        w.do("Identity", result, result="y0")
+    return Replacement(w.nodes(), "DFT as a product with its matrix", numerics=PRODUCT)
+
+
+def _axis(node: NodeView, rank: int) -> int | Refusal:
+    if node.version < 20:
+        return int(node.attributes.get("axis", 1)) % rank
+    if not node.input(2):
+        return rank - 2
+    value = node.constant(2)
+    if value is None:
+        return Refusal(
+            f"the axis ({node.input(2)!r}) is computed at run time",
+            "a constant",
+            f"freeze it: --freeze {node.input(2)}=AXIS",
+        )
+    return int(value.reshape(-1)[0]) % rank
+
+
+def _static(
+    w: Writer, data: str, rank: int, points: int, size: int, parts: int, back: bool, half: bool
+) -> tuple[str, np.ndarray]:
+    """The points that count, and the matrix. A longer signal is cut, a shorter one is as if it ended in zeros."""
+    wanted = size // 2 + 1 if back and half else size
+    used = min(points, wanted)
+    if used < points:
+        data = w.slice_(data, [0], [used], [rank - 2])
+    if back:
+        return data, inverse_real(used, size, parts) if half else inverse(used, size, parts)
+    return data, forward(used, size, size // 2 + 1 if half else size, parts)
+
+
+def _dynamic(
+    w: Writer, data: str, rank: int, given: int | None, parts: int, back: bool, half: bool
+) -> tuple[str, str]:
+    """The same for a signal whose length is known at run time only."""
+    one, two = w.ints(1), w.ints(2)
+    if given is not None:
+        limit = given // 2 + 1 if back and half else given
+        data = w.slice_(data, [0], [limit], [rank - 2])
+    points = w.size(data, rank - 2)
+    length = points if given is None else w.ints(given)
+    if given is None and back and half:
+        length = w.do("Mul", w.do("Sub", points, one), two)
+    bins = w.do("Add", w.do("Div", length, two), one) if half and not back else length
+    return data, computed(w, points, length, bins, parts, back=back, real_out=back and half)
+
+
+def _example(name: str, opset: int, signature: str, body: str) -> Example:
+    text = f'<ir_version: 9, opset_import: ["" : {opset}]> g {signature} {{ {body} }}'
+    # onnxruntime has no transform back to real values, and its own error is that of a float32 FFT.
+    return Example(name, text, reference=True, rtol=1e-4, atol=1e-5)
+
+
+_EXAMPLES = (
+    _example(
+        "complex, along the first axis, cut",
+        20,
+        "(float[7, 3, 2] x) => (float[5, 3, 2] y)",
+        "n = Constant <value = int64 {5}> ()  a = Constant <value = int64 {-3}> ()  y = DFT (x, n, a)",
+    ),
+    _example(
+        "real, one-sided, with zeros at the end",
+        17,
+        "(float[2, 6, 1] x) => (float[2, 5, 2] y)",
+        "n = Constant <value = int64 {9}> ()  y = DFT <axis = 1, onesided = 1> (x, n)",
+    ),
+    _example("inverse", 20, "(float[2, 6, 2] x) => (float[2, 6, 2] y)", "y = DFT <inverse = 1> (x)"),
+    _example(
+        "back to real, odd",
+        20,
+        "(float[2, 4, 2] x) => (float[2, 7, 1] y)",
+        "n = Constant <value = int64 {7}> ()  y = DFT <inverse = 1, onesided = 1> (x, n)",
+    ),
+    _example(
+        "back to real, even",
+        20,
+        "(float[2, 5, 2] x) => (float[2, 8, 1] y)",
+        "y = DFT <inverse = 1, onesided = 1> (x)",
+    ),
+)
+
+DFT = NodeRule("dft", "DFT becomes a product with its matrix", ("DFT",), _rewrite, _EXAMPLES)

@@ -1,0 +1,68 @@
+"""MelWeightMatrix of constant parameters is a constant; TensorRT does not import the operator.
+
+Formula: ONNX's reference implementation, the triangles of HTK's mel scale over bins of the spectrum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import helper
+
+from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+
+_NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    values = []
+    for index, name in enumerate(_NAMES):
+        value = node.constant(index)
+        if value is None:
+            return Refusal(
+                f"{name} ({node.input(index)!r}) is computed at run time",
+                "a constant: it decides what is computed, or how large it is",
+                f"freeze it: --freeze {node.input(index)}=VALUE",
+            )
+        values.append(value.reshape(-1)[0])
+    mel_bins, length, rate = (int(v) for v in values[:3])
+    matrix = mel_matrix(mel_bins, length, rate, float(values[3]), float(values[4]))
+    dtype = helper.tensor_dtype_to_np_dtype(node.attributes.get("output_datatype", 1))
+    nodes = node.statements("y0 = Identity (matrix)", matrix=matrix.astype(dtype))
+    return Replacement(nodes, "MelWeightMatrix of constants as a constant")
+
+
+def mel_matrix(mel_bins: int, length: int, rate: int, low: float, high: float) -> np.ndarray:
+    """float64[length / 2 + 1, mel_bins]."""
+    ends = [2595 * np.log10(1 + hertz / 700) for hertz in (low, high)]
+    step = (ends[1] - ends[0]) / (mel_bins + 2)
+    hertz = 700 * (10 ** ((np.arange(mel_bins + 2) * step + ends[0]) / 2595) - 1)
+    bins = ((length + 1) * hertz // rate).astype(int)
+    result = np.zeros((length // 2 + 1, mel_bins))
+    for i, (left, centre, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
+        rising = np.arange(left, centre + 1)
+        result[rising, i] = (rising - left) / (centre - left) if centre > left else 1.0
+        falling = np.arange(centre, right)
+        result[falling, i] = (right - falling) / max(right - centre, 1)
+    return result
+
+
+_EXAMPLES = (
+    Example(
+        "constants",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 257] x) => (float[2, 40] y)
+        <int64 bins = {40}, int64 n = {512}, int64 rate = {16000}, float low = {20.0}, float high = {7600.0}> {
+            m = MelWeightMatrix (bins, n, rate, low, high)
+            y = MatMul (x, m)
+        }""",
+        rtol=1e-4,
+    ),
+)
+
+MEL_WEIGHTS = NodeRule(
+    "mel-weights",
+    "MelWeightMatrix of constants becomes a constant",
+    ("MelWeightMatrix",),
+    _rewrite,
+    _EXAMPLES,
+)

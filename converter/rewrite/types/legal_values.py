@@ -1,0 +1,112 @@
+"""The values of one graph while its types are carried: where each value is found in its carrier, or in its ONNX type."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import TensorProto as T
+
+from trtsmith.converter.rewrite.types.emitter import Emitter
+from trtsmith.converter.rewrite.types.legal_types import CARRIERS, carrier
+from trtsmith.converter.rewrite.types.names import element_types
+from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES
+from trtsmith.converter.rewrite.types.reading import operators_reading, wanted_in_onnx_types
+
+
+class Values:
+    """`carried` and `native` name the value that holds an ONNX value in its carrier, or in its ONNX type.
+
+    A value whose ONNX type TensorRT computes in is both, under its own name.
+    """
+
+    def __init__(self, graph: onnx.GraphProto, emit: Emitter, outer: Values | None) -> None:
+        """`graph` is still in ONNX's types."""
+        self.emit = emit
+        self.outer = outer
+        self._carried: dict[str, str] = {}
+        self._native: dict[str, str] = {}
+        self._elements = element_types(graph)
+        self._made = {value.name for value in (*graph.input, *graph.initializer)}
+        self._made.update(name for node in graph.node for name in node.output)
+        self.readers = operators_reading(graph)
+        self._wanted = wanted_in_onnx_types(graph)
+
+    def elem(self, name: str) -> int:
+        """ONNX element type of a value; 0 if unknown."""
+        values: Values | None = self
+        while name and values is not None:
+            if name in values._elements:
+                return values._elements[name]
+            values = values.outer
+        return 0
+
+    def wanted(self, name: str) -> bool:
+        """Whether an operator to which the type itself counts reads the value, after others that only move it."""
+        return name in self._wanted
+
+    def wanted_carried(self, name: str) -> bool:
+        """Whether any other operator reads it."""
+        return bool(self.readers.get(name, set()) - IN_ONNX_TYPES - MOVES)
+
+    def carry(self, name: str, elem: int, holder: str = "") -> None:
+        """The value is found in its carrier from now on, under `holder` or its own name."""
+        self._elements[name] = elem
+        self._carried[name] = holder or name
+
+    def keep(self, name: str, elem: int) -> None:
+        """The value is found in its ONNX type, under its own name."""
+        self._elements[name] = elem
+        self._native[name] = name
+
+    def carried(self, name: str) -> str:
+        """The value in its carrier; what has to be written for that is written into this graph."""
+        if not name or self.elem(name) not in CARRIERS:
+            return name
+        found = self._found(name, "_carried")
+        if found is not None:
+            return found
+        native = self._found(name, "_native")
+        if native is None:
+            return name
+        self._carried[name] = self._out_of(native, self.elem(name))
+        return self._carried[name]
+
+    def native(self, name: str) -> str:
+        """The value in its ONNX type, for an operator to which the type itself counts."""
+        if not name or self.elem(name) not in CARRIERS:
+            return name
+        found = self._found(name, "_native")
+        if found is not None:
+            return found
+        if self._found(name, "_carried") is None:
+            return name
+        elem = self.elem(name)
+        self._native[name] = self.emit.cast(self.carried(name), elem)
+        return self._native[name]
+
+    def kept(self, name: str) -> bool:
+        """Whether the value is found in its ONNX type under its own name."""
+        return self._found(name, "_native") == name
+
+    def _found(self, name: str, table: str) -> str | None:
+        values: Values | None = self
+        while values is not None:
+            known: dict[str, str] = getattr(values, table)
+            if name in known:
+                return known[name]
+            if name in values._made:  # an outer value of that name is another one
+                return None
+            values = values.outer
+        return None
+
+    def _out_of(self, name: str, elem: int) -> str:
+        """TensorRT takes small floats and 4-bit integers out of their types by DequantizeLinear, here with scale 1."""
+        if elem in (T.UINT8, T.DOUBLE):
+            return self.emit.cast(name, carrier(elem))
+        if self.emit.opset < 19 or elem in (T.INT16, T.UINT16, T.UINT32, T.UINT64):
+            return self.emit.cast(name, carrier(elem))
+        real = self.emit("DequantizeLinear", name, self.emit.number(1.0))
+        return real if carrier(elem) == T.FLOAT else self.emit.cast(real, carrier(elem))
+
+
+def tensor_elem(value: onnx.ValueInfoProto) -> int:
+    return int(value.type.tensor_type.elem_type)

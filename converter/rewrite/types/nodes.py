@@ -1,0 +1,222 @@
+"""One node on carried values: as it is, with arithmetic of ours, or as a Cast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx
+from onnx import TensorProto as T
+
+from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.rewrite.types.casts import Rounding, converted
+from trtsmith.converter.rewrite.types.ledger import Ledger, what_changed
+from trtsmith.converter.rewrite.types.legal_types import CARRIERS, FLOATS, INTEGERS, QUANTISED, carrier
+from trtsmith.converter.rewrite.types.legal_values import Values
+from trtsmith.converter.rewrite.types.operators import (
+    IN_FLOAT,
+    IN_ONNX_TYPES,
+    MOVES,
+    NOT_IN_INT8,
+    TYPE_ATTRIBUTES,
+    compute,
+)
+from trtsmith.importers.registry import normalise_domain
+
+
+class NodeCarrier:
+    """Writes the nodes of a model's graphs on carried values.
+
+    bytes_out: uint8 outputs of the whole graph. tensor: a tensor in its carrier. graph: does a subgraph.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        bytes_out: frozenset[str],
+        tensor: Callable[[onnx.TensorProto], onnx.TensorProto],
+        graph: Callable[[onnx.GraphProto, Values], None],
+    ) -> None:
+        self._ledger = ledger
+        self._bytes_out = bytes_out
+        self._tensor = tensor
+        self._graph = graph
+
+    def node(self, node: onnx.NodeProto, values: Values, edge: set[str]) -> None:
+        emit = values.emit
+        start = len(emit.nodes)
+        emit.base = next((name for name in node.output if name), node.name or node.op_type)
+        what = self._standard(node, values, edge) if not normalise_domain(node.domain) else None
+        if what is None:  # the node stays; its subgraphs may change
+            what = self._stays(node, values)
+        if what:
+            self._ledger.changed = True
+            self._ledger.record(
+                node, what, emit.nodes[start:], values.elem(node.input[0]) if node.input else 0
+            )
+
+    def _stays(self, node: onnx.NodeProto, values: Values) -> str:
+        """The node on carriers, without arithmetic of ours; what changed about it."""
+        own = not normalise_domain(node.domain) and node.op_type in IN_ONNX_TYPES
+        moved = node.op_type in MOVES and any(map(values.kept, node.input)) and _only_kept(node, values)
+        kept = own or moved
+        held = values.native if own else values.carried
+        inputs = list(node.input) if moved else [held(name) for name in node.input]
+        elems = {name: values.elem(name) for name in (*node.input, *node.output) if name}
+        changed = inputs != list(node.input)
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        del copy.input[:]
+        copy.input.extend(inputs)
+        retyped_attributes = False if kept else self._attributes(copy)
+        values.emit.nodes.append(copy)
+        for inner in subgraphs(copy):
+            self._graph(inner, values)
+        carries = []
+        for name in node.output:
+            elem = elems.get(name, 0)
+            if elem not in CARRIERS:
+                continue
+            if kept:
+                values.keep(name, elem)
+            else:
+                values.carry(name, elem)
+                carries.append(elem)
+        self._edge_outputs(copy, values)
+        carries += [elems[name] for name in node.input if name and elems[name] in CARRIERS and not kept]
+        if carries or changed or retyped_attributes:
+            return what_changed(carries)
+        return ""
+
+    def _edge_outputs(self, node: onnx.NodeProto, values: Values) -> None:
+        """A uint8 output of the whole graph is made under another name: a Cast gives it its own."""
+        for position, name in enumerate(node.output):
+            if name in self._uint8_outputs(values) and not values.kept(name):
+                node.output[position] = values.emit.fresh("int32")
+                values.carry(name, T.UINT8, node.output[position])
+
+    def _uint8_outputs(self, values: Values) -> frozenset[str]:
+        return self._bytes_out if values.outer is None else frozenset()
+
+    def _attributes(self, node: onnx.NodeProto) -> bool:
+        """Element types and tensors among the attributes, in their carriers; whether there were any."""
+        changed = False
+        for attribute in node.attribute:
+            if attribute.name in TYPE_ATTRIBUTES and attribute.i in CARRIERS:
+                attribute.i = carrier(attribute.i)
+                changed = True
+            elif attribute.HasField("t") and attribute.t.data_type in CARRIERS:
+                attribute.t.CopyFrom(self._tensor(attribute.t))
+                changed = True
+        return changed
+
+    def _standard(self, node: onnx.NodeProto, values: Values, edge: set[str]) -> str | None:
+        """What was done to a node whose operator has to be computed otherwise; None if it stays as it is."""
+        if node.op_type in IN_ONNX_TYPES or any(True for _ in subgraphs(node)):
+            return None
+        if node.op_type == "Constant":
+            return self._constant(node, values)
+        if node.op_type in ("Cast", "CastLike"):
+            return self._cast(node, values, edge)
+        elems = [values.elem(name) for name in node.input if name]
+        int8 = T.INT8 in elems and node.op_type in (NOT_IN_INT8)
+        integers = [e for e in elems if e in INTEGERS and (e in CARRIERS or (e == T.INT8 and int8))]
+        if not integers or node.op_type in MOVES:
+            return None
+        elem = values.elem(node.input[0])
+        if elem not in integers:  # a Pow's exponents: what comes out is of the first input's type
+            if not int8:
+                return None
+            elem = 0
+        emit = values.emit
+        inputs = [
+            emit.cast(name, T.INT32)
+            if name and int8 and values.elem(name) == T.INT8
+            else values.carried(name)
+            for name in node.input
+        ]
+        made: list[str]
+        if node.op_type in IN_FLOAT:
+            inputs = [emit.cast(inputs[0], T.FLOAT), *inputs[1:]]
+            made = emit.copied(node, inputs)
+            made[0] = emit.cast(made[0], T.INT32 if elem == T.INT8 else carrier(elem))
+        else:
+            start = len(emit.nodes)
+            made = compute(emit, node, inputs, elem)
+            for new in emit.nodes[start:]:
+                if new.op_type == node.op_type:
+                    self._attributes(new)
+        for name, value in zip(node.output, made, strict=False):
+            if name:
+                self._store(name, value, values, int8)
+        return what_changed(integers)
+
+    def _constant(self, node: onnx.NodeProto, values: Values) -> str | None:
+        """A constant that a DequantizeLinear wants keeps its type; others get one in its carrier."""
+        name = node.output[0]
+        elem = values.elem(name)
+        if elem not in CARRIERS or not values.wanted(name):
+            return None
+        values.emit.nodes.append(node)
+        values.keep(name, elem)
+        if values.wanted_carried(name):
+            (more,) = values.emit.copied(node, ())
+            self._attributes(values.emit.nodes[-1])
+            values.carry(name, elem, more)
+        return ""
+
+    def _store(self, name: str, value: str, values: Values, int8: bool = False) -> None:
+        """`value`, in the carrier, is the node's output `name` from now on."""
+        elem = values.elem(name)
+        if elem == T.INT8 and int8:
+            values.emit.cast(value, T.INT8, out=name)
+        elif name in self._uint8_outputs(values):
+            values.carry(name, elem, value)
+        else:
+            last = values.emit.nodes[-1]
+            if value in last.output and last.op_type != "Constant":
+                last.output[list(last.output).index(value)] = name
+            else:
+                values.emit("Identity", value, out=name)
+            if elem in CARRIERS:
+                values.carry(name, elem)
+
+    def _cast(self, node: onnx.NodeProto, values: Values, edge: set[str]) -> str | None:
+        attributes = {a.name: a for a in node.attribute}
+        source = values.elem(node.input[0])
+        target = attributes["to"].i if "to" in attributes else values.elem(node.input[1])
+        known = INTEGERS.keys() | FLOATS | CARRIERS.keys() | {T.BOOL}
+        if source not in known or target not in known:
+            return None
+        if (
+            node.op_type == "Cast"
+            and source == T.UINT8
+            and target not in CARRIERS
+            and values.kept(node.input[0])
+        ):
+            values.emit.nodes.append(node)  # TensorRT casts an input at once
+            return ""
+        if source not in CARRIERS and node.output[0] in edge and node.op_type == "Cast":
+            values.emit.nodes.append(node)  # and an output at last
+            values.keep(node.output[0], target)
+            return ""
+        if source not in CARRIERS and target not in CARRIERS:
+            like = len(node.input) > 1 and node.input[1]
+            if not like or values.elem(like) not in CARRIERS:
+                return None
+        saturate = bool(attributes["saturate"].i) if "saturate" in attributes else True
+        mode = attributes["round_mode"].s.decode() if "round_mode" in attributes else "up"
+        value = converted(
+            values.emit, values.carried(node.input[0]), source, target, Rounding(saturate, mode)
+        )
+        if value == values.carried(node.input[0]):
+            value = values.emit("Identity", value)
+        self._store(node.output[0], value, values)
+        return what_changed([e for e in (source, target) if e in CARRIERS])
+
+
+def _only_kept(node: onnx.NodeProto, values: Values) -> bool:
+    return all(
+        values.kept(name) and values.elem(name) in QUANTISED
+        for name in node.input
+        if name and values.elem(name) in CARRIERS
+    )

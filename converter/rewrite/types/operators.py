@@ -1,0 +1,123 @@
+"""What operators do to carried values beyond what they do to the carriers: tables by operator.
+
+An operator that is in no table only moves values, or compares them: in the carriers it is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+from onnx import TensorProto as T
+
+from trtsmith.converter.rewrite.types.emitter import Emitter
+from trtsmith.converter.rewrite.types.integers import wrapped
+from trtsmith.converter.rewrite.types.legal_types import INTEGERS
+from trtsmith.converter.rewrite.types.unsigned_operators import UNSIGNED_32, UNSIGNED_64
+
+LEAVES_RANGE = frozenset(
+    {
+        "Abs",
+        "Add",
+        "CumProd",
+        "CumSum",
+        "Div",
+        "Mul",
+        "Neg",
+        "Pow",
+        "ReduceL1",
+        "ReduceLogSum",
+        "ReduceProd",
+        "ReduceSum",
+        "ReduceSumSquare",
+        "Sub",
+        "Sum",
+        "Gemm",
+        "MatMul",
+        "Einsum",
+        "BitShift",
+        "BitwiseNot",
+        "ScatterElements",
+        "ScatterND",
+        "Range",
+    }
+)
+"""Operators whose results can leave the range of an integer type; they are brought back into it."""
+
+ADDS_UP = frozenset({"ScatterElements", "ScatterND"})
+"""Of those, the ones that leave it with `reduction` add or mul only."""
+
+IN_FLOAT = frozenset({"GlobalMaxPool", "MaxPool", "Resize", "Upsample", "GridSample", "MaxRoiPool"})
+"""Operators that TensorRT has for floats only: integers of up to 16 bits are exact in float32."""
+
+NOT_IN_INT8 = frozenset(
+    {
+        "BitShift",
+        "Clip",
+        "CumProd",
+        "CumSum",
+        "Einsum",
+        "Gemm",
+        "MatMul",
+        "Mod",
+        "Pow",
+        "Range",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMean",
+        "Shrink",
+    }
+)
+"""Operators that TensorRT-RTX 1.7.1 does not take in int8; it takes the others that ONNX defines for it."""
+
+MOVES = frozenset(
+    {
+        "Concat",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "Identity",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+"""Operators that only move values: they leave a quantised type as it is."""
+
+IN_ONNX_TYPES = frozenset(
+    {
+        "BitCast",
+        "ConvInteger",
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
+        "MatMulInteger",
+        "QLinearConv",
+        "QLinearMatMul",
+        "QuantizeLinear",
+    }
+)
+"""Operators to which the type itself is what counts: they keep their types, and have rules of their own."""
+
+TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "softmax_precision", "stash_type", "to"})
+"""Attributes that hold an element type."""
+
+
+def compute(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], elem: int) -> list[str]:
+    """The node's operator on carriers; `elem` is the ONNX type of its numbers. "" for outputs that are left out."""
+    if elem == T.UINT64 and node.op_type in UNSIGNED_64:
+        return UNSIGNED_64[node.op_type](emit, node, inputs)
+    if elem == T.UINT32 and node.op_type in UNSIGNED_32:
+        return UNSIGNED_32[node.op_type](emit, node, inputs)
+    outputs = emit.copied(node, inputs)
+    if elem not in INTEGERS or node.op_type not in LEAVES_RANGE or elem == T.UINT64:
+        return outputs
+    reduction = next((a.s for a in node.attribute if a.name == "reduction"), b"none")
+    if node.op_type in ADDS_UP and reduction not in (b"add", b"mul"):
+        return outputs
+    wide = T.INT64 if elem == T.UINT32 else T.INT32
+    return [wrapped(emit, outputs[0], wide, INTEGERS[elem]), *outputs[1:]]

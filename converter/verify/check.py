@@ -1,0 +1,176 @@
+"""The comparison that `convert` makes: the graphs, and the engine where a GPU can run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.engine.build.build_request import BuildResult
+from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.shape_tensors import values_as_input
+from trtsmith.converter.model.shapes import InputSpec, ShapeRange
+from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.rewrite import Rewritten, reference
+from trtsmith.converter.verify.allowance import QUANTISED
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.engine import Progress, verify_engine
+from trtsmith.converter.verify.given import load_expected, load_inputs
+from trtsmith.converter.verify.graphs import verify_graphs
+from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.reduced import STEPS, run_quantised, verify_reduced
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.importers.problem import Problem
+
+MODES = ("auto", "graph", "engine")
+"""auto: the engine too, if this machine's GPU is one of those that it was built for."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Everything that the user gave for the comparison, read and checked before the build.
+
+    feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine.
+    """
+
+    original: Model
+    feeds: Arrays
+    inputs: str
+    meanings: tuple[str, ...]
+    tolerances: Tolerances | None
+    expected: Arrays | None
+    mode: str
+    gpu: Gpu | None
+
+    def run(
+        self,
+        rewritten: Rewritten,
+        built: BuildResult,
+        request: RunRequest,
+        precision: str,
+        progress: Progress,
+    ) -> Verdict:
+        """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
+        try:
+            expected = self.expected or run(reference(self.original), self.feeds)
+        except ConversionError as error:
+            reason = f"the original: {error.problems[0].what}"
+            return Verdict("not comparable", reason, False, self.inputs, meanings=self.meanings)
+        graphs = self._graphs(rewritten, expected, precision)
+        graphs = replace(graphs, meanings=self.meanings, not_run=_why_not(self.mode, self.gpu, built))
+        if not graphs.passed or graphs.not_run:
+            return graphs
+        try:
+            verdict = self._engine(rewritten, request, expected, precision, progress)
+        except UsageError as error:
+            reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
+            return replace(graphs, status="not comparable", reason=reason, not_run=str(error))
+        return replace(verdict, reason=f"{verdict.reason}; the graphs agree: {graphs.reason}")
+
+    def _engine(
+        self, rewritten: Rewritten, request: RunRequest, expected: Arrays, precision: str, progress: Progress
+    ) -> Verdict:
+        """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
+        compared = partial(
+            verify_engine,
+            self.original,
+            request,
+            (InputSet("", self.feeds),),
+            self.inputs,
+            engine_inputs={value.name for value in rewritten.model.proto.graph.input},
+            tolerances=self.tolerances,
+            expected=self.expected,
+            meanings=self.meanings,
+            progress=progress,
+        )
+        if self.expected is not None:
+            return compared(precision=precision)
+        if precision not in QUANTISED or self.tolerances:
+            return compared(precision=precision, plain=[dict(expected)])
+        own = run_quantised(rewritten.model, self.feeds, expected, precision, rewritten.io_types)
+        verdict = compared(precision="tf32", plain=[own.plain], narrow=[own.narrow], at_least=own.allowed)
+        return replace(
+            verdict,
+            reason=f"{verdict.reason}, against the graph in {precision}",
+            excluded=(*own.moved.values(), *verdict.excluded),
+            precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
+        )
+
+    def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
+        told = (self.tolerances, expected, rewritten.io_types)
+        if precision in FORMATS or precision in QUANTISED:
+            return verify_reduced(self.original, rewritten.model, self.feeds, self.inputs, precision, *told)
+        return verify_graphs(self.original, rewritten.model, self.feeds, self.inputs, *told)
+
+
+def prepare(
+    original: Model,
+    specs: Sequence[InputSpec],
+    profile: Mapping[str, ShapeRange],
+    values: Mapping[str, ShapeRange],
+    frozen: Mapping[str, np.ndarray],
+    *,
+    inputs: Path | None,
+    expected: Path | None,
+    tolerances: Tolerances | None,
+    mode: str,
+) -> Check:
+    """The comparison, with everything that the user gave for it read and checked before the build.
+
+    The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
+    UsageError: files that do not fit the model, or mode "engine" without a GPU.
+    """
+    gpu = find_gpu() if mode != "graph" else None
+    if mode == "engine" and gpu is None:
+        raise UsageError(
+            Problem(
+                "the engine cannot be run: there is no NVIDIA GPU here",
+                "--verify engine",
+                "a machine with an NVIDIA GPU and its driver",
+                "--verify graph, and later `trtsmith verify` where the GPU is",
+            )
+        )
+    outputs = [value.name for value in original.proto.graph.output]
+    if tolerances is not None:
+        tolerances.check_outputs(outputs)
+    meanings: tuple[str, ...] = ()
+    if inputs:
+        feeds = load_inputs(inputs, specs)
+    else:
+        generated = generate_inputs(original, specs, {name: sizes.opt for name, sizes in profile.items()})
+        meanings = generated.meanings
+        feeds = generated.arrays | {
+            spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
+        }
+    what = str(inputs) if inputs else "generated"
+    what += f", outputs expected: {expected}" if expected else ""
+    return Check(
+        original,
+        feeds | dict(frozen),
+        what,
+        meanings,
+        tolerances,
+        load_expected(expected, outputs) if expected else None,
+        mode,
+        gpu,
+    )
+
+
+def _why_not(mode: str, gpu: Gpu | None, built: BuildResult) -> str:
+    """Why the engine is not run; "" where it is."""
+    if mode == "graph":
+        return "--verify graph"
+    if gpu is None:
+        return "there is no NVIDIA GPU here"
+    if mode == "auto" and built.flavour == "tensorrt_rtx" and gpu.target not in built.targets:
+        return f"it is for {', '.join(built.targets)}, and the GPU here is {gpu.name}, {gpu.target}"
+    return ""

@@ -1,0 +1,94 @@
+"""One operand of a node that a graph input reaches, as the rules on meanings see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.importers.registry import normalise_domain
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How an input reaches a value: by movements of its elements, and as scale * element + shift.
+
+    alone: no other tensor was added on the way.
+    """
+
+    source: str
+    scale: float = 1.0
+    shift: float = 0.0
+    alone: bool = True
+
+    def then(self, scale: float = 1.0, shift: float = 0.0) -> Flow:
+        """One more multiplication and addition."""
+        return Flow(self.source, self.scale * scale, self.shift * scale + shift, self.alone)
+
+    @property
+    def plain(self) -> bool:
+        return self.scale == 1.0 and self.shift == 0.0 and self.alone
+
+    def before(self, low: float, high: float) -> tuple[float, float]:
+        """The range of elements for which the value is between low and high."""
+        ends = ((low - self.shift) / self.scale, (high - self.shift) / self.scale)
+        return min(ends), max(ends)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a model's values: shapes (None for an unknown size), element types, small constants, makers."""
+
+    shapes: Mapping[str, tuple[int | None, ...]]
+    dtypes: Mapping[str, str]
+    constants: Mapping[str, np.ndarray]
+    makers: Mapping[str, onnx.NodeProto]
+    readers: Mapping[str, tuple[onnx.NodeProto, ...]]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Input `position` of `node`, which the graph input `flow.source` reaches."""
+
+    node: onnx.NodeProto
+    position: int
+    flow: Flow
+    known: Known
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        return normalise_domain(self.node.domain), self.node.op_type
+
+    def reads(self, what: str) -> str:
+        """The reason for a meaning: "Gather 'embed' reads indices"."""
+        return f"{self.node.op_type} {(self.node.name or self.node.output[0])!r} reads {what}"
+
+    def attribute(self, name: str, default: Any) -> Any:
+        found = next((a for a in self.node.attribute if a.name == name), None)
+        return default if found is None else helper.get_attribute_value(found)
+
+    def name(self, position: int) -> str:
+        """The value at a position; "" where there is none."""
+        return self.node.input[position] if position < len(self.node.input) else ""
+
+    def shape(self, position: int) -> tuple[int | None, ...] | None:
+        return self.known.shapes.get(self.name(position))
+
+    def size(self, position: int, axis: int) -> int | None:
+        """A size of an input; None if it is not known."""
+        shape = self.shape(position)
+        return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
+
+    def dtype(self, position: int) -> str:
+        return self.known.dtypes.get(self.name(position), "")
+
+    def constant(self, position: int) -> np.ndarray | None:
+        return self.known.constants.get(self.name(position))
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype(self.position).startswith(("float", "bfloat"))

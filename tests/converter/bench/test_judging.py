@@ -1,0 +1,66 @@
+"""Whether outputs agree: what TF32 changes is allowed, a wrong number is not, random outputs are left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from trtsmith.converter.bench.judging import Judge, judge_of
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((8, 64)).astype(np.float32)
+W = RNG.standard_normal((64, 32)).astype(np.float32)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    """y = x @ w; r is random."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+        helper.make_node("RandomNormalLike", ["y"], ["r"]),
+    ]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 32]) for name in "yr"]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])
+    graph = helper.make_graph(nodes, "g", [x], outputs, [numpy_helper.from_array(W, "w")])
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9),
+        tmp_path / "m.onnx",
+    )
+    return load_model(tmp_path / "m.onnx")
+
+
+def shortened(array: np.ndarray) -> np.ndarray:
+    """Rounded down to TF32's 10 explicit bits of significand."""
+    return (array.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def test_tf32_agrees_and_a_wrong_number_does_not(model: Model) -> None:
+    judge = judge_of(model, {"x": X}, print)
+    assert judge.expected is not None and np.allclose(judge.expected["y"], X @ W, rtol=1e-4, atol=1e-4)
+    random = RNG.standard_normal((8, 32)).astype(np.float32)
+    close = judge.verdict(judge.expected, {"y": shortened(X) @ shortened(W), "r": random})
+    assert close.passed and close.comparisons[0].relative > 1e-5
+    wrong = X @ W
+    wrong[3, 5] += 5.0
+    assert not judge.verdict(judge.expected, {"y": wrong, "r": random}).passed
+    assert list(judge.excluded) == ["r"]
+
+
+def test_a_model_that_onnxruntime_does_not_run_has_no_expectation(tmp_path: Path) -> None:
+    node = helper.make_node("NobodyKnowsThis", ["x"], ["y"], domain="nobody")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("nobody", 1)]
+    graph = helper.make_graph([node], "g", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "u.onnx")
+    judge = judge_of(load_model(tmp_path / "u.onnx"), {"x": np.ones(3, np.float32)}, print)
+    assert judge.expected is None and judge.allowed == {}
+
+
+def test_nothing_compared_is_no_agreement() -> None:
+    assert not Judge().verdict({}, {"y": np.ones(3)}).passed

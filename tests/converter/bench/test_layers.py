@@ -1,0 +1,112 @@
+"""From made-up reports of TensorRT's profiler and inspector to shares by layer, type and plugin."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from onnx import TensorProto, helper
+
+from trtsmith.converter.bench.layers import Layer, Node, nodes_of, parse_inspector, profile
+
+NODES = {
+    "conv1": Node("Conv", False),
+    "relu1": Node("Relu", False),
+    "attend": Node("MultiscaleDeformableAttention", True),
+    "/head/MatMul": Node("MatMul", False),
+}
+
+
+def test_shares_are_of_the_medians_and_sum_to_one() -> None:
+    runs = [
+        {"conv1 + relu1": 1.0, "attend": 5.0, "/head/MatMul": 2.0},
+        {"conv1 + relu1": 3.0, "attend": 6.0, "/head/MatMul": 2.0},
+        {"conv1 + relu1": 2.0, "attend": 90.0, "/head/MatMul": 2.0},
+    ]
+    found = profile(runs, [], NODES)
+    assert found["sum_ms"] == 10.0 and found["inferences"] == 3
+    assert [(row["layer"], row["ms"], row["share"]) for row in found["layers"]] == [
+        ("attend", 6.0, 0.6),
+        ("conv1 + relu1", 2.0, 0.2),
+        ("/head/MatMul", 2.0, 0.2),
+    ]
+    assert {row["type"]: row["share"] for row in found["by_type"]} == {
+        "MultiscaleDeformableAttention": 0.6,
+        "Conv+Relu": 0.2,
+        "MatMul": 0.2,
+    }
+    assert found["by_plugin"] == [
+        {"plugin": "MultiscaleDeformableAttention", "layers": 1, "ms": 6.0, "share": 0.6}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("conv1", ["conv1"]),
+        ("conv1 + relu1", ["conv1", "relu1"]),
+        ("PWN(PWN(relu1), conv1)", ["relu1", "conv1"]),
+        ("{ForeignNode[conv1.../head/MatMul]}", ["conv1", "/head/MatMul"]),
+        ("Reformatting CopyNode for Input Tensor 0 to conv1", []),
+        ("conv11", []),
+    ],
+)
+def test_fused_names_are_taken_apart(name: str, nodes: list[str]) -> None:
+    assert profile([{name: 1.0}], [], NODES)["layers"][0]["nodes"] == nodes
+
+
+def test_the_inspector_knows_more_than_names() -> None:
+    document = {
+        "Layers": [
+            {
+                "Name": "__myl_ConvRelu_0",
+                "LayerType": "kgen",
+                "Metadata": "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]\x1e[ONNX Layer: conv1]",
+            },
+            {"Name": "p", "LayerType": "PluginV3"},
+            "plain",
+        ],
+        "Bindings": ["x"],
+    }
+    layers = parse_inspector(json.dumps(document))
+    assert layers == [
+        Layer("__myl_ConvRelu_0", "kgen", ("conv1", "relu1")),
+        Layer("p", "PluginV3"),
+        Layer("plain"),
+    ]
+    found = profile([{"__myl_ConvRelu_0": 3.0, "p": 1.0, "plain": 0.0}], layers, NODES)
+    assert [row["type"] for row in found["layers"]] == ["Conv+Relu", "PluginV3", "unknown"]
+    assert found["by_plugin"] == [{"plugin": "plugin", "layers": 1, "ms": 1.0, "share": 0.25}]
+    # without the model's nodes, TensorRT's own type stands for them
+    assert profile([{"__myl_ConvRelu_0": 3.0}], layers, {})["layers"][0]["type"] == "kgen"
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", '{"Layers": 3}', '{"Layers": [1, null]}'])
+def test_an_inspector_that_tells_nothing_is_no_error(text: str) -> None:
+    assert parse_inspector(text) == []
+
+
+def test_a_profile_of_zeros_divides_by_nothing() -> None:
+    found = profile([{"conv1": 0.0}], [], NODES)
+    assert found["layers"][0]["share"] == 0.0 and found["sum_ms"] == 0.0
+
+
+def test_nodes_of_subgraphs_and_nodes_without_names_are_found() -> None:
+    inner = helper.make_graph([helper.make_node("Exp", ["x"], ["e"], name="exp")], "g", [], [])
+    other = helper.make_graph([helper.make_node("Log", ["x"], ["l"])], "h", [], [])
+    several = helper.make_graph([helper.make_node("Sin", ["x"], ["s"], name="sin")], "s", [], [])
+    nodes = [
+        helper.make_node("If", ["c"], ["y"], name="if", then_branch=inner, else_branch=other),
+        helper.make_node("MatrixInverse", ["y"], ["z"], domain="trtsmith"),
+        helper.make_node("TheirOp", ["z"], ["w"], name="theirs", domain="x", several=[several]),
+    ]
+    value = helper.make_tensor_value_info("w", TensorProto.FLOAT, [1])
+    model = helper.make_model(helper.make_graph(nodes, "m", [], [value]))
+    assert nodes_of(model, ["TheirOp"]) == {
+        "if": Node("If", False),
+        "exp": Node("Exp", False),
+        "node_of_l": Node("Log", False),
+        "node_of_z": Node("MatrixInverse", True),
+        "theirs": Node("TheirOp", True),
+        "sin": Node("Sin", False),
+    }

@@ -1,0 +1,484 @@
+"""Commands on good input: stdout, stderr and exit code together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto
+from onnx import helper as oh
+
+from tests.converter.cli.commands.running import Ran, refused, snapshot, trtsmith
+from tests.converter.models import attention, convolution, inverse, relu, save, value
+from trtsmith.converter.cli import main
+from trtsmith.converter.cli.commands import check, doctor
+from trtsmith.converter.engine import libraries
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.model.errors import EXIT_DISAGREE
+from trtsmith.importers.registry import ALL_OPS, OPS
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    inverse(tmp_path / "m.onnx")
+    return tmp_path
+
+
+def process(*arguments: str, **options: object) -> Ran:
+    """The command as a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options}
+    done = subprocess.run(
+        [sys.executable, "-m", "trtsmith", *arguments],
+        env=environment,  # type: ignore[arg-type]
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+CHECKED = """\
+nodes  operator                route   how
+1      Neg                     native  imported by TensorRT's ONNX parser
+1      com.microsoft::Inverse  plugin  plugin trtsmith::MatrixInverse version 1
+1 native, 1 plugin; convertible
+"""
+
+
+def test_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert trtsmith(capsys, "check", "m.onnx") == Ran(0, CHECKED, "")
+    assert trtsmith(capsys, "check", "m.onnx", "-q") == Ran(0, CHECKED, "")
+    assert trtsmith(capsys, "check", "m.onnx", "-v").out == (
+        "node  operator                route   how\n"
+        "neg   Neg                     native  imported by TensorRT's ONNX parser\n"
+        "inv   com.microsoft::Inverse  plugin  plugin trtsmith::MatrixInverse version 1\n"
+        "1 native, 1 plugin; convertible\n"
+    )
+
+
+def test_check_of_a_model_that_is_not_convertible(capsys: pytest.CaptureFixture[str]) -> None:
+    save(
+        Path("u.onnx"),
+        [oh.make_node("Foo", ["x"], ["y"], name="f", domain="bar")],
+        [value("x", (1,))],
+        [value("y", None)],
+    )
+    assert trtsmith(capsys, "check", "u.onnx") == Ran(
+        1,
+        "nodes  operator  route        how\n"
+        "1      bar::Foo  unsupported  no importer for operator bar::Foo\n"
+        "1 unsupported; not convertible: 1 problem\n",
+        "error: no importer for operator bar::Foo\n"
+        "  where:    node 'f' (bar::Foo)\n"
+        "  expected: an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists\n"
+        "  fix:      write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins\n",
+    )
+
+
+def test_check_as_json(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    ran = trtsmith(capsys, "check", "m.onnx", "--json", "--report", "r.json")
+    assert (ran.code, ran.err) == (0, "")
+    document = json.loads(ran.out)
+    assert json.loads((folder / "r.json").read_text()) == document
+    assert (document["convertible"], document["routes"], document["problems"]) == (
+        True,
+        {"native": 1, "plugin": 1},
+        [],
+    )
+    assert document["nodes"][1] == {
+        "name": "inv", "op_type": "com.microsoft::Inverse", "route": "plugin",
+        "how": "plugin trtsmith::MatrixInverse version 1",
+    }  # fmt: skip
+    assert document["plugins"][0]["name"] == "MatrixInverse" and document["rewrites"][0]["node"] == "inv"
+    convolution(Path("bad.onnx"), foo=1)
+    ran = trtsmith(capsys, "check", "bad.onnx", "--json")
+    assert (ran.code, ran.err) == (1, "")
+    assert json.loads(ran.out)["problems"][0]["what"] == "unknown attribute 'foo' = 1"
+
+
+def test_check_with_a_library_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+    node = oh.make_node("MatrixInverse", ["x"], ["y"], name="i", domain="theirs")
+    save(Path("f.onnx"), [node], [value("x", (2, 2))], [value("y", (2, 2))])
+    assert trtsmith(capsys, "check", "f.onnx").code == 1
+    ran = trtsmith(capsys, "check", "f.onnx", "--plugins", libraries.plugin_library())
+    assert ran.code == 0 and "plugin of a library given with --plugins" in ran.out
+
+
+@pytest.mark.parametrize(("flavour", "route"), [("tensorrt", "native"), ("tensorrt_rtx", "plugin")], ids=str)
+def test_check_and_rewrite_for_a_flavour(
+    capsys: pytest.CaptureFixture[str], flavour: str, route: str
+) -> None:
+    """TensorRT has a layer for NonZero, TensorRT-RTX none."""
+    node = oh.make_node("NonZero", ["x"], ["y"], name="found")
+    save(Path("n.onnx"), [node], [value("x", (2, 3))], [value("y", None, TensorProto.INT64)])
+    ran = trtsmith(capsys, "check", "n.onnx", "--flavour", flavour)
+    assert ran.code == 0 and f"1 {route}; convertible" in ran.out
+    assert trtsmith(capsys, "rewrite", "n.onnx", "-o", "r.onnx", "--flavour", flavour).code == 0
+    kinds = {n.op_type for n in onnx.load("r.onnx").graph.node}
+    assert ("NonZeroPositions" in kinds) is (route == "plugin")
+
+
+CONVERTED = r"""engine:   e\.plan \(\d+\.\d MiB, tensorrt_rtx [\d.]+, sm86\)
+plugins:  libtrtsmith_plugins\.so
+manifest: e\.manifest\.json
+nodes:    1 native, 1 plugin
+verdict: agree: largest relative error \d\.\de-\d\d \(inputs: generated\)
+output +shape +relative +max +mean +p99 +cosine +worst at
+y +2x4x4 +[-+.e\d ]+ \d,\d,\d: -?[.e\d-]+, expected -?[.e\d-]+ +agrees
+input x: matrices near a multiple of the identity, because Inverse 'inv' reads matrices that can be inverted
+the graph from which the engine is built was run in onnxruntime; the engine itself was not run: --verify graph
+"""
+
+
+def test_convert(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    ran = trtsmith(
+        capsys, "convert", "m.onnx", "-o", "e.plan", "-q", "--report", "r.json", "--target", "SM86,sm86",
+        "--verify", "graph",
+    )  # fmt: skip
+    assert (ran.code, ran.err) == (0, "") and re.fullmatch(CONVERTED, ran.out), ran.out
+    manifest = json.loads((folder / "e.manifest.json").read_text())
+    files = {
+        name: "sha256:" + hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in manifest["files"]
+    }
+    assert manifest["files"] == files and set(files) == {"e.plan", "libtrtsmith_plugins.so"}
+    assert manifest["plugins"] == ["trtsmith::MatrixInverse version 1"] and manifest["targets"] == ["sm86"]
+    assert manifest["verdict"]["status"] == "agree" and manifest["verdict"]["engine_run"] is False
+    report = json.loads((folder / "r.json").read_text())
+    assert report["converted"] is True and report["engine"]["engine_path"] == "e.plan"
+    assert set(report["seconds"]) == {"load", "rewrite and plan", "build", "verify", "bundle"}
+    assert set(os.listdir()) == {"m.onnx", "e.plan", "e.manifest.json", "libtrtsmith_plugins.so", "r.json"}
+
+
+def test_progress_of_convert(capsys: pytest.CaptureFixture[str]) -> None:
+    short = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--no-verify")
+    lines = [line.strip() for line in short.err.splitlines()]
+    assert [line for line in lines if line.startswith(("load:", "rewrite and plan:", "build:", "bundle:"))]
+    assert "building the engine" in lines and "Building engine (6 steps)" in lines
+    assert len(lines) == len(set(lines)) and sum("/6)" in line for line in lines) <= 1
+    assert short.out.endswith("verdict: not asked for (--no-verify)\n")
+    full = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--no-verify", "-v")
+    assert "  Building engine (3/6)\n" in full.err and "  TensorRT: " in full.err
+
+
+def test_dry_run_is_check(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    assert trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--dry-run") == Ran(0, CHECKED, "")
+    assert os.listdir() == ["m.onnx"]
+    ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--dry-run", "--report", "r.json", "-v")
+    assert ran.code == 0 and json.loads((folder / "r.json").read_text())["convertible"] is True
+
+
+def test_outputs_that_disagree(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    x = np.eye(4, dtype=np.float32) * np.ones((2, 1, 1), np.float32) * 2
+    np.savez("x.npz", x=x)
+    np.savez("y.npz", y=-x / 4)
+    arguments = ["convert", "m.onnx", "-o", "e.plan", "-q", "--inputs", "x.npz", "--expected", "y.npz"]
+    ran = trtsmith(capsys, *arguments)
+    assert ran.code == 0 and "(inputs: x.npz, outputs expected: y.npz)" in ran.out
+    np.savez("y.npz", y=x)
+    ran = trtsmith(capsys, *arguments, "--report", "r.json")
+    assert ran.code == EXIT_DISAGREE
+    assert "verdict: disagree: y: relative error 1.2e+00, allowed 0.0001" in ran.out
+    report = json.loads((folder / "r.json").read_text())
+    assert report["verdict"]["status"] == "disagree" and (folder / "e.plan").is_file()
+    ran = trtsmith(capsys, *arguments, "--atol", "y:100")
+    assert ran.code == 0
+
+
+def test_report_of_a_failure(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    convolution(Path("bad.onnx"), foo=1)
+    refused(trtsmith(capsys, "convert", "bad.onnx", "-o", "e.plan", "--report", "r.json"), 1)
+    report = json.loads((folder / "r.json").read_text())
+    assert report["converted"] is False and report["problems"][0]["what"] == "unknown attribute 'foo' = 1"
+    assert not (folder / "e.plan").exists()
+
+
+def test_dynamic_model_with_options(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    inverse(Path("d.onnx"), ("n", 4, 4))
+    ran = trtsmith(
+        capsys, "convert", "d.onnx", "-o", "e.plan", "-q", "--minShapes", "x:1x4x4", "--optShapes", "x:2x4x4",
+        "--maxShapes", "x:8x4x4", "--target", "sm86,sm89", "--workspace", "64", "--optimization-level", "1",
+        "--timing-cache", "cache", "--timeout", "300", "--embed-plugins",
+    )  # fmt: skip
+    assert ran.code == 0 and ", sm86, sm89)" in ran.out, ran
+    assert json.loads((folder / "e.manifest.json").read_text())["inputs"][0]["shape"] == [-1, 4, 4]
+    assert (folder / "cache").stat().st_size > 0
+    assert (folder / "e.plan").stat().st_size > libraries.plugin_library().stat().st_size
+
+
+@pytest.mark.parametrize("make", [inverse, convolution, attention])
+def test_rewrite_expanded_runs_in_plain_onnxruntime(
+    make: object, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    make(Path("in.onnx"))  # type: ignore[operator]
+    ran = trtsmith(capsys, "rewrite", "in.onnx", "-o", "out.onnx", "--expand", "-q")
+    assert ran == Ran(0, "out.onnx: 1 node rewritten\n", "")
+    session = onnxruntime.InferenceSession("out.onnx", providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(0)
+    feeds = {}
+    for spec in session.get_inputs():
+        feeds[spec.name] = rng.uniform(size=spec.shape).astype(np.float32)
+    if make is attention:
+        feeds |= {"shapes": np.array([[5, 7], [3, 2]]), "starts": np.array([0, 35])}
+    (y,) = session.run(["y"], feeds)
+    assert np.isfinite(y).all() and np.abs(y).max() > 0
+    if make is inverse:
+        np.testing.assert_allclose(y, np.linalg.inv(-feeds["x"]), rtol=1e-2, atol=1e-3)
+
+
+def test_rewrite(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    ran = trtsmith(capsys, "rewrite", "m.onnx", "-o", "out.onnx")
+    assert ran == Ran(
+        0,
+        "out.onnx: 1 node rewritten\n",
+        "  inv (com.microsoft::Inverse): plugin MatrixInverse, as spelled by onnxruntime contrib\n",
+    )
+    assert [(n.op_type, n.domain) for n in onnx.load("out.onnx").graph.node] == [
+        ("Neg", ""),
+        ("MatrixInverse", "trtsmith"),
+    ]
+    (folder / "out.onnx").unlink()
+    convolution(Path("bad.onnx"), foo=1)
+    before = snapshot(folder)
+    refused(trtsmith(capsys, "rewrite", "bad.onnx", "-o", "out.onnx"), 1, "unknown attribute 'foo'")
+    assert snapshot(folder) == before
+
+
+def test_rewrite_of_what_needs_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    relu(Path("r.onnx"))
+    assert trtsmith(capsys, "rewrite", "r.onnx", "-o", "out.onnx") == Ran(
+        0, "out.onnx: 0 nodes rewritten\n", ""
+    )
+    before, after = onnx.load("r.onnx"), onnx.load("out.onnx")
+    assert list(after.graph.node) == list(before.graph.node) and after.opset_import == before.opset_import
+
+
+def test_rewrite_for_v2_plugins(capsys: pytest.CaptureFixture[str]) -> None:
+    attention(Path("in.onnx"))
+    assert trtsmith(capsys, "rewrite", "in.onnx", "-o", "out.onnx", "--plugin-v2").code == 0
+    nodes = onnx.load("out.onnx").graph.node
+    assert [n.op_type for n in nodes] == ["Cast", "Cast", "MultiscaleDeformableAttention"]
+    attributes = {a.name: a for a in nodes[-1].attribute}
+    assert attributes["plugin_version"].type == onnx.AttributeProto.STRING
+    assert (attributes["plugin_version"].s, attributes["plugin_namespace"].s) == (b"1", b"trtsmith")
+
+
+def test_names_from_the_file_cannot_speak_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "e\x1b]0;t\x07\nerror: fake"
+    inverse(Path("evil.onnx"), name=evil)
+    commands = [
+        ["check", "evil.onnx", "-v"],
+        ["rewrite", "evil.onnx", "-o", "o.onnx"],
+        ["convert", "evil.onnx", "-o", "e.plan"],
+    ]
+    for arguments in commands:
+        ran = trtsmith(capsys, *arguments)
+        assert ran.code == 0 and not re.search(
+            r"[\x00-\x09\x0b-\x1f\x7f-\x9f]|^error: fake", ran.out + ran.err, re.M
+        )
+    assert json.loads(trtsmith(capsys, "check", "evil.onnx", "--json").out)["nodes"][1]["name"] == evil
+
+
+def test_ops(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = trtsmith(capsys, "ops")
+    assert (ran.code, ran.err) == (0, "")
+    rows = ran.out.splitlines()
+    assert rows[0].split() == ["operator", "plugins", "dtypes", "spelling", "opsets", "defined", "by"]
+    first = {row.split()[0]: row.split() for row in rows[1:-2] if row[0] != " "}
+    assert list(first) == [op.name for op in ALL_OPS]
+    assert first["MatrixInverse"][1:3] == ["V3", "V2"] and first["BoxSelection"][1:3] == ["V3", "float32"]
+    assert "bool" in first["NonZeroPositions"] and "bool" not in first["UniqueSlices"]
+    for op in ALL_OPS:
+        assert any(row.split()[:1] == [op.onnx] for row in rows) is bool(op.onnx)
+        for spelling in op.spellings:
+            assert any(spelling.op_type in row for row in rows)
+    document = json.loads(trtsmith(capsys, "ops", "--json").out)
+    assert [entry["name"] for entry in document] == [op.name for op in ALL_OPS]
+    assert [entry["name"] for entry in document if "V2" in entry["interfaces"]] == [op.name for op in OPS]
+    selection = document[-1]
+    assert (selection["name"], selection["onnx"]) == ("BoxSelection", "NonMaxSuppression")
+    assert [port["name"] for port in selection["outputs"] if port["size"]] == ["count"]
+    spelled = {s["spelling"] for entry in document for s in entry["spellings"]}
+    assert {
+        "com.microsoft::Inverse",
+        "InverseTRT",
+        "mmdeploy::MMCVModulatedDeformConv2d",
+        "DeformConv",
+    } <= spelled
+
+
+def test_plugin_path_and_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert trtsmith(capsys, "plugin", "path") == Ran(0, f"{libraries.plugin_library()}\n", "")
+    assert trtsmith(capsys, "plugin", "path", "--v2").out == f"{libraries.plugin_library_v2()}\n"
+    ran = trtsmith(capsys, "plugin", "list", libraries.plugin_library(), "--json")
+    assert {c["name"] for c in json.loads(ran.out)["creators"]} == {op.name for op in ALL_OPS}
+    for action in ("list", "inspect"):
+        ran = trtsmith(capsys, "plugin", action, libraries.plugin_library_v2())
+        assert ran.code == 0 and all(op.name in ran.out for op in OPS)
+
+
+def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = trtsmith(capsys, "doctor")
+    assert (
+        (ran.code, ran.err) == (0, "")
+        and "ok      tensorrt_rtx" in ran.out
+        and "V2DynamicExt, 4 operators" in ran.out
+    )
+    found = json.loads(trtsmith(capsys, "doctor", "--json").out)
+    assert {entry["what"] for entry in found} >= {"trtsmith", "python", "onnx", "gpu", "trtsmith_host"}
+    monkeypatch.setattr(doctor, "find_gpu", lambda: Gpu("NVIDIA H200", (9, 0)))
+    ran = trtsmith(capsys, "doctor")
+    assert re.search(r"^ok +cuda-core +\d", ran.out, re.M) and re.search(
+        r"^ok +running engines", ran.out, re.M
+    )
+    monkeypatch.setitem(sys.modules, "cuda.core", None)  # not to be imported
+    monkeypatch.setattr(doctor, "find_gpu", lambda: None)
+    ran = trtsmith(capsys, "doctor")
+    assert ran.code == 0  # converting needs none of it
+    assert re.search(
+        r"^absent +running engines .*not here: GPU, cuda-core +fix: pip install .cuda-core", ran.out, re.M
+    )
+    monkeypatch.setattr(doctor, "installed_flavours", tuple)
+    ran = trtsmith(capsys, "doctor")
+    assert "not here: GPU, TensorRT, cuda-core" in ran.out
+    assert ran.code == 2 and re.search(r"^missing +tensorrt .*pip install tensorrt-rtx", ran.out, re.M)
+
+
+def test_doctor_tells_what_nothing_works_without_from_what_is_optional(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    version = doctor.metadata.version
+
+    def installed(package: str) -> str:
+        if package in ("onnxruntime", "polygraphy"):
+            raise doctor.metadata.PackageNotFoundError(package)
+        return version(package)
+
+    with monkeypatch.context() as without:
+        without.setattr(doctor.metadata, "version", installed)
+        ran = trtsmith(capsys, "doctor")
+    assert ran.code == 2 and re.search(r"^missing +onnxruntime .*pip install onnxruntime", ran.out, re.M)
+    assert re.search(r"^absent +polygraphy ", ran.out, re.M)
+    (folder / "libraries").mkdir()
+    monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(folder / "libraries"))
+    (folder / "libraries" / "libtrtsmith_host.so").write_bytes(b"no library")
+    ran = trtsmith(capsys, "doctor")
+    assert ran.code == 2 and re.search(r"^missing +trtsmith_plugins .*is not there +fix: ", ran.out, re.M)
+    assert re.search(r"^absent +trtsmith_plugins_v2 ", ran.out, re.M)
+    assert re.search(r"^missing +trtsmith_host +cannot be loaded: ", ran.out, re.M)
+
+
+def test_no_tensorrt(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trtsmith.converter.engine.build.flavour.installed_flavours", tuple)
+    before = snapshot(folder)
+    refused(trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan"), 2, "pip install tensorrt-rtx")
+    assert snapshot(folder) == before
+
+
+def test_ctrl_c_while_modules_are_imported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "build_parser", interrupted)
+    assert trtsmith(capsys, "ops") == Ran(130, "", "interrupted\n")
+
+
+def test_mistakes_of_ours_are_messages_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> int:
+        raise KeyError("a\x1bname")
+
+    monkeypatch.setattr(check, "show", fail)
+    ran = trtsmith(capsys, "check", "m.onnx")
+    refused(ran, 1, "internal error: KeyError", "test_commands.py, line ", "with -v")
+    ran = trtsmith(capsys, "check", "m.onnx", "-v")
+    assert ran.code == 1 and "Traceback (most recent call last)" in ran.err and "KeyError" in ran.err
+
+
+def test_interrupted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check, "show", interrupt)
+    assert trtsmith(capsys, "check", "m.onnx") == Ran(130, "", "interrupted\n")
+
+
+def test_as_a_process(folder: Path) -> None:
+    assert process("check", "m.onnx") == Ran(0, CHECKED, "")
+    refused(process("check", "none.onnx"), 2, "does not exist")
+    ran = process("--version")
+    assert ran.code == 0 and re.fullmatch(r"trtsmith \S+\n", ran.out)
+    # neither the user's folder nor an ASCII terminal stands in the way
+    (folder / "json.py").write_text("raise SystemExit(9)")
+    name = os.fsdecode(b"\xff\xc3\xbc.plan")
+    ran = process("convert", "m.onnx", "-o", name, "-q", PYTHONIOENCODING="ascii:strict", PYTHONSAFEPATH="1")
+    assert ran.code == 0 and r"\udcff" in ran.out and (folder / name).is_file()
+
+
+def test_reader_that_goes_away() -> None:
+    command = f"{sys.executable} -m trtsmith.converter.cli.main ops | head -n 1; echo ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] in ("0", "141") and done.stderr == ""
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m trtsmith.converter.cli.main ops > /dev/full"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    refused(Ran(done.returncode, done.stdout, done.stderr), 2, "No space left on device", "standard output")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "last"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")]
+)  # fmt: skip
+@pytest.mark.usefixtures("default_signals")
+def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: int, last: str) -> None:
+    """Ended as soon as TensorRT is at work: no engine, no temporary file, no child."""
+    channels = 64
+    nodes, weights = [], {}
+    for index in range(150):
+        weights[f"w{index}"] = np.full((channels, channels, 3, 3), 0.01, np.float32)
+        nodes.append(oh.make_node("Conv", [f"v{index}", f"w{index}"], [f"c{index}"], pads=[1, 1, 1, 1]))
+        nodes.append(oh.make_node("Relu", [f"c{index}"], [f"v{index + 1}"]))
+    shape = (1, channels, 64, 64)
+    save(Path("big.onnx"), nodes, [value("v0", shape)], [value("v150", shape)], weights)
+    (folder / "tmp").mkdir()
+    before = snapshot(folder)
+    command = [sys.executable, "-m", "trtsmith", "convert", "big.onnx", "-o", "e.plan", "--no-verify"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        assert child.stderr is not None
+        for line in child.stderr:
+            if "building the engine" in line:
+                break
+        child.send_signal(number)
+        rest = child.stderr.read()  # ends when the build's own process is gone as well
+        started = time.monotonic()
+        assert child.wait(timeout=20) == code and time.monotonic() - started < 20
+    assert rest.endswith(last) and "Traceback" not in rest
+    after = snapshot(folder)
+    after.pop("tmp/.ses", None)  # onnxruntime's own
+    assert after == before

@@ -1,0 +1,105 @@
+"""Signals, closed standard streams and files that fail: seen from outside, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.converter.cli.commands.running import Ran, refused
+from tests.converter.models import relu
+from trtsmith.converter.cli.endings import file_problem, signals_unwind
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = f"{sys.executable} -m trtsmith"
+
+
+def shell(command: str) -> Ran:
+    paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    relu(tmp_path / "m.onnx")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("default_signals")
+def test_a_signal_unwinds_once_and_lets_clean_up_end() -> None:
+    steps = []
+
+    def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            steps.append("not reached")
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGHUP)
+            steps.append("cleaned up")
+
+    with pytest.raises(SystemExit) as ending, signals_unwind():
+        work()
+    assert ending.value.code == 143 and steps == ["cleaned up"]
+    assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+def test_signals_that_somebody_else_handles_are_left_alone() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals_unwind():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    seen = []
+    thread = threading.Thread(target=lambda: signals_unwind().__enter__() or seen.append("entered"))
+    thread.start()
+    thread.join()
+    assert seen == ["entered"]
+
+
+def test_closed_streams_are_no_failure(folder: Path) -> None:
+    assert shell(f"{COMMAND} convert m.onnx -o a.plan -q >&- <&-") == Ran(0, "", "")
+    ran = shell(f"{COMMAND} convert m.onnx -o b.plan 2>&-")
+    assert ran.code == 0 and ran.out.startswith(
+        "engine:   b.plan"
+    )  # and no progress, which belongs on stderr
+    assert "building" not in ran.out
+    assert (folder / "a.plan").is_file() and (folder / "b.plan").is_file()
+
+
+def test_paths_that_the_system_refuses() -> None:
+    for command in ("run", "bench", "verify m.onnx", "locate m.onnx"):
+        refused(shell(f"{COMMAND} {command} {'x' * 300}.plan"), 2, "File name too long")
+        refused(shell(f"{COMMAND} {command} ''"), 2)
+    for command in ("verify '' m.plan", "locate ''", "check ''", "bundle '' --triton models"):
+        refused(shell(f"{COMMAND} {command}"), 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(13, "Permission denied", "secret/m.plan"), ("Permission denied", "secret/m.plan", "permission")),
+        (OSError(28, "No space left on device"), ("No space", "temporary file", "free some space")),
+        (FileNotFoundError(2, "No such file or directory", b"a\\xff"), ("No such file", "correct the path")),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_files(error: OSError, words: tuple[str, ...]) -> None:
+    problem = file_problem(error)
+    assert problem is not None and all(word in str(problem) for word in words)
+
+
+def test_errors_that_are_not_about_files_stay_ours() -> None:
+    assert file_problem(ChildProcessError(10, "No child processes")) is None
+    assert file_problem(OSError("a text")) is None

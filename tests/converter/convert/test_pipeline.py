@@ -1,0 +1,31 @@
+"""The conversion as a whole: what it does once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.converter.models import relu
+from trtsmith.converter.convert.pipeline import analyse
+from trtsmith.converter.convert.precision import PrecisionRequest
+from trtsmith.converter.engine import libraries
+
+
+def test_plugin_libraries_are_asked_once_what_they_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[Path]] = []
+
+    def creators(paths: Iterable[Path]) -> frozenset[str]:
+        asked.append(list(paths))
+        return frozenset({"Theirs"})
+
+    monkeypatch.setattr(libraries, "foreign_creators", creators)
+    theirs = tmp_path / "theirs.so"
+    rewritten, planned = analyse(
+        relu(tmp_path / "m.onnx"), (theirs,), precision=PrecisionRequest(precision="fp16")
+    )
+    assert asked == [[theirs]]
+    assert planned.convertible and rewritten.precision is not None  # it was planned twice

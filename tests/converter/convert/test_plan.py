@@ -1,0 +1,143 @@
+"""How nodes reach TensorRT, and everything that stands in the way, at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto
+from onnx import helper as oh
+
+from tests.converter.models import convolution, inverse, load, relu, value
+from trtsmith.converter.convert.plan import Plan, Route, native_operators, plan
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.importers.fields import FieldValue
+
+
+def planned(path: Path, **options: object) -> Plan:
+    return plan(rewrite(load_model(path)), **options)  # type: ignore[arg-type]
+
+
+def test_routes(tmp_path: Path) -> None:
+    body = oh.make_function(
+        "local", "F", ["a"], ["b"], [oh.make_node("Neg", ["a"], ["b"])], [oh.make_opsetid("", 17)]
+    )
+    nodes = [
+        oh.make_node("Relu", ["x"], ["a"], name="r"),
+        oh.make_node("F", ["a"], ["b"], name="f", domain="local"),
+        oh.make_node("Inverse", ["b"], ["c"], name="i", domain="com.microsoft"),
+        oh.make_node("Theirs", ["c"], ["d"], name="t", domain="them"),
+        oh.make_node("Foo", ["d"], ["y"], name="u", domain="bar"),
+    ]
+    model = load(tmp_path / "m.onnx", nodes, [value("x", (2, 2))], [value("y", None)], functions=[body])
+    result = plan(rewrite(model), frozenset({"Theirs"}))
+    assert [(n.name, n.op_type, n.route) for n in result.nodes] == [
+        ("r", "Relu", Route.NATIVE),
+        ("f", "local::F", Route.FUNCTION),
+        ("i", "com.microsoft::Inverse", Route.PLUGIN),
+        ("t", "them::Theirs", Route.PLUGIN),
+        ("u", "bar::Foo", Route.UNSUPPORTED),
+    ]
+    assert result.routes() == {"native": 1, "function": 1, "plugin": 2, "unsupported": 1}
+    assert not result.convertible and len(result.problems) == 1
+
+
+def test_nodes_of_subgraphs_are_planned(tmp_path: Path) -> None:
+    def branch(name: str, op: str, domain: str) -> object:
+        node = oh.make_node(op, ["x"], [name], name=f"{name}_node", domain=domain)
+        return oh.make_graph([node], name, [], [value(name, (2, 2))])
+
+    node = oh.make_node(
+        "If", ["c"], ["y"], name="if",
+        then_branch=branch("t", "Inverse", "com.microsoft"), else_branch=branch("e", "Foo", "bar"),
+    )  # fmt: skip
+    inputs = [value("x", (2, 2)), value("c", (), TensorProto.BOOL)]
+    model = load(tmp_path / "m.onnx", [node], inputs, [value("y", (2, 2))])
+    result = plan(rewrite(model))
+    assert {n.name: n.route.value for n in result.nodes} == {
+        "if": "native", "t_node": "plugin", "e_node": "unsupported",
+    }  # fmt: skip
+    assert [p.name for p in result.plugins] == ["MatrixInverse"]
+
+
+def test_plugins_have_every_field(tmp_path: Path) -> None:
+    (use,) = planned(convolution(tmp_path / "m.onnx")).plugins
+    assert (use.name, use.version, use.namespace) == ("ModulatedDeformableConvolution", "1", "trtsmith")
+    assert use.fields == (
+        FieldValue("stride", "int32", (1, 1)),
+        FieldValue("padding", "int32", (1, 1, 1, 1)),
+        FieldValue("dilation", "int32", (1, 1)),
+        FieldValue("groups", "int32", (1,)),
+        FieldValue("offset_groups", "int32", (1,)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain", "expected", "fix"),
+    [
+        ("Inverze", "com.microsoft", "`trtsmith ops` lists", "did you mean 'Inverse'?"),
+        ("MMCVDeformConv", "mmcv", "`trtsmith ops` lists", "did you mean 'MMCVDeformConv2d'?"),
+        ("Inverse", "elsewhere", "Inverse in one of the domains com.microsoft", "correct the node's domain"),
+        ("Foo", "bar", "an operator", "--plugins"),
+        ("Foo", "", "an operator", "export the model without it"),
+    ],
+)
+def test_operators_that_nobody_has(
+    op_type: str, domain: str, expected: str, fix: str, tmp_path: Path
+) -> None:
+    node = oh.make_node(op_type, ["x"], ["y"], name="n", domain=domain)
+    result = plan(rewrite(load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", None)])))
+    (problem,) = result.problems
+    kind = f"{domain}::{op_type}" if domain else op_type
+    assert (problem.what, problem.where) == (f"no importer for operator {kind}", f"node 'n' ({kind})")
+    assert expected in problem.expected and fix in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"rank": 3}, "input 'x' has rank 3, shape [4, 8, 8]"),
+        ({"channels": 5}, "weight[1] = 4, not 5 = x[1] / groups"),
+        ({"stride": "a"}, "attribute 'stride' is 'a'"),
+        ({"stride": [1, 1, 1]}, "attribute 'stride' is [1, 1, 1]"),
+        (
+            {"stride": [2**40, 1]},
+            "stride = (1099511627776, 1): does not fit 32 bits, to which the ONNX parser cuts",
+        ),
+        ({"stride": [0, 1]}, "stride = (0, 1): too small"),
+        ({"foo": 1}, "unknown attribute 'foo' = 1"),
+    ],
+)
+def test_nodes_that_are_wrong(options: dict, what: str, tmp_path: Path) -> None:
+    (problem,) = planned(convolution(tmp_path / "m.onnx", **options)).problems
+    assert problem.what.startswith(what)
+    assert problem.where == "node 'dcn' (mmcv::MMCVModulatedDeformConv2d)"
+    assert problem.expected and problem.fix
+
+
+def test_a_plugin_node_with_a_string_that_is_no_text(tmp_path: Path) -> None:
+    node = oh.make_node("MatrixInverse", ["x"], ["y"], name="i", domain="trtsmith", mode=b"\xff\xfe")
+    (problem,) = plan(
+        rewrite(load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", (2, 2))]))
+    ).problems
+    assert problem.what == r"unknown attribute 'mode' = b'\xff\xfe'" and problem.fix.startswith(
+        "remove 'mode'"
+    )
+
+
+def test_wrong_types(tmp_path: Path) -> None:
+    node = oh.make_node("Inverse", ["x"], ["y"], name="i", domain="com.microsoft")
+    inputs = [value("x", (2, 2), TensorProto.INT32), value("s", (1,), TensorProto.STRING)]
+    outputs = [value("y", (2, 2), TensorProto.INT32)]
+    problems = plan(rewrite(load(tmp_path / "m.onnx", [node], inputs, outputs))).problems
+    assert len(problems) == 2 and "int32" in problems[0].what and problems[1].what == "input 's' has strings"
+
+
+def test_convertible_models(tmp_path: Path) -> None:
+    assert planned(relu(tmp_path / "r.onnx")).convertible
+    result = planned(inverse(tmp_path / "i.onnx"))
+    assert result.convertible and result.routes() == {"native": 1, "plugin": 1}
+    empty = load(tmp_path / "e.onnx", [], [value("x", (1,))], [value("x", (1,))])
+    assert plan(rewrite(empty)) == Plan((), (), ())
+    assert {"Relu", "Conv", "If"} <= native_operators() and "DeformConv" not in native_operators()

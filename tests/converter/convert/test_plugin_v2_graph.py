@@ -1,0 +1,97 @@
+"""The graph for TensorRT 8.6 to 10 with V2 plugins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto
+from onnx import helper as oh
+
+from tests.converter.models import attention, convolution, inverse, load, value
+from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
+from trtsmith.converter.graph.infer import value_dtypes
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import expand, rewrite
+
+
+def test_form_of_the_node(tmp_path: Path) -> None:
+    proto = for_plugin_v2(rewrite(load_model(convolution(tmp_path / "m.onnx"))).model).proto
+    (node,) = proto.graph.node
+    assert (node.op_type, node.domain) == ("ModulatedDeformableConvolution", "trtsmith")
+    kinds = {a.name: a.type for a in node.attribute}
+    assert kinds["plugin_version"] == onnx.AttributeProto.STRING  # a parser ignores any other type
+    assert {a.name: oh.get_attribute_value(a) for a in node.attribute} == {
+        "plugin_version": b"1",
+        "plugin_namespace": b"trtsmith",
+        "stride": [1, 1],
+        "padding": [1, 1, 1, 1],
+        "dilation": [1, 1],
+        "groups": 1,
+        "offset_groups": 1,
+    }
+
+
+@pytest.mark.parametrize(("index", "casts"), [(TensorProto.INT64, 2), (TensorProto.INT32, 0)])
+def test_index_inputs_are_32_bit(index: int, casts: int, tmp_path: Path) -> None:
+    model = for_plugin_v2(rewrite(load_model(attention(tmp_path / "m.onnx", index))).model)
+    onnx.checker.check_model(expand(model).proto)
+    nodes = model.proto.graph.node
+    assert [n.op_type for n in nodes].count("Cast") == casts
+    dtypes = value_dtypes(onnx.shape_inference.infer_shapes(model.proto))
+    (plugin,) = (n for n in nodes if n.domain == "trtsmith")
+    assert [dtypes[name] for name in plugin.input[1:3]] == ["int32", "int32"]
+
+
+def test_bfloat16_is_refused(tmp_path: Path) -> None:
+    x, y = (value(n, (2, 2), TensorProto.BFLOAT16) for n in "xy")
+    node = oh.make_node("MatrixInverse", ["x"], ["y"], name="i", domain="trtsmith")
+    with pytest.raises(ConversionError, match="input 'x' is bfloat16") as error:
+        for_plugin_v2(rewrite(load(tmp_path / "m.onnx", [node], [x], [y])).model)
+    assert "node " in error.value.problems[0].where
+
+
+def test_the_model_itself_is_as_it_was(tmp_path: Path) -> None:
+    model = rewrite(load_model(attention(tmp_path / "m.onnx"))).model
+    before = model.proto.SerializeToString(deterministic=True)
+    for_plugin_v2(model)
+    assert model.proto.SerializeToString(deterministic=True) == before
+
+
+def test_several_nodes_and_subgraphs(tmp_path: Path) -> None:
+    attention(tmp_path / "m.onnx")
+    single = onnx.load(tmp_path / "m.onnx").graph
+    node, inputs = single.node[0], list(single.input)
+    then = oh.make_graph([onnx.NodeProto.FromString(node.SerializeToString())], "t", [], list(single.output))
+    second = onnx.NodeProto.FromString(node.SerializeToString())
+    then.node[0].output[0] = then.output[0].name = "t"
+    second.output[0] = "e"
+    second.name = then.node[0].name = ""
+    other = oh.make_graph([second], "e", [], [value("e", (1, 5, 16))])
+    choose = oh.make_node("If", ["c"], ["z"], then_branch=then, else_branch=other)
+    nodes = [node, choose]
+    model = load(
+        tmp_path / "n.onnx", nodes, [*inputs, value("c", (), TensorProto.BOOL)],
+        [*single.output, value("z", (1, 5, 16))], domains={"mmcv": 1},
+    )  # fmt: skip
+    proto = expand(for_plugin_v2(rewrite(model).model)).proto
+    onnx.checker.check_model(proto, full_check=True)
+
+
+def test_what_has_no_index_is_left_alone(tmp_path: Path) -> None:
+    model = rewrite(load_model(inverse(tmp_path / "m.onnx"))).model
+    after = for_plugin_v2(model).proto
+    assert [n.SerializeToString() for n in after.graph.node] == [
+        n.SerializeToString() for n in model.proto.graph.node
+    ]
+
+
+def test_a_plugin_whose_output_sizes_depend_on_values_is_refused(tmp_path: Path) -> None:
+    node = oh.make_node("NonZero", ["x"], ["y"], name="found")
+    model = load(tmp_path / "m.onnx", [node], [value("x", (3, 4))], [value("y", None, TensorProto.INT64)])
+    rewritten = rewrite(model, flavour="tensorrt_rtx").model
+    with pytest.raises(ConversionError, match=r"NonZeroPositions.*depend on values"):
+        for_plugin_v2(rewritten)
+    assert for_plugin_v2(rewrite(model, flavour="tensorrt").model).proto.graph.node[0].op_type == "NonZero"

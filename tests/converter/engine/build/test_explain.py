@@ -1,0 +1,109 @@
+"""The table of TensorRT's messages: each real message finds its own row."""
+
+from __future__ import annotations
+
+import pytest
+
+from trtsmith.converter.engine.build import log as build_log
+from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, explain, find_explanation
+from trtsmith.converter.engine.child.exits import describe_exit
+
+# Messages as TensorRT, its parser or the dynamic loader write them, and a word of the fix that must come.
+MESSAGES = [
+    ('creator && "Plugin not found, are the plugin name, version, and namespace correct?"', "--plugins"),
+    (
+        "Cannot deserialize plugin since corresponding IPluginCreator Creator not found in Plugin Registry",
+        "--embed",
+    ),
+    ("Error Code 3: (SymbolAddress for getCreators could not be loaded, check function name)", "export one"),
+    (
+        "Cannot register the library as plugin creator of Identity exists already. In loadLibraryCommon",
+        "once",
+    ),
+    ("libx.so: undefined symbol: getPluginRegistry", "-lnvinfer"),
+    ("libx.so: undefined symbol: _ZN3foo3barEv", "ldd -r"),
+    ("libcudart.so.12: cannot open shared object file: No such file or directory", "LD_LIBRARY_PATH"),
+    ("Error Code 9: could not find any supported formats consistent with input/output data types", "inspect"),
+    (
+        "Assertion !formatTacticCombinations.empty() failed. Failed to find any supported plugin format",
+        "inspect",
+    ),
+    ("number of format combinations 6561 exceeds the limit", "supportsFormatCombination"),
+    ("Could not create the plugin", "attributes"),
+    ("Node has more output tensors than TRT expected", "name the outputs"),
+    ("PluginV3Layer: Assertion (input) != nullptr failed", "neutral"),
+    ("Network has dynamic or shape inputs, but no optimization profile has been defined.", "--shapes"),
+    ("IElementWiseLayer: must have same input types. But they are of types Half and Float.", "Cast"),
+    (
+        "creator && kV3ONE: NonZero plugin creator version 1 was not found in plugin registry. [importNonZero]",
+        "declare",
+    ),
+    ("Assertion !layerImpls.empty() failed. y has no runners that implement it", "outside"),
+    ("UINT8 types for intermediate tensors are not supported", "Cast"),
+    ("Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 239", "again"),
+    ("CUDA error 700: an illegal memory access was encountered", "compute-sanitizer"),
+    ("Could not find any implementation for node {ForeignNode[a...b]}", "--workspace"),
+    ("Myelin (Cannot compile operation 'm1' for Turing (SM75): FP32 GEMM is not supported.", "sm75"),
+    ("ISymbolicExpr: contradictory assertions about the dimension ?", "dim_param"),
+    ("cudaError 35: CUDA driver version is insufficient for CUDA runtime version", "--flavour tensorrt_rtx"),
+    ("Failed to parse the ONNX model.", "again"),
+    ("convertOnnxWeights(initializer, &weights): Failed to import initializer: w0", "data files"),
+]
+
+
+@pytest.mark.parametrize(("message", "word"), MESSAGES)
+def test_message_finds_its_row(message: str, word: str) -> None:
+    problem = explain(message, "node 'n' (Op)")
+    assert word in problem.fix
+    assert message in problem.what
+    assert problem.where == "node 'n' (Op)"
+    assert problem.expected
+
+
+def test_every_row_is_reached_by_some_message() -> None:
+    reached = {id(find_explanation(message)) for message, _ in MESSAGES}
+    # memory and external data are said in several ways; one message each
+    for message in ("insufficient memory", "Out of memory", "failed to open external data file w.bin"):
+        reached.add(id(find_explanation(message)))
+    assert [row.fragments for row in EXPLANATIONS if id(row) not in reached] == []
+
+
+def test_fragments_are_lower_case() -> None:
+    assert all(fragment == fragment.lower() for row in EXPLANATIONS for fragment in row.fragments)
+
+
+def test_code_is_used_when_no_fragment_fits() -> None:
+    assert find_explanation("false", "UNSUPPORTED_NODE") is CODES["UNSUPPORTED_NODE"]
+    assert find_explanation("Plugin not found", "UNSUPPORTED_NODE") is EXPLANATIONS[0]
+    assert find_explanation("false") is None
+    assert "false" in explain("false", "here").what
+
+
+def test_long_messages_are_cut() -> None:
+    assert len(explain("x" * 5000, "here").what) < 500
+
+
+def test_last_node_of_a_log() -> None:
+    log = (
+        "VERBOSE: Static check for parsing node: c1 [Conv]\nVERBOSE: Parsing node: c1 [Conv]\n"
+        "VERBOSE: Parsing node: odd [name] [Relu]\nINFO: words\n"
+    )
+    assert build_log.last_node(log) == "node 'odd [name]' (Relu)"
+    building = log + "VERBOSE: =============== Computing costs for {ForeignNode[c1...odd]}\n"
+    assert build_log.last_node(building) == "{ForeignNode[c1...odd]}"
+    assert build_log.last_node("INFO: nothing\n") is None
+
+
+def test_exit_is_described() -> None:
+    assert "SIGSEGV" in describe_exit(-11)
+    assert "out of memory" in describe_exit(-9)
+    assert describe_exit(127) == "exited with code 127"
+
+
+def test_tail_drops_banner_and_node_lines() -> None:
+    log = (
+        "INFO: "
+        + "-" * 40
+        + "\nINFO: Opset version:    17\nVERBOSE: Parsing node: a [Relu]\nterminate called\n"
+    )
+    assert build_log.tail(log) == "    terminate called"

@@ -1,0 +1,174 @@
+"""The flavour loader: what it finds, picks, refuses, and where the flavours differ."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trtsmith.converter.engine.build import flavour as fl
+from trtsmith.converter.engine.build import targets
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.model.errors import UsageError
+
+HOPPER = Gpu("H200", (9, 0))
+ADA = Gpu("L40", (8, 9))
+VOLTA = Gpu("V100", (7, 0))
+
+
+def installed(*names: str) -> Any:
+    return lambda: tuple(fl.InstalledFlavour(name, "1", name, Path("/")) for name in names)
+
+
+def wrapped(name: str, version: str) -> fl.Flavour:
+    module = ModuleType(name)
+    module.__version__ = version  # type: ignore[attr-defined]
+    capability = type("ComputeCapability", (), {"NONE": 0, "CURRENT": 1, "SM75": 2, "SM86": 3, "SM120": 4})
+    level = SimpleNamespace(AMPERE_PLUS="ampere plus")
+    module.ComputeCapability, module.HardwareCompatibilityLevel = capability, level  # type: ignore[attr-defined]
+    return fl.wrap_module(module, name)
+
+
+def test_installed_flavours_imports_no_tensorrt() -> None:
+    code = (
+        "import sys, trtsmith.converter.engine.build.flavour as f; names = [i.name for i in f.installed_flavours()]; "
+        "print(names, [n for n in sys.modules if n.startswith('tensorrt')])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "tensorrt_rtx" in shown.stdout
+    assert shown.stdout.rstrip().endswith("[]")
+
+
+def test_installed_rtx_has_a_version() -> None:
+    found = {flavour.name: flavour for flavour in fl.installed_flavours()}["tensorrt_rtx"]
+    assert fl.parse_version(found.version) >= fl.FIRST_RTX_WITH_PLUGINS
+    assert found.folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("names", "gpu", "chosen"),
+    [
+        (("tensorrt", "tensorrt_rtx"), None, "tensorrt_rtx"),
+        (("tensorrt", "tensorrt_rtx"), ADA, "tensorrt"),
+        (("tensorrt",), None, "tensorrt"),
+        (("tensorrt_rtx",), ADA, "tensorrt_rtx"),
+    ],
+)
+def test_auto_prefers_what_can_build_here(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], gpu: Gpu | None, chosen: str
+) -> None:
+    monkeypatch.setattr(fl, "installed_flavours", installed(*names))
+    assert fl.choose_flavour("auto", gpu) == chosen
+
+
+def test_explicit_choice_is_honoured_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fl, "installed_flavours", installed("tensorrt_rtx"))
+    assert fl.choose_flavour("tensorrt_rtx", ADA) == "tensorrt_rtx"
+    with pytest.raises(UsageError) as error:
+        fl.choose_flavour("tensorrt", ADA)
+    assert "pip install 'tensorrt" in error.value.problems[0].fix
+    assert "--flavour tensorrt_rtx" in error.value.problems[0].fix
+
+
+def test_nothing_installed_and_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fl, "installed_flavours", installed())
+    with pytest.raises(UsageError, match="pip install tensorrt-rtx"):
+        fl.choose_flavour()
+    with pytest.raises(UsageError, match="auto, tensorrt or tensorrt_rtx"):
+        fl.choose_flavour("trt")
+
+
+def test_a_graph_is_written_for_the_flavour_that_is_named_or_would_be_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fl, "find_gpu", lambda: None)
+    monkeypatch.setattr(fl, "installed_flavours", installed("tensorrt_rtx"))
+    assert fl.expected_flavour() == "tensorrt_rtx"
+    assert fl.expected_flavour("tensorrt") == "tensorrt"  # for a machine that has it
+    monkeypatch.setattr(fl, "installed_flavours", installed())
+    assert fl.expected_flavour() == "tensorrt"
+
+
+def test_installed_but_broken_says_how_to_mend_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "tensorrt.py").write_text(
+        "raise ImportError('libnvinfer.so.10: cannot open shared object file')"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UsageError, match=r"(?s)libnvinfer.so.10.*LD_LIBRARY_PATH"):
+        fl.load_flavour("tensorrt")
+
+
+def test_versions() -> None:
+    assert fl.parse_version("10.13.3.9.post1") == (10, 13, 3, 9)
+    assert fl.parse_version("1.7.1.116") == (1, 7, 1, 116)
+    with pytest.raises(UsageError, match="too old"):
+        wrapped("tensorrt", "8.6.1")
+    assert not wrapped("tensorrt_rtx", "1.6.1.5").imports_plugins
+    assert wrapped("tensorrt_rtx", "1.7.1.116").imports_plugins
+    assert wrapped("tensorrt", "10.0.1").imports_plugins
+
+
+def test_rtx_targets() -> None:
+    rtx = wrapped("tensorrt_rtx", "1.7.1")
+    assert targets.supported_targets(rtx) == ("sm75", "sm86", "sm120")
+    assert targets.plan_targets(rtx, (), None) == (("sm86",), ())
+    assert targets.plan_targets(rtx, ("sm120", "sm75", "sm120"), None) == (("sm120", "sm75"), ())
+    chosen, warnings = targets.plan_targets(rtx, (), HOPPER)
+    assert chosen == ("sm86",)
+    assert "will not run here" in warnings[0]
+    with pytest.raises(UsageError, match="cannot build for sm90"):
+        targets.plan_targets(rtx, ("sm86", "sm90"), None)
+
+
+def test_older_rtx_builds_for_a_gpu_that_it_does_not_list() -> None:
+    older, newer = wrapped("tensorrt_rtx", "1.6.1.120"), wrapped("tensorrt_rtx", "1.7.1")
+    for asked in ((), ("sm90",)):
+        chosen, warnings = targets.plan_targets(older, asked, HOPPER)
+        assert chosen == ("sm90",) and "for this GPU alone" in warnings[0]
+    for asked, gpu in ((("sm90",), ADA), (("sm86", "sm90"), HOPPER)):
+        with pytest.raises(UsageError, match="cannot build for sm90"):
+            targets.plan_targets(older, asked, gpu)
+    with pytest.raises(UsageError, match="cannot build for sm90"):
+        targets.plan_targets(newer, ("sm90",), HOPPER)
+    given: list[tuple[int, int]] = []
+    config = SimpleNamespace(set_compute_capability=lambda *at: given.append(at) or True)
+    targets.set_targets(older, config, ("sm90",), HOPPER)
+    assert given == [(1, 0)] and config.num_compute_capabilities == 1
+
+
+def test_tensorrt_targets() -> None:
+    trt = wrapped("tensorrt", "10.16.1")
+    assert targets.plan_targets(trt, (), ADA) == (("sm89",), ())
+    chosen, warnings = targets.plan_targets(trt, ("sm90",), ADA)
+    assert chosen == ("sm90",)
+    assert "ampere plus" in warnings[0]
+    with pytest.raises(UsageError, match="only on a machine with a GPU"):
+        targets.plan_targets(trt, (), None)
+    with pytest.raises(UsageError, match="cannot build for sm90"):
+        targets.plan_targets(trt, ("sm90",), VOLTA)
+
+
+def test_tensorrt_hardware_compatibility_only_for_other_targets() -> None:
+    trt = wrapped("tensorrt", "10.16.1")
+    same, other = SimpleNamespace(), SimpleNamespace()
+    targets.set_targets(trt, same, ("sm89",), ADA)
+    targets.set_targets(trt, other, ("sm90",), ADA)
+    assert vars(same) == {}
+    assert other.hardware_compatibility_level == "ampere plus"
+
+
+def test_rtx_refusing_a_target_is_an_error() -> None:
+    config = SimpleNamespace(set_compute_capability=lambda capability, index: False)
+    with pytest.raises(ValueError, match="sm86"):
+        targets.set_targets(wrapped("tensorrt_rtx", "1.7.1"), config, ("sm86",), None)
+
+
+def test_real_rtx_loads() -> None:
+    rtx = fl.load_flavour("tensorrt_rtx")
+    assert rtx.is_rtx and rtx.strongly_typed
+    assert "sm86" in targets.supported_targets(rtx)
+    assert fl.network_flags(rtx) > 0

@@ -1,0 +1,50 @@
+"""The GPU of the machine, asked of a driver that is compiled here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trtsmith.converter.engine.build.gpu import Gpu
+
+ROOT = Path(__file__).resolve().parents[3]
+DRIVER = r"""
+#include <string.h>
+int cuInit(unsigned flags) { return RESULT; }
+int cuDeviceGet(int *device, int ordinal) { *device = 7; return ordinal; }
+int cuDeviceGetName(char *name, int length, int device) { strncpy(name, "H200", length); return device != 7; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : -1;
+    return device != 7;
+}
+"""
+
+
+@pytest.mark.parametrize(("result", "found"), [(0, Gpu("H200", (9, 0))), (100, None)])
+def test_driver_is_asked(tmp_path: Path, result: int, found: Gpu | None) -> None:
+    (tmp_path / "driver.c").write_text(DRIVER)
+    library = tmp_path / "libcuda.so.1"
+    command = [
+        "gcc",
+        "-shared",
+        "-fPIC",
+        f"-DRESULT={result}",
+        str(tmp_path / "driver.c"),
+        "-o",
+        str(library),
+    ]
+    subprocess.run(command, check=True)
+    code = "from trtsmith.converter.engine.build.gpu import find_gpu, Gpu; print(find_gpu())"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == str(found)
+
+
+def test_target_is_spelt_as_the_flag_takes_it() -> None:
+    assert Gpu("any", (12, 0)).target == "sm120"

@@ -1,0 +1,290 @@
+"""Plugins in a build: loading libraries, creating from the registry, and plugins that end the process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, PluginUse
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.importers.fields import FieldValue
+
+HEADERS_VARIABLE = "TRTSMITH_TENSORRT_INCLUDE"
+SOURCE = Path(__file__).parent / "fixtures" / "identity_plugin.cpp"
+ROOT = Path(__file__).resolve().parents[3]
+REFUSE, ABORT, SEGFAULT, HANG, NO_FORMAT, DIE = range(-1, -7, -1)  # modes of the plugin in SOURCE
+
+
+def tensorrt_include() -> Path:
+    """The folder of NvInfer.h. Without headers nothing here can be tested, and that is a failure."""
+    folder = os.environ.get(HEADERS_VARIABLE, "")
+    assert folder, f"set {HEADERS_VARIABLE} to the folder of TensorRT's NvInfer.h ('make test' does)"
+    assert Path(folder, "NvInfer.h").is_file(), f"{HEADERS_VARIABLE}={folder} has no NvInfer.h"
+    return Path(folder)
+
+
+def cuda_include() -> Path:
+    """The folder of cuda_runtime_api.h: nvcc's, else that of the nvidia-cuda-runtime wheel."""
+    folders = [
+        Path(sysconfig.get_paths()["purelib"], "nvidia", "cu13", "include"),
+        Path("/usr/local/cuda/include"),
+    ]
+    nvcc = shutil.which("nvcc")
+    if nvcc:
+        shown = subprocess.run(
+            [nvcc, "--dryrun", "-x", "cu", "/dev/null"], capture_output=True, text=True
+        ).stderr
+        tops = [line.split("TOP=", 1)[1].strip() for line in shown.splitlines() if "TOP=" in line]
+        folders = [Path(top, "include") for top in tops] + folders
+    for folder in folders:
+        if (folder / "cuda_runtime_api.h").is_file():
+            return folder.resolve()
+    raise AssertionError("cuda_runtime_api.h not found: put nvcc on PATH, or pip install nvidia-cuda-runtime")
+
+
+def compile_library(target: Path, options: Sequence[str] = ()) -> Path:
+    includes = [f"-I{folder}" for folder in (tensorrt_include(), cuda_include())]
+    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-shared", "-fPIC", "-w", *includes, *options]
+    done = subprocess.run([*command, str(SOURCE), "-o", str(target)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_library(tmp_path_factory.mktemp("identity") / "libidentity.so")
+
+
+def save_model(folder: Path, mode: int) -> Path:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="relu1"),
+        helper.make_node(
+            "Identity",
+            ["a"],
+            ["y"],
+            name="identity1",
+            domain="trtsmith_test",
+            mode=mode,
+            scales=[1.0, 2.0],
+            plugin_version="1",
+            plugin_namespace="trtsmith_test",
+        ),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "xy")
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("trtsmith_test", 1)]
+    path = folder / "model.onnx"
+    onnx.save(
+        helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=imports, ir_version=10), path
+    )
+    return path
+
+
+def fields(mode: int) -> tuple[FieldValue, ...]:
+    return FieldValue("mode", "int32", (mode,)), FieldValue("scales", "float32", (1.0, 2.0))
+
+
+def request(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: object) -> BuildRequest:
+    given = options.pop("fields", fields(mode))
+    version = str(options.pop("version", "1"))
+    out = folder / "out"
+    out.mkdir(exist_ok=True)
+    return BuildRequest(
+        onnx_path=save_model(folder, mode),
+        engine_path=out / "m.plan",
+        plugin_libraries=tuple(libraries),
+        plugins=(PluginUse("identity1", "Identity", version, "trtsmith_test", given),),  # type: ignore[arg-type]
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def run(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: object) -> BuildResult:
+    return build(request(folder, libraries, mode, **options))
+
+
+def no_children_left() -> bool:
+    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().strip() == ""
+
+
+def test_plugin_model(tmp_path: Path, library: Path) -> None:
+    result = run(tmp_path, [library])
+    assert result.plugin_layers == ("identity1",)
+    assert result.engine_path.stat().st_size == result.size
+
+
+def test_embedding_makes_the_engine_larger(tmp_path: Path, library: Path) -> None:
+    apart = run(tmp_path, [library]).size
+    embedded = run(tmp_path, [library], embed_plugins=True).size
+    assert embedded - apart > 0.9 * library.stat().st_size
+
+
+def test_same_library_twice_is_loaded_once(tmp_path: Path, library: Path) -> None:
+    assert run(tmp_path, [library, library]).plugin_layers == ("identity1",)
+
+
+def test_two_libraries_with_one_plugin(tmp_path: Path, library: Path) -> None:
+    copy = shutil.copy(library, tmp_path / "libcopy.so")
+    with pytest.raises(UsageError, match=r"(?s)registered already.*libcopy.so"):
+        run(tmp_path, [library, Path(copy)])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((), ["'mode' of the plugin Identity is missing", "'scales' of the plugin Identity is missing"]),
+        ((*fields(0), FieldValue("scale", "float32", (1.0,))), ["has no field 'scale'"]),
+    ],
+)
+def test_fields_are_strict(
+    tmp_path: Path, library: Path, given: tuple[FieldValue, ...], words: list[str]
+) -> None:
+    with pytest.raises(ConversionError) as error:
+        run(tmp_path, [library], fields=given)
+    assert len(error.value.problems) == len(words)
+    for problem, word in zip(error.value.problems, words, strict=True):
+        assert word in problem.what
+        assert "node 'identity1' (Identity), field " in problem.where
+
+
+def test_field_that_the_creator_refuses(tmp_path: Path, library: Path) -> None:
+    with pytest.raises(ConversionError) as error:
+        run(tmp_path, [library], REFUSE)
+    (problem,) = error.value.problems
+    assert "refused the fields mode=[-1], scales=[1.0, 2.0]" in problem.what
+    assert "node 'identity1' (Identity)" in problem.where
+
+
+def test_plugin_that_no_library_has(tmp_path: Path, library: Path) -> None:
+    with pytest.raises(ConversionError, match="No library that was loaded has the plugin") as error:
+        run(tmp_path, [])
+    assert "trtsmith_test::Identity" not in error.value.problems[0].expected
+    with pytest.raises(ConversionError, match="Identity version 2") as error:
+        run(tmp_path, [library], version="2")
+    assert "trtsmith_test::Identity version 1" in error.value.problems[0].expected
+
+
+def test_plugin_without_formats(tmp_path: Path, library: Path) -> None:
+    with pytest.raises(ConversionError, match="accepts none of the types"):
+        run(tmp_path, [library], NO_FORMAT)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-DMISSING_SYMBOL"], "undefined symbol: trtsmith_test_nowhere"),
+        (["-DNO_CREATORS"], "does not export getCreators or setLoggerFinder"),
+    ],
+)
+def test_libraries_that_cannot_be_used(tmp_path: Path, options: list[str], words: str) -> None:
+    broken = compile_library(tmp_path / "libbroken.so", options)
+    with pytest.raises(UsageError, match=words) as error:
+        run(tmp_path, [broken])
+    assert "libbroken.so" in error.value.problems[0].where
+
+
+def test_library_that_is_none(tmp_path: Path) -> None:
+    text = tmp_path / "libtext.so"
+    text.write_text("words")
+    with pytest.raises(UsageError, match=r"(?s)does not load.*libtext.so"):
+        run(tmp_path, [text])
+
+
+@pytest.mark.parametrize(("mode", "name"), [(ABORT, "SIGABRT"), (SEGFAULT, "SIGSEGV")])
+def test_crash_names_node_and_signal(tmp_path: Path, library: Path, mode: int, name: str) -> None:
+    wanted = request(tmp_path, [library], mode)
+    wanted.engine_path.write_bytes(b"older engine")
+    with pytest.raises(ConversionError) as error:
+        build(wanted)
+    (problem,) = error.value.problems
+    assert name in problem.what
+    assert "while parsing the model, last at node 'identity1' (Identity)" in problem.what
+    assert "Successfully created plugin: Identity" in problem.what  # the log's tail
+    assert os.listdir(wanted.engine_path.parent) == ["m.plan"]
+    assert wanted.engine_path.read_bytes() == b"older engine"
+
+
+def test_creator_that_ends_the_process(tmp_path: Path, library: Path) -> None:
+    with pytest.raises(
+        ConversionError, match=r"SIGABRT .*while creating the plugin of node 'identity1' \(Identity\)"
+    ):
+        run(tmp_path, [library], DIE)
+
+
+def test_mistake_of_ours_is_not_blamed_on_tensorrt(tmp_path: Path, library: Path) -> None:
+    given = (FieldValue("mode", "int128", (0,)), FieldValue("scales", "float32", (1.0,)))
+    with pytest.raises(ConversionError, match=r"(?s)trtsmith failed: KeyError: 'int128'.*plugins.py, line"):
+        run(tmp_path, [library], fields=given)
+
+
+def test_timeout(tmp_path: Path, library: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(ConversionError, match=r"did not finish within 1 s .*node 'identity1'"):
+        run(tmp_path, [library], HANG, timeout_s=1.0)
+    assert time.monotonic() - started < 10
+    assert no_children_left()
+
+
+def test_child_that_is_killed(tmp_path: Path, library: Path) -> None:
+    def kill(text: str) -> None:
+        if text == "parsing the model":
+            (child,) = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+            os.kill(int(child), signal.SIGKILL)
+
+    with pytest.raises(ConversionError, match=r"SIGKILL.*out of memory"):
+        build(request(tmp_path, [library], HANG, timeout_s=60.0), kill)
+    assert no_children_left()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_child_ends_with_its_parent(tmp_path: Path, library: Path, ending: signal.Signals) -> None:
+    """Ctrl-C ends the child and leaves no file; the parent's death leaves only its temporary folder."""
+    wanted = request(tmp_path, [library], HANG)
+    (tmp_path / "request.json").write_text(wanted.to_json())
+    code = (
+        "import sys; from pathlib import Path; from trtsmith.converter.engine.build.build import build; "
+        "from trtsmith.converter.engine.build.build_request import BuildRequest; "
+        "build(BuildRequest.from_json(Path(sys.argv[1]).read_text()), lambda text: print(text, flush=True))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "request.json")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        text=True,
+    )
+    assert parent.stdout is not None
+    with parent.stdout as lines:
+        assert any(line.strip() == "parsing the model" for line in lines)
+        (child,) = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        parent.send_signal(ending)
+        parent.wait(timeout=20)
+    deadline = time.monotonic() + 10
+    while _runs(int(child)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    survived = _runs(int(child))
+    if survived:
+        os.kill(int(child), signal.SIGKILL)
+    assert not survived
+    assert os.listdir(wanted.engine_path.parent) == []
+    if ending == signal.SIGINT:
+        assert list(tmp_path.glob("trtsmith-child-*")) == []
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

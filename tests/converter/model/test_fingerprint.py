@@ -1,0 +1,51 @@
+"""Fingerprints tell models apart by what is in their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper as oh
+
+from tests.converter.models import value
+from trtsmith.converter.model import fingerprint as module
+from trtsmith.converter.model.fingerprint import fingerprint
+from trtsmith.converter.model.load import load_model
+
+
+def weighted(path: Path, seed: int) -> Path:
+    weights = np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32)
+    graph = oh.make_graph(
+        [oh.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", (1, 64))], [value("y", (1, 64))],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )  # fmt: skip
+    path.unlink(missing_ok=True)
+    path.with_suffix(".data").unlink(missing_ok=True)
+    onnx.save(
+        oh.make_model(graph, ir_version=9), path, save_as_external_data=True, location=path.with_suffix(".data").name,
+        size_threshold=0,
+    )  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_weights_beside_the_model_count(whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not whole:
+        monkeypatch.setattr(module, "_WHOLE", 1000)
+        monkeypatch.setattr(module, "_SAMPLE", 16)
+    first = fingerprint(load_model(weighted(tmp_path / "a.onnx", 1)))
+    assert first.startswith("sha256:") and len(first) == 71
+    assert fingerprint(load_model(weighted(tmp_path / "a.onnx", 1))) == first
+    assert fingerprint(load_model(weighted(tmp_path / "a.onnx", 2))) != first
+    longer = weighted(tmp_path / "a.onnx", 1).with_suffix(".data")
+    longer.write_bytes(longer.read_bytes() + b"\0")
+    assert fingerprint(load_model(tmp_path / "a.onnx")) != first
+
+
+def test_the_name_of_the_model_file_does_not_count(tmp_path: Path) -> None:
+    graph = oh.make_graph([oh.make_node("Abs", ["x"], ["y"])], "g", [value("x", (1,))], [value("y", (1,))])
+    for name in ("a.onnx", "b.onnx"):
+        onnx.save(oh.make_model(graph, ir_version=9), tmp_path / name)
+    assert fingerprint(load_model(tmp_path / "a.onnx")) == fingerprint(load_model(tmp_path / "b.onnx"))

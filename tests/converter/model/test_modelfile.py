@@ -1,0 +1,692 @@
+"""Model files in and out: nothing lost, nothing read, nothing bad let in."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import helper as oh
+from onnx import numpy_helper as onh
+
+from tests.converter.model.builders import (
+    ALL_DTYPES,
+    SIZE,
+    add_model,
+    external_tensor,
+    rich_model,
+    save_external,
+    weight,
+    with_initializer,
+)
+from trtsmith.converter.model.check import iter_tensors
+from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
+from trtsmith.converter.model.load import Model, load_model, save_model
+from trtsmith.converter.model.weights import MappedFile
+from trtsmith.converter.model.wire import encode_varint
+from trtsmith.converter.rewrite.custom_ops.graphsurgeon import dtype_of, from_gs, to_gs
+
+
+def tensors_of(model: Model) -> dict[str, np.ndarray]:
+    return {where: model.array(tensor) for where, tensor in ((w, t) for t, w in iter_tensors(model.proto))}
+
+
+def onnx_tensors(path: Path) -> dict[str, np.ndarray]:
+    """The same by onnx's own reader."""
+    return {where: onh.to_array(tensor) for tensor, where in iter_tensors(onnx.load(path))}
+
+
+def assert_bit_equal(actual: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert actual.keys() == expected.keys()
+    for where, value in expected.items():
+        assert actual[where].dtype == value.dtype, where
+        assert actual[where].shape == value.shape, where
+        assert actual[where].tobytes() == value.tobytes(), where
+
+
+@pytest.fixture(params=["inside", "external"])
+def rich_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "rich.onnx"
+    if request.param == "external":
+        return save_external(rich_model(), path)
+    onnx.save(rich_model(), path)
+    return path
+
+
+# Round trips
+
+
+def test_loads_every_weight_bit_for_bit(rich_path: Path) -> None:
+    assert_bit_equal(tensors_of(load_model(rich_path)), onnx_tensors(rich_path))
+
+
+def test_skeleton_holds_no_weights(rich_path: Path) -> None:
+    model = load_model(rich_path)
+    assert len(model.proto.SerializeToString()) < 4000 < 5 * 4 * SIZE
+    large = [tensor for tensor, _ in iter_tensors(model.proto) if tensor.dims == [SIZE]]
+    assert len(large) == 5
+    for tensor in large:
+        values = model.array(tensor)
+        assert not values.flags.owndata
+        assert not values.flags.writeable
+
+
+def test_skeleton_is_a_valid_model_beside_its_file(tmp_path: Path) -> None:
+    onnx.save(rich_model(), tmp_path / "rich.onnx")
+    skeleton = load_model(tmp_path / "rich.onnx").proto
+    (tmp_path / "skeleton.onnx").write_bytes(skeleton.SerializeToString())
+    assert_bit_equal(onnx_tensors(tmp_path / "skeleton.onnx"), onnx_tensors(tmp_path / "rich.onnx"))
+
+
+@pytest.mark.parametrize("inline_limit", [1 << 30, 0], ids=["into one file", "beside it"])
+def test_save_round_trip(rich_path: Path, tmp_path: Path, inline_limit: int) -> None:
+    out = tmp_path / "out" / "again.onnx"
+    out.parent.mkdir()
+    save_model(load_model(rich_path), out, inline_limit=inline_limit)
+    onnx.checker.check_model(str(out))
+    assert_bit_equal(onnx_tensors(out), onnx_tensors(rich_path))
+    assert_bit_equal(tensors_of(load_model(out)), onnx_tensors(rich_path))
+    files = {"again.onnx"} if inline_limit else {"again.onnx", "again.onnx.data"}
+    assert {file.name for file in out.parent.iterdir()} == files
+
+
+def test_saved_inside_is_what_onnx_writes(tmp_path: Path) -> None:
+    onnx.save(rich_model(), tmp_path / "a.onnx")
+    save_model(load_model(tmp_path / "a.onnx"), tmp_path / "b.onnx")
+    assert onnx.load(tmp_path / "b.onnx") == rich_model()
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=lambda dtype: np.dtype(dtype).name)
+@pytest.mark.parametrize("touch", [False, True], ids=["untouched", "read"])
+def test_every_dtype_through_graphsurgeon(tmp_path: Path, dtype: object, touch: bool) -> None:
+    values = weight(dtype, size=4096)
+    onnx.save(add_model({"w": values, "v": values[:4].copy()}), tmp_path / "a.onnx")
+    model = load_model(tmp_path / "a.onnx")
+    graph = to_gs(model)
+    constants = {t.name: t for node in graph.nodes for t in node.inputs if t.name in ("w", "v")}
+    assert dtype_of(constants["w"]) == dtype_of(constants["v"]) == np.dtype(dtype)
+    if touch:
+        assert constants["w"].values.tobytes() == values.tobytes()
+        assert constants["v"].values.tobytes() == values[:4].tobytes()
+    again = from_gs(graph, model)
+    assert again.proto.graph.initializer[0].external_data == model.proto.graph.initializer[
+        0
+    ].external_data or (
+        touch and values.dtype in (ml_dtypes.int4, ml_dtypes.uint4)  # unpacked to be read, so written anew
+    )
+    save_model(again, tmp_path / "b.onnx")
+    assert_bit_equal(onnx_tensors(tmp_path / "b.onnx"), onnx_tensors(tmp_path / "a.onnx"))
+
+
+def test_typed_data(tmp_path: Path) -> None:
+    model = add_model(
+        {"f": weight(np.float32), "d": weight(np.float64), "i": weight(np.int64), "h": weight(np.float16)}
+    )
+    for tensor in model.graph.initializer:
+        values = onh.to_array(tensor)
+        tensor.CopyFrom(oh.make_tensor(tensor.name, tensor.data_type, values.shape, values))
+        assert not tensor.raw_data
+    onnx.save(model, tmp_path / "a.onnx")
+    loaded = load_model(tmp_path / "a.onnx")
+    assert_bit_equal(tensors_of(loaded), onnx_tensors(tmp_path / "a.onnx"))
+    owned = {tensor.name: not tensor.external_data for tensor in loaded.proto.graph.initializer}
+    assert owned == {"f": False, "d": False, "i": True, "h": True}
+    save_model(loaded, tmp_path / "b.onnx")
+    assert_bit_equal(onnx_tensors(tmp_path / "b.onnx"), onnx_tensors(tmp_path / "a.onnx"))
+
+
+def test_model_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "here").mkdir()
+    onnx.save(rich_model(), tmp_path / "store" / "0123")
+    (tmp_path / "here" / "rich.onnx").symlink_to(tmp_path / "store" / "0123")
+    model = load_model(tmp_path / "here" / "rich.onnx")
+    assert_bit_equal(tensors_of(model), onnx_tensors(tmp_path / "store" / "0123"))
+
+
+def test_file_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx"))
+    path.write_bytes(rich_model().SerializeToString())
+    model = load_model(path)
+    save_model(model, tmp_path / "b.onnx")
+    assert onnx.load(tmp_path / "b.onnx") == rich_model()
+
+
+def test_one_external_file_for_each_tensor(tmp_path: Path) -> None:
+    model = add_model({f"w{i}": weight(np.float32, i, 300) for i in range(700)})
+    onnx.save_model(
+        model,
+        tmp_path / "a.onnx",
+        save_as_external_data=True,
+        all_tensors_to_one_file=False,
+        size_threshold=0,
+    )
+    script = """
+        import resource, sys
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        from trtsmith.converter.model.load import load_model
+        print(len(load_model(sys.argv[1]).files))
+    """
+    assert run_python(script, tmp_path / "a.onnx") == "701"
+
+
+# Through GraphSurgeon
+
+
+def test_graphsurgeon_keeps_the_model(rich_path: Path, tmp_path: Path) -> None:
+    model = load_model(rich_path)
+    before = model.proto.SerializeToString(deterministic=True)
+    again = from_gs(to_gs(model), model)
+    assert model.proto.SerializeToString(deterministic=True) == before
+    for field in ("ir_version", "producer_name", "model_version", "domain", "doc_string"):
+        assert getattr(again.proto, field) == getattr(model.proto, field), field
+    for field in ("opset_import", "metadata_props"):
+        assert list(getattr(again.proto, field)) == list(getattr(model.proto, field)), field
+    assert list(again.proto.graph.value_info) == list(model.proto.graph.value_info)
+    assert again.proto.graph.doc_string == "a graph"
+    assert again.proto.graph.node[0].doc_string == "chooses"
+    assert_bit_equal(
+        tensors_of(again), tensors_of(model)
+    )  # the same places too: no copy of `shared` in a branch
+    save_model(again, tmp_path / "again.onnx")
+    onnx.checker.check_model(str(tmp_path / "again.onnx"), full_check=True)
+
+
+def test_graphsurgeon_keeps_what_it_has_no_words_for(tmp_path: Path) -> None:
+    node = oh.make_node(
+        "Custom", ["x"], ["y"], name="custom", domain="d", blob=b"\xff\xfe\x00", tensors_like=[1]
+    )
+    node.attribute.extend(
+        [
+            onnx.AttributeProto(name="none_i", type=onnx.AttributeProto.INTS),
+            onnx.AttributeProto(name="none_f", type=onnx.AttributeProto.FLOATS),
+            oh.make_attribute("many", [onh.from_array(weight(np.float32)), onh.from_array(weight(np.int8))]),
+            oh.make_attribute("type", oh.make_tensor_type_proto(1, [2])),
+        ]
+    )
+    node.metadata_props.add(key="k", value="v")
+    node.overload = "o"
+    sequence = oh.make_tensor_sequence_value_info("y", 1, [2])
+    graph = oh.make_graph([node], "g", [oh.make_tensor_value_info("x", 1, ["n", 2])], [sequence])
+    proto = oh.make_model(
+        graph, opset_imports=[oh.make_opsetid("", 20), oh.make_opsetid("d", 3)], ir_version=13
+    )
+    onnx.save(proto, tmp_path / "a.onnx")
+    model = load_model(tmp_path / "a.onnx")
+    gs_graph = to_gs(model)
+    assert gs_graph.nodes[0].attrs["none_i"] == []
+    again = from_gs(gs_graph, model).proto
+    assert sorted(again.graph.node[0].attribute, key=lambda a: a.name) == sorted(
+        model.proto.graph.node[0].attribute, key=lambda a: a.name
+    )
+    for field in ("metadata_props", "overload", "input", "output"):
+        assert getattr(again.graph.node[0], field) == getattr(node, field)
+    assert again.graph.output[0] == sequence
+    assert again.ir_version == 13
+    assert gs_graph.ir_version == 10
+    assert list(again.opset_import) == list(proto.opset_import)
+    assert from_gs(gs_graph, model).proto == again  # exporting did not change the graph
+
+
+def test_views_of_weights_stay_references(tmp_path: Path) -> None:
+    onnx.save(add_model({"w": weight(np.float32).reshape(10, 100)}), tmp_path / "a.onnx")
+    model = load_model(tmp_path / "a.onnx")
+    graph = to_gs(model)
+    constant = graph.nodes[0].inputs[1]
+    original = constant.values.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        constant.values[0] = 0
+    constant.values = constant.values[2:8].reshape(600)
+    (tensor,) = from_gs(graph, model).proto.graph.initializer
+    assert not tensor.raw_data
+    assert np.array_equal(model.array(tensor), original[2:8].reshape(600))
+    constant.values = original.T  # not contiguous and not in the file: written as data
+    (tensor,) = from_gs(graph, model).proto.graph.initializer
+    assert np.array_equal(onh.to_array(tensor), original.T)
+
+
+def test_copies_of_a_constant_get_their_own_names(tmp_path: Path) -> None:
+    onnx.save(add_model({"w": weight(np.float32)}), tmp_path / "a.onnx")
+    model = load_model(tmp_path / "a.onnx")
+    graph = to_gs(model)
+    twin = graph.nodes[0].inputs[1].copy()
+    twin.name = "twin"
+    graph.nodes[0].inputs[0] = twin
+    assert [t.name for t in from_gs(graph, model).proto.graph.initializer] == ["twin", "w"]
+
+
+# Memory
+
+
+def run_python(script: str, *args: object) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+MEASURE = """
+    import sys, threading, time
+    from trtsmith.converter.model.load import load_model, save_model
+    from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+
+    def anonymous():
+        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+
+    def high_water():
+        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+    peak, stop = 0, threading.Event()
+    def watch():
+        global peak
+        while not stop.is_set():
+            peak = max(peak, anonymous())
+            time.sleep(0.001)
+
+    base, base_high = anonymous(), high_water()
+    thread = threading.Thread(target=watch)
+    thread.start()
+    start = time.perf_counter()
+    model = load_model(sys.argv[1])
+    save_model(from_gs(to_gs(model), model), sys.argv[2], inline_limit=int(sys.argv[3]))
+    took = time.perf_counter() - start
+    stop.set()
+    thread.join()
+    print((max(peak, anonymous()) - base) / 1024, (high_water() - base_high) / 1024, took)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+@pytest.mark.parametrize("source", ["inside", "external"])
+@pytest.mark.parametrize("inline_limit", [1 << 31, 0], ids=["into one file", "beside it"])
+def test_memory_stays_flat(tmp_path: Path, source: str, inline_limit: int) -> None:
+    count, side = 50, 1000  # 200 MB
+    values = np.random.default_rng(0).standard_normal((side, side)).astype(np.float32)
+    model = add_model({f"w{i}": values for i in range(count)})
+    if source == "external":
+        save_external(model, tmp_path / "a.onnx")
+    else:
+        onnx.save(model, tmp_path / "a.onnx")
+    megabytes = count * side * side * 4 / 2**20
+    out = run_python(MEASURE, tmp_path / "a.onnx", tmp_path / "b.onnx", inline_limit)
+    anonymous, high_water, seconds = map(float, out.split())
+    print(f"{megabytes:.0f} MB: RssAnon +{anonymous:.1f} MB, VmHWM +{high_water:.1f} MB, {seconds:.2f} s")
+    assert anonymous < 0.05 * megabytes
+    # This counts file pages as well, which the kernel shares and drops as it likes; looking at a tensor's
+    # header maps the whole block of the page cache (2 MB) that it lies in.
+    assert high_water < 1.1 * megabytes
+    size = sum(file.stat().st_size for file in tmp_path.glob("b.onnx*"))
+    assert size >= megabytes * 2**20
+
+
+# Bad input
+
+
+def refuse(path: Path, kind: type[TrtsmithError], *words: str) -> None:
+    with pytest.raises(kind) as caught:
+        load_model(path)
+    for problem in caught.value.problems:
+        assert all(part and "\n" not in part for part in problem.to_json().values()), problem
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+def test_paths_that_are_no_file(tmp_path: Path) -> None:
+    refuse(tmp_path / "none.onnx", UsageError, "does not exist")
+    refuse(tmp_path / "none" / "none.onnx", UsageError, "does not exist")
+    refuse(tmp_path, UsageError, "folder")
+    refuse(Path("/dev/null"), UsageError, "not a regular file")
+    refuse(Path("a\0b"), UsageError, "cannot be opened")
+    refuse(Path("n" * 5000), UsageError, "cannot be opened")
+    os.mkfifo(tmp_path / "fifo.onnx")
+    refuse(tmp_path / "fifo.onnx", UsageError, "not a regular file")
+
+
+def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save_external(rich_model(), tmp_path / "a.onnx")
+    real_open = os.open
+
+    def deny(name: str) -> None:  # permissions proper do not stop root
+        def opened(file: os.PathLike[str], *args: int) -> int:
+            if Path(file).name == name:
+                raise PermissionError(13, "Permission denied")
+            return real_open(file, *args)
+
+        monkeypatch.setattr(os, "open", opened)
+
+    deny("a.onnx")
+    refuse(path, UsageError, "permission denied")
+    deny("weights.bin")
+    refuse(path, ConversionError, "'weights.bin' cannot be read: Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"", "empty"),
+        (b"Dear all,\nthis is a letter.\n" * 100, "not an ONNX model"),
+        (random.Random(1).randbytes(100_000), "not an ONNX model"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(1000), "not an ONNX model"),
+        (b"\x80" * 10_000, "not an ONNX model"),  # one endless number
+        (
+            b"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + bytes(100),
+            "not an ONNX model",
+        ),  # a graph of 2^64 bytes
+        (b"\x08\x0a\x3a\xff\xff\xff\xff\x07", "truncated"),
+        (b"\x00" * 100, "not an ONNX model"),
+    ],
+)
+def test_not_a_model(tmp_path: Path, content: bytes, word: str) -> None:
+    (tmp_path / "a.onnx").write_bytes(content)
+    refuse(tmp_path / "a.onnx", ConversionError, word)
+
+
+def test_nested_too_deep(tmp_path: Path) -> None:
+    graph = oh.make_graph([], "g" * 2000, [], []).SerializeToString()
+    for _ in range(60):
+        attribute = b"\x0a\x01g" + wire(6, graph) + b"\xa0\x01\x05"
+        graph = wire(1, wire(5, attribute))
+    (tmp_path / "a.onnx").write_bytes(b"\x08\x0a" + wire(7, graph) + wire(8, b"\x10\x14"))
+    refuse(tmp_path / "a.onnx", ConversionError, "nested more than 100 deep")
+
+
+def wire(number: int, body: bytes) -> bytes:
+    return encode_varint(number << 3 | 2) + encode_varint(len(body)) + body
+
+
+def broken(change: str) -> onnx.ModelProto:
+    model = add_model({"w": weight(np.float32), "v": weight(np.float32)})
+    first = model.graph.initializer[0]
+    match change:
+        case "graph" | "opset_import" | "ir_version":
+            model.ClearField(change)
+        case "ir 99":
+            model.ir_version = 99
+        case "opset 999":
+            model.opset_import[0].version = 999
+        case "custom opset only":
+            model.opset_import[0].domain = "custom"
+        case "two opsets":
+            model.opset_import.add(domain="ai.onnx", version=19)
+        case "twins":
+            model.graph.initializer[1].name = "w"
+        case "no name":
+            first.name = ""
+        case "short":
+            first.raw_data = first.raw_data[:-1]
+        case "short and small":
+            first.raw_data = first.raw_data[:100]
+        case "2^80 elements":
+            first.dims[:] = [2**40, 2**40]
+        case "2^80 elements and a zero":
+            first.dims[:] = [2**40, 2**40, 0]
+            first.raw_data = b""
+        case "negative size":
+            first.dims[:] = [-1, -1000]
+        case "no data":
+            first.ClearField("raw_data")
+        case "undefined type":
+            first.data_type = 0
+        case "type 99":
+            first.data_type = 99
+        case "two data":
+            first.float_data.append(1)
+        case "unknown element type":
+            model.graph.output[0].type.tensor_type.elem_type = 45
+        case "external sparse tensor":
+            sparse = model.graph.sparse_initializer.add(dims=[SIZE])
+            sparse.values.CopyFrom(external_tensor("s", (2,), location="/etc/passwd"))
+            sparse.indices.CopyFrom(onh.from_array(np.array([1, 2])))
+        case "large input":
+            model.graph.input[0].type.tensor_type.shape.dim.add(dim_value=2**60)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("graph", "no graph"),
+        ("opset_import", "imports no opset"),
+        ("ir_version", "IR version is missing"),
+        ("ir 99", "IR version is 99"),
+        ("opset 999", "opset 999"),
+        ("custom opset only", "imports no ONNX opset"),
+        ("two opsets", "opset 20 and 19"),
+        ("twins", "Two initializers are called 'w'"),
+        ("no name", "no name"),
+        ("short", "3999 bytes long"),
+        ("short and small", "100 bytes long"),
+        ("2^80 elements", "more than any machine"),
+        ("2^80 elements and a zero", "more than any machine"),
+        ("negative size", "none negative"),
+        ("no data", "0 values in float_data"),
+        ("undefined type", "data type is UNDEFINED"),
+        ("type 99", "data type is 99"),
+        ("two data", "raw data beside typed data"),
+        ("unknown element type", "data type 45"),
+        ("external sparse tensor", "sparse tensor has external data"),
+        ("large input", "sizes that a machine can hold"),
+    ],
+)
+def test_unsound_model(tmp_path: Path, change: str, word: str) -> None:
+    (tmp_path / "a.onnx").write_bytes(broken(change).SerializeToString())
+    refuse(tmp_path / "a.onnx", ConversionError, word, "a.onnx")
+
+
+def test_all_problems_at_once(tmp_path: Path) -> None:
+    model = broken("short")
+    model.graph.initializer[1].dims[:] = [7]
+    (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
+    refuse(tmp_path / "a.onnx", ConversionError, "initializer 'w'", "initializer 'v'")
+
+
+def test_name_that_is_not_text(tmp_path: Path) -> None:
+    content = add_model({"w": weight(np.float32)}).SerializeToString().replace(b"add_w", b"add\xff\xfe")
+    (tmp_path / "a.onnx").write_bytes(content)
+    refuse(tmp_path / "a.onnx", ConversionError, "UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("entries", "word"),
+    [
+        ({"location": "none.bin"}, "does not exist"),
+        ({"location": "folder"}, "not a regular file"),
+        ({"location": "fifo"}, "not a regular file"),
+        ({"location": "null"}, "outside the model's folder"),
+        ({"location": "link"}, "outside the model's folder"),
+        ({"location": "loop"}, "cannot be found"),
+        ({"location": "linked/secret.bin"}, "outside the model's folder"),
+        ({"location": "/etc/hostname"}, "absolute"),
+        ({"location": "C:\\weights.bin"}, "absolute"),
+        ({"location": "../secret.bin"}, "leaves the model's folder"),
+        ({"location": "folder/../../secret.bin"}, "leaves the model's folder"),
+        ({"location": "folder\\..\\..\\secret.bin"}, "leaves the model's folder"),
+        ({"location": "a\0b"}, "no usable file name"),
+        ({"location": "n" * 5000}, "cannot be found"),
+        ({"location": ""}, "one location"),
+        ({"offset": "0"}, "one location"),
+        ({"location": "w.bin", "offset": "4"}, "bytes 4 to 4004"),
+        ({"location": "w.bin", "offset": str(2**62)}, f"bytes {2**62}"),
+        ({"location": "w.bin", "offset": "-4"}, "offset of its external data is '-4'"),
+        ({"location": "w.bin", "offset": "9" * 5000}, "offset"),
+        ({"location": "w.bin", "length": "-1"}, "length"),
+        ({"location": "w.bin", "length": "0x10"}, "length"),
+        ({"location": "w.bin", "length": "3999"}, "3999 bytes long"),
+        ({"location": "empty.bin"}, "which has 0"),
+    ],
+)
+def test_unsound_external_data(tmp_path: Path, entries: dict[str, str], word: str) -> None:
+    folder = tmp_path / "model"
+    (folder / "folder").mkdir(parents=True)
+    (tmp_path / "secret.bin").write_bytes(bytes(4000))
+    (folder / "w.bin").write_bytes(bytes(4000))
+    (folder / "empty.bin").touch()
+    (folder / "null").symlink_to("/dev/null")
+    (folder / "link").symlink_to("../secret.bin")
+    (folder / "linked").symlink_to("..")
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "fifo")
+    (folder / "a.onnx").write_bytes(with_initializer(external_tensor(**entries)).SerializeToString())
+    refuse(folder / "a.onnx", ConversionError, word, "initializer 'w'")
+
+
+def test_sound_external_data(tmp_path: Path) -> None:
+    values = weight(np.float32)
+    (tmp_path / "w.bin").write_bytes(b"abc" + values.tobytes())
+    (tmp_path / "near").symlink_to("w.bin")
+    for location in ("w.bin", "./w.bin", "near"):
+        tensor = external_tensor(location=location, offset="3")
+        (tmp_path / "a.onnx").write_bytes(with_initializer(tensor).SerializeToString())
+        model = load_model(tmp_path / "a.onnx")
+        assert np.array_equal(model.array(model.proto.graph.initializer[0]), values)
+
+
+def test_external_data_named_twice(tmp_path: Path) -> None:
+    tensor = external_tensor(location="w.bin")
+    tensor.external_data.add(key="location", value="v.bin")
+    (tmp_path / "a.onnx").write_bytes(with_initializer(tensor).SerializeToString())
+    refuse(tmp_path / "a.onnx", ConversionError, "one location")
+
+
+def test_external_data_in_a_subgraph_is_checked(tmp_path: Path) -> None:
+    path = save_external(rich_model(), tmp_path / "a.onnx")
+    proto = onnx.load(path, load_external_data=False)
+    branch = next(a.g for a in proto.graph.node[0].attribute if a.name == "else_branch")
+    next(e for e in branch.initializer[0].external_data if e.key == "location").value = "../x"
+    path.write_bytes(proto.SerializeToString())
+    refuse(path, ConversionError, "leaves the model's folder", "w_else")
+
+
+# Outputs
+
+
+def refuse_output(model: Model, path: Path, word: str, kind: type[TrtsmithError] = UsageError) -> None:
+    with pytest.raises(kind) as caught:
+        save_model(model, path)
+    assert word in str(caught.value), str(caught.value)
+
+
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    onnx.save(rich_model(), tmp_path / "a.onnx")
+    save_external(rich_model(), tmp_path / "e.onnx", "out.onnx.data")
+    model, external = load_model(tmp_path / "a.onnx"), load_model(tmp_path / "e.onnx")
+    (tmp_path / "link.onnx").symlink_to("a.onnx")
+    os.link(tmp_path / "a.onnx", tmp_path / "hard.onnx")
+    os.mkfifo(tmp_path / "fifo")
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    refuse_output(model, tmp_path, "is a folder")
+    refuse_output(model, tmp_path / "none" / "b.onnx", "does not exist")
+    refuse_output(model, tmp_path / "a.onnx" / "b.onnx", "does not exist")
+    refuse_output(model, tmp_path / "fifo", "not a regular file")
+    refuse_output(model, Path("/dev/null"), "not a regular file")
+    refuse_output(model, tmp_path / "a\0b", "cannot be used")
+    refuse_output(model, Path("/proc/b.onnx"), "cannot be written")
+    for own in ("a.onnx", "link.onnx", "hard.onnx"):
+        refuse_output(model, tmp_path / own, "the model's own file")
+    refuse_output(external, tmp_path / "out.onnx.data", "the model's own file")
+    with pytest.raises(UsageError, match="own file"):
+        save_model(external, tmp_path / "out.onnx", inline_limit=0)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before
+
+
+def test_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx.save(rich_model(), tmp_path / "a.onnx")
+    (tmp_path / "b.onnx").write_bytes(b"old")
+    (tmp_path / "b.onnx.data").write_bytes(b"old data")
+    model = load_model(tmp_path / "a.onnx")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    for limit in (1 << 30, 0):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "copy_file_range", full, raising=False)
+            patch.setattr(os, "write", full)
+            with pytest.raises(UsageError, match="No space left"):
+                save_model(model, tmp_path / "b.onnx", inline_limit=limit)
+    assert {file.name: file.read_bytes() for file in tmp_path.glob("[!a]*")} == {
+        "b.onnx": b"old",
+        "b.onnx.data": b"old data",
+    }
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_copies_without_copy_file_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx.save(rich_model(), tmp_path / "a.onnx")
+    monkeypatch.delattr(os, "copy_file_range", raising=False)
+    save_model(load_model(tmp_path / "a.onnx"), tmp_path / "b.onnx")
+    assert onnx.load(tmp_path / "b.onnx") == rich_model()
+
+
+def test_replaces_an_old_output(tmp_path: Path) -> None:
+    onnx.save(rich_model(), tmp_path / "a.onnx")
+    (tmp_path / "real.onnx").write_bytes(b"old")
+    (tmp_path / "b.onnx").symlink_to("real.onnx")
+    save_model(load_model(tmp_path / "a.onnx"), tmp_path / "b.onnx")
+    assert (tmp_path / "b.onnx").is_symlink()
+    assert onnx.load(tmp_path / "real.onnx") == rich_model()
+    assert not list(tmp_path.glob(".*"))
+
+
+# Damage: whatever the bytes, either a model or an error of ours
+
+
+def survive(path: Path, content: bytes) -> bool:
+    path.write_bytes(content)
+    try:
+        model = load_model(path)
+        tensors_of(model)
+        save_model(model, path.with_name("out.onnx"))
+    except TrtsmithError:
+        return False
+    return True
+
+
+def test_truncated_anywhere(tmp_path: Path) -> None:
+    content = rich_model().SerializeToString()
+    cuts = [*range(0, len(content), 97), *range(len(content) - 150, len(content))]
+    assert not any(survive(tmp_path / "a.onnx", content[:cut]) for cut in cuts if cut < len(content) - 60)
+    for cut in cuts:
+        survive(tmp_path / "a.onnx", content[:cut])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flipped_bytes(tmp_path: Path, seed: int) -> None:
+    generator = random.Random(seed)
+    content = rich_model().SerializeToString()
+    path = save_external(rich_model(), tmp_path / "a.onnx")
+    lean = path.read_bytes()  # with the weights outside, nearly every byte is structure
+    outcomes = set()
+    for _ in range(150):
+        for original in (content, lean):
+            damaged = bytearray(original)
+            for _ in range(generator.choice((1, 1, 3, 20))):
+                damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+            outcomes.add(survive(path, bytes(damaged)))
+    assert outcomes == {True, False}
+
+
+def test_what_is_released_can_be_read_again(tmp_path: Path) -> None:
+    wanted = np.random.default_rng(0).integers(0, 256, 5 * 4096 + 77, np.uint8)
+    (tmp_path / "weights").write_bytes(wanted.tobytes())
+    file = MappedFile(tmp_path / "weights")
+    for start, stop in ((0, wanted.size), (100, 9000), (4096, 8192), (5, 5), (3, 90)):
+        part = file.bytes[start:stop]
+        np.testing.assert_array_equal(part, wanted[start:stop])
+        file.release(part)
+        np.testing.assert_array_equal(file.bytes, wanted)
+    file.release(wanted)  # somebody else's
+    file.release(np.empty(0, np.uint8))

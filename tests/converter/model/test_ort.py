@@ -1,0 +1,256 @@
+"""onnxruntime on models whose weights stay in their files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import helper as oh
+from onnx import numpy_helper as onh
+
+from tests.converter.model.builders import add_model, rich_feeds, rich_model, save_external, weight
+from tests.converter.model.test_modelfile import run_python
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.load import load_model, save_model
+from trtsmith.converter.model.ort import open_session, run
+from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+
+
+def oracle(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
+    """onnxruntime on the model as onnx serialises it, all weights inside."""
+    return np.asarray(ort.InferenceSession(model.SerializeToString()).run(["y"], feeds)[0])
+
+
+def assert_runs_alike(path: Path) -> None:
+    model = load_model(path)
+    for condition in (True, False):
+        feeds = rich_feeds(condition)
+        expected = oracle(rich_model(), feeds)
+        assert np.abs(expected).max() > 1
+        for variant in (model, from_gs(to_gs(model), model)):
+            outputs = run(variant, feeds)
+            assert outputs.keys() == {"y"}
+            assert outputs["y"].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("padding", range(4))
+def test_weights_inside(tmp_path: Path, padding: int) -> None:
+    # protobuf aligns nothing: shift the weights through every alignment
+    (tmp_path / "a.onnx").write_bytes(
+        b"\x12" + bytes([padding]) + b"p" * padding + rich_model().SerializeToString()
+    )
+    assert_runs_alike(tmp_path / "a.onnx")
+
+
+def test_weights_in_external_data(tmp_path: Path) -> None:
+    assert_runs_alike(save_external(rich_model(), tmp_path / "a.onnx"))
+
+
+def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_external(rich_model(), tmp_path / "a.onnx")
+    monkeypatch.chdir(tmp_path)
+    assert_runs_alike(Path("a.onnx"))
+
+
+def test_model_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    onnx.save(rich_model(), tmp_path / "store" / "0123")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "rich.onnx").symlink_to(tmp_path / "store" / "0123")
+    assert_runs_alike(tmp_path / "here" / "rich.onnx")
+
+
+def test_file_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx"))
+    path.write_bytes(rich_model().SerializeToString())
+    assert_runs_alike(path)
+
+
+def test_file_replaced_or_gone_since_it_was_mapped(tmp_path: Path) -> None:
+    save_external(rich_model(), tmp_path / "a.onnx")
+    model = load_model(tmp_path / "a.onnx")
+    feeds = rich_feeds(True)
+    expected = oracle(rich_model(), feeds)
+    (tmp_path / "other").write_bytes(bytes((tmp_path / "weights.bin").stat().st_size))
+    os.replace(tmp_path / "other", tmp_path / "weights.bin")
+    assert run(model, feeds)["y"].tobytes() == expected.tobytes()
+    shutil.rmtree(tmp_path)
+    assert run(model, feeds)["y"].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float64, np.int32, np.int64], ids=lambda d: np.dtype(d).name
+)
+def test_dtypes(tmp_path: Path, dtype: type) -> None:
+    value = weight(dtype)
+    onnx.save(add_model({"w": value}), tmp_path / "a.onnx")
+    x = weight(dtype, 1)
+    assert np.array_equal(run(load_model(tmp_path / "a.onnx"), {"x_w": x})["y_w"], x + value)
+
+
+@pytest.mark.parametrize("ir_version", [3, 10, 14])
+def test_ir_versions(tmp_path: Path, ir_version: int) -> None:
+    proto = add_model({"w": weight(np.float32)})
+    proto.ir_version = ir_version
+    if ir_version == 3:  # every initializer was an input then
+        proto.graph.input.append(oh.make_tensor_value_info("w", 1, [1000]))
+    onnx.save(proto, tmp_path / "a.onnx")
+    model = load_model(tmp_path / "a.onnx")
+    assert np.array_equal(run(model, {"x_w": np.zeros(1000, np.float32)})["y_w"], weight(np.float32))
+    assert model.proto.ir_version == ir_version
+
+
+# Errors
+
+
+def refuse(proto: onnx.ModelProto, path: Path, feeds: dict[str, np.ndarray] | None, *words: str) -> None:
+    onnx.save(proto, path)
+    model = load_model(path)
+    with pytest.raises(ConversionError) as caught:
+        run(model, feeds) if feeds is not None else open_session(model)
+    (problem,) = caught.value.problems
+    assert all(part and "\n" not in part for part in problem.to_json().values())
+    for word in words:
+        assert word in str(problem), str(problem)
+
+
+def one_node(node: onnx.NodeProto, *initializers: onnx.TensorProto) -> onnx.ModelProto:
+    x, y = (oh.make_tensor_value_info(name, 1, ["n"]) for name in "xy")
+    graph = oh.make_graph([node], "g", [x], [y], list(initializers))
+    return oh.make_model(
+        graph, opset_imports=[oh.make_opsetid("", 20), oh.make_opsetid("d", 1)], ir_version=10
+    )
+
+
+def test_unknown_operator(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    proto = one_node(oh.make_node("Wobble", ["x"], ["y"], name="the_node", domain="d"))
+    refuse(proto, tmp_path / "a.onnx", None, "does not know d:Wobble", "node 'the_node' (Wobble)")
+    proto = one_node(oh.make_node("Wobble", ["x"], ["y"], name="the_node"))
+    refuse(proto, tmp_path / "a.onnx", None, "Wobble", "node 'the_node'")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_wrong_attribute(tmp_path: Path) -> None:
+    proto = one_node(oh.make_node("Relu", ["x"], ["y"], name="the_node", wrong=1))
+    refuse(proto, tmp_path / "a.onnx", None, "wrong", "the_node")
+
+
+def test_no_kernel(tmp_path: Path) -> None:
+    proto = one_node(oh.make_node("Relu", ["x"], ["y"], name="the_node"))
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.BFLOAT16
+    refuse(proto, tmp_path / "a.onnx", None, "Relu", "node 'the_node'")
+
+
+def test_failure_while_running(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shape = onh.from_array(np.array([7], np.int64), "s")
+    proto = one_node(oh.make_node("Reshape", ["x", "s"], ["y"], name="the_node"), shape)
+    refuse(proto, tmp_path / "a.onnx", {"x": np.zeros(6, np.float32)}, "node 'the_node' (Reshape)")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_wrong_feeds(tmp_path: Path) -> None:
+    proto = one_node(oh.make_node("Relu", ["x"], ["y"], name="the_node"))
+    refuse(proto, tmp_path / "a.onnx", {}, "x")
+    refuse(proto, tmp_path / "a.onnx", {"x": np.zeros(6, np.int64)}, "x")
+    refuse(proto, tmp_path / "a.onnx", {"x": np.zeros((6, 6), np.float32)}, "x")
+
+
+# Memory
+
+
+THRIFTY = """
+    import sys, threading, time
+    import numpy as np
+    from trtsmith.converter.model.load import load_model
+    from trtsmith.converter.model.ort import open_session, run_session
+
+    def anonymous():
+        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+
+    def watch():
+        while True:
+            peak[0] = max(peak[0], anonymous())
+            time.sleep(0.002)
+
+    model = load_model(sys.argv[1])
+    base = anonymous()
+    peak = [base]
+    threading.Thread(target=watch, daemon=True).start()
+    session = open_session(model, thrifty=bool(int(sys.argv[2])))
+    run_session(session, model, {"x": np.ones((1, 1000), np.float32)})
+    print((peak[0] - base) / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+def test_a_thrifty_session_holds_no_second_copy_of_weights(tmp_path: Path) -> None:
+    """Products with 25 weights of 4 MB, each negated first: that could be folded, or computed for all of them at once."""
+    weights = {
+        f"w{i}": np.random.default_rng(i).standard_normal((1000, 1000)).astype(np.float32) for i in range(25)
+    }
+    nodes = []
+    for i, name in enumerate(weights):
+        nodes.append(oh.make_node("Neg", [name], [f"n{i}"]))
+        nodes.append(oh.make_node("MatMul", [f"x{i}" if i else "x", f"n{i}"], [f"x{i + 1}"]))
+    graph = oh.make_graph(
+        nodes, "chain", [oh.make_tensor_value_info("x", 1, [1, 1000])],
+        [oh.make_tensor_value_info("x25", 1, [1, 1000])],
+        [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )  # fmt: skip
+    onnx.save(
+        oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), tmp_path / "a.onnx"
+    )
+    assert float(run_python(THRIFTY, tmp_path / "a.onnx", 1)) < 40
+    assert float(run_python(THRIFTY, tmp_path / "a.onnx", 0)) > 90
+
+
+MEASURE = """
+    import sys, time
+    from trtsmith.converter.model.load import load_model
+    from trtsmith.converter.model.ort import open_session
+
+    def anonymous():
+        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+
+    model = load_model(sys.argv[1])
+    base, start = anonymous(), time.perf_counter()
+    session = open_session(model, repack=False)
+    print((anonymous() - base) / 1024, time.perf_counter() - start)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+def test_opening_copies_no_weights(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal((1000, 1000)).astype(np.float32)
+    onnx.save(add_model({f"w{i}": values for i in range(25)}), tmp_path / "a.onnx")  # 100 MB
+    inside = run_python(MEASURE, tmp_path / "a.onnx")
+    save_model(load_model(tmp_path / "a.onnx"), tmp_path / "b.onnx", inline_limit=0)
+    beside = run_python(MEASURE, tmp_path / "b.onnx")
+    for out in (inside, beside):
+        anonymous, _ = map(float, out.split())
+        assert anonymous < 20
+
+
+def test_a_graph_that_onnxruntimes_optimiser_breaks_is_run_without_it(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 18]> g (bool[2, 3] x) => (bool[2, 3] y, bool[2] z)
+        <int64[2, 3] where = {1, 0, 1, 0, 0, 1}> {
+            v = GatherElements <axis = 0> (x, where)
+            y = Identity (v)
+            c = Cast <to = 1> (v)
+            s = Shape (c)
+            z = Equal (s, s)
+        }"""
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    x = np.array([[True, False, True], [False, False, True]])
+    found = run(load_model(tmp_path / "m.onnx"), {"x": x})
+    assert found["y"].tolist() == [[False, False, True], [True, False, True]]
+    assert found["z"].tolist() == [True, True]

@@ -1,0 +1,159 @@
+"""Optimisation profiles from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto
+from onnx import helper as oh
+
+from tests.converter.models import load, value
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.shapes import (
+    InputSpec,
+    ShapeRange,
+    graph_inputs,
+    parse_shapes,
+    profile_for,
+    suggest,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "written"),
+    [
+        ("x=1x3:2x3:8x3", "x", "1x3:2x3:8x3"),
+        ("x=1x3", "x", "1x3"),
+        ("x=1X3", "x", "1x3"),
+        ("a=b:0=0x3", "a=b:0", "0x3"),
+        ("scalar=", "scalar", ""),
+    ],
+)
+def test_shapes(text: str, name: str, written: str) -> None:
+    ranges = parse_shapes([text])
+    assert list(ranges) == [name] and str(ranges[name]) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "=", "x", "=1x3", "x=1x3:2x3", "x=1:1:1:1", "x=ax3", "x=-1x3", "x=1x3x", "x=xx", "x=1×3", "x=1e3", "x=１",
+     "x=1 x 3", "x=1.0", "x=9999999999999999999", "x=0x10x"],
+)  # fmt: skip
+def test_malformed_shapes(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a shape") as error:
+        parse_shapes([text])
+    (problem,) = error.value.problems
+    assert problem.where == f"--shapes {text}"
+    assert problem.fix == "--shapes NAME=1x3x320x320:1x3x640x640:8x3x1280x1280"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x=2x3:1x3:4x3", "min <= opt <= max in every dimension"),
+        ("x=1x4:1x3:1x5", "min <= opt <= max in every dimension"),
+        ("x=1x3:1x3x3:1x3", "min, opt and max of the same rank"),
+    ],
+)
+def test_contradictory_shapes(text: str, expected: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_shapes([text])
+    (problem,) = error.value.problems
+    assert (problem.expected, problem.fix) == (expected, "give the sizes from smallest to largest")
+
+
+def test_shapes_as_trtexec_takes_them() -> None:
+    ranges = parse_shapes([], "a:1x3,b:0:1x4", "a:2x3,b:0:2x4", "a:8x3,b:0:4x4")
+    assert {n: str(r) for n, r in ranges.items()} == {"a": "1x3:2x3:8x3", "b:0": "1x4:2x4:4x4"}
+    assert str(parse_shapes([], minimum="a:1x3", maximum="a:4x3")["a"]) == "1x3:4x3:4x3"
+    assert str(parse_shapes([], minimum="a:1x3")["a"]) == "1x3"
+
+
+@pytest.mark.parametrize("text", ["x", "x:", ":1x3", "x:1x3,", "x:ax3", ","])
+def test_malformed_trtexec_shapes(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a shape") as error:
+        parse_shapes([], optimum=text)
+    assert error.value.problems[0].fix == "--optShapes NAME:1x3x640x640[,NAME:...]"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(["x=1", "x=2"],), ([], "x:1,x:2"), (["x=1"], "x:1")],
+)
+def test_shapes_given_twice(arguments: tuple[object, ...]) -> None:
+    with pytest.raises(UsageError, match="shapes of 'x' are given twice"):
+        parse_shapes(*arguments)  # type: ignore[arg-type]
+
+
+FIXED = InputSpec("f", "float32", (1, 3), ("", ""))
+DYNAMIC = InputSpec("d", "float16", (None, 3, None, None), ("n", "", "h", ""))
+
+
+def test_profile() -> None:
+    ranges = parse_shapes(["d=1x3x8x8:2x3x8x8:4x3x16x16", "f=1x3"])
+    assert profile_for([FIXED, DYNAMIC], ranges) == {
+        "d": ShapeRange((1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 16, 16))
+    }
+    assert profile_for([FIXED], {}) == {}
+
+
+def test_every_wrong_input_is_named_at_once() -> None:
+    ranges = parse_shapes(["z=1", "f=2x3", "e=1x4"])
+    other = InputSpec("e", "int64", (None, 3), ("", ""))
+    with pytest.raises(UsageError) as error:
+        profile_for([FIXED, DYNAMIC, other], ranges)
+    assert [(p.what, p.expected, p.fix) for p in error.value.problems] == [
+        ("the model has no input 'z'", "one of: 'f', 'd', 'e'", "correct the name"),
+        (
+            "input 'f' has the fixed shape float32[1, 3]",
+            "that shape, or no flag",
+            "remove the flag, or export the model with dynamic dimensions for 'f'",
+        ),
+        (
+            "input 'd' is dynamic and has no shapes",
+            "the smallest, the usual and the largest shape: NAME=1x3x320x320:1x3x640x640:8x3x1280x1280 "
+            "(min:opt:max), or one shape for all three",
+            "--shapes d=1x3x320x320:1x3x640x640:8x3x1280x1280",
+        ),
+        (
+            "the shapes of input 'e' do not fit: dimension 1 is 4, but the model fixes it at 3",
+            "int64[?, 3]",
+            "--shapes e=1x3:1x3:8x3",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("spec", [DYNAMIC, InputSpec("t", "int64", (None, None), ("", ""))])
+def test_the_suggested_flag_is_accepted(spec: InputSpec) -> None:
+    assert list(profile_for([spec], parse_shapes([suggest(spec)]))) == [spec.name]
+
+
+def test_graph_inputs(tmp_path: Path) -> None:
+    import numpy as np
+
+    node = oh.make_node("Add", ["x", "w"], ["y"])
+    inputs = [value("x", ("n", 3, None), TensorProto.FLOAT16), value("w", (3, 1), TensorProto.FLOAT16)]
+    weights = {"w": np.ones((3, 1), np.float16)}
+    model = load(tmp_path / "m.onnx", [node], inputs, [value("y", None, TensorProto.FLOAT16)], weights)
+    assert graph_inputs(model.proto) == (InputSpec("x", "float16", (None, 3, None), ("n", "", "")),)
+
+
+def test_inputs_that_tensorrt_cannot_have_are_named_at_once(tmp_path: Path) -> None:
+    inputs = [
+        oh.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [1]),
+        value("t", (1,), TensorProto.STRING),
+        value("u", (1,), TensorProto.UNDEFINED),
+        value("r", None),
+        value("ok", ()),
+    ]
+    node = oh.make_node("Relu", ["ok"], ["y"])
+    model = load(tmp_path / "m.onnx", [node], inputs, [value("y", ())])
+    with pytest.raises(ConversionError) as error:
+        graph_inputs(model.proto)
+    assert [p.what for p in error.value.problems] == [
+        "input 's' is not a tensor",
+        "input 't' has strings",
+        "input 'u' has no element type",
+        "input 'r' has no shape, not even a number of dimensions",
+    ]

@@ -1,0 +1,191 @@
+"""The rule engine: what it promises to rules, to users and to models in which there is nothing to do."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from trtsmith.converter.convert.plan import Route, plan
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
+from trtsmith.converter.rewrite.rewrite import rewrite
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
+
+
+def loaded(text: str, folder: Path) -> Model:
+    path = folder / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return load_model(path)
+
+
+def rule(op_type: str, body: str, **more: str) -> NodeRule:
+    def rewrite(node: NodeView) -> Replacement:
+        return Replacement(node.statements(body), f"{op_type} done", **more)
+
+    return NodeRule(f"no-{op_type.lower()}", "", (op_type,), rewrite)
+
+
+def kinds(model: Model) -> list[str]:
+    return [node.op_type for node in model.proto.graph.node]
+
+
+CHAIN = f"{HEAD} g (float[2, 3] x) => (float[2, 3] y) {{ a = Neg (x)  b = Abs (a)  y = Neg (b) }}"
+
+
+def test_a_model_in_which_no_rule_finds_anything_is_the_same_object(tmp_path: Path) -> None:
+    model = loaded(CHAIN, tmp_path)
+    never = NodeRule("never", "", ("Neg",), lambda node: None)
+    assert apply_rules(model, (never,)).model is model
+    assert apply_rules(model, (rule("Relu", "y0 = Relu (x0)"),)).model is model
+
+
+def test_nodes_of_one_rule_are_taken_by_another_and_told_as_one_record(tmp_path: Path) -> None:
+    model = loaded(CHAIN, tmp_path)
+    first = rule("Neg", "z = Constant <value = float {0}> ()\n y0 = Sub (z, x0)", numerics="of a kind")
+    second = rule("Sub", "n = Mul (x1, x1)\n m = Abs (n)\n y0 = Add (x0, m)")
+    result = apply_rules(model, (second, first))
+    assert kinds(result.model).count("Neg") == kinds(result.model).count("Sub") == 0
+    assert [(r.op_type, r.pass_name, r.what) for r in result.rewrites] == [
+        ("Neg", "no-neg, no-sub", "Neg done; then Sub done")
+    ] * 2
+    assert all(r.numerics == ("of a kind",) for r in result.rewrites)
+    assert {name for r in result.rewrites for name in r.made} < {
+        n.name for n in result.model.proto.graph.node
+    }
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert run(result.model, {"x": x})["y"].shape == (2, 3)
+
+
+def test_a_rule_that_loops_is_named(tmp_path: Path) -> None:
+    looping = rule("Neg", "a = Neg (x0)\n y0 = Identity (a)")
+    with pytest.raises(ConversionError, match="no-neg"):
+        apply_rules(loaded(CHAIN, tmp_path), (looping,))
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [("z = Abs (x0)", "does not make the output"), ("y0 = Abs (x0)\n y0 = Neg (x0)", "twice")],
+)
+def test_a_rule_that_breaks_its_promise_is_named(body: str, fault: str, tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match=f"no-neg.*{fault}"):
+        apply_rules(loaded(CHAIN, tmp_path), (rule("Neg", body),))
+
+
+def test_branches_are_rewritten_and_see_outer_constants(tmp_path: Path) -> None:
+    text = f"""{HEAD} g (bool c, float[2] x) => (float[2] y)
+        <float[2] w = {{1, 2}}> {{
+            y = If (c) <
+                then_branch = a () => (float[2] p) {{ p = Add (x, w) }},
+                else_branch = b () => (float[2] q) {{ q = Sub (x, w) }}
+            >
+        }}"""
+    seen = []
+
+    def look(node: NodeView) -> Replacement:
+        value = node.constant(1)
+        assert value is not None
+        seen.append((value.tolist(), node.shape(0), node.dtype(0), node.used(0)))
+        return Replacement(node.statements("y0 = Mul (x0, k)", k=value), "scaled")
+
+    result = apply_rules(loaded(text, tmp_path), (NodeRule("scale", "", ("Add", "Sub"), look),))
+    assert seen == [([1.0, 2.0], (2,), "float32", True)] * 2
+    x = np.array([3, 4], np.float32)
+    for condition in (True, False):
+        assert run(result.model, {"c": np.array(condition), "x": x})["y"].tolist() == [3, 8]
+
+
+def test_what_only_the_replaced_node_read_is_removed(tmp_path: Path) -> None:
+    text = f"""{HEAD} g (float[2] x) => (float[2] y)
+        <float[2] only = {{1, 2}}, float[2] both = {{3, 4}}> {{
+            a = Abs (only)  b = Add (x, both)  c = Exp (a)  y = Sum (b, c, both)
+        }}"""
+
+    def drop(node: NodeView) -> Replacement:
+        return Replacement(node.statements("y0 = Add (x0, x2)"), "")
+
+    result = apply_rules(loaded(text, tmp_path), (NodeRule("drop", "", ("Sum",), drop),))
+    assert kinds(result.model) == ["Add", "Add"]
+    assert [t.name for t in result.model.proto.graph.initializer] == ["both"]
+
+
+def test_a_refusal_stands_unless_another_rule_takes_the_node(tmp_path: Path) -> None:
+    refuse = NodeRule("refuse", "", ("Neg",), lambda node: Refusal("a reason", "another", "an edit"))
+    result = apply_rules(loaded(CHAIN, tmp_path), (refuse,))
+    assert [d.refusal.reason for d in result.declined] == ["a reason"] * 2
+    taken = apply_rules(loaded(CHAIN, tmp_path), (refuse, rule("Neg", "y0 = Abs (x0)")))
+    assert taken.declined == () and len(taken.rewrites) == 2
+
+
+def test_the_plan_shows_one_rewritten_node_for_one_of_the_model(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 20]> g (float[5, 6] x) => (float[3, 8] y)
+        { size = Constant <value = int64[2] {3, 8}> ()  a = Neg (x)  y = CenterCropPad (a, size) }"""
+    result = rewrite(loaded(text, tmp_path))
+    planned = plan(result)
+    assert planned.convertible
+    routes = [(n.op_type, n.route) for n in planned.nodes if n.op_type != "Constant"]
+    assert sorted(routes, key=str) == [("CenterCropPad", Route.REWRITTEN), ("Neg", Route.NATIVE)]
+
+
+def test_frozen_inputs_are_constants_and_are_told(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[2, 3] x, int64[1] axes) => (float[2, 1] y)
+        { y = ReduceMax (x, axes) }"""
+    model = loaded(text, tmp_path)
+    (declined,) = rewrite(model).declined
+    assert "--freeze 'axes=[0]'" in declined.refusal.fix
+    result = rewrite(model, freeze={"axes": np.array([1])})
+    assert [v.name for v in result.model.proto.graph.input] == ["x"]
+    assert plan(result).convertible and len(result.warnings()) == 1
+    for wrong in ({"axis": np.array([1])}, {"axes": np.array([1.0])}, {"axes": np.array([1, 0])}):
+        with pytest.raises(UsageError):
+            rewrite(model, freeze=wrong)
+
+
+BRANCHES = f"""{HEAD} g (float[2] x) => (float[2] y)
+    <bool c = {{1}}> {{
+        y = If (c) <
+            then_branch = a () => (float[2] p) {{ n = Neg (x)  p = Abs (n) }},
+            else_branch = b () => (float[2] q) {{ n = Neg (x)  q = Nobody (n) }}
+        >
+    }}"""
+
+
+def test_the_branch_that_a_constant_rules_out_is_neither_rewritten_nor_planned(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(BRANCHES), path)
+    model = load_model(path)
+    result = apply_rules(model, (rule("Neg", "z = Mul (x0, x0)\n y0 = Sqrt (z)"),))
+    (node,) = result.model.proto.graph.node
+    branches = {a.name: [n.op_type for n in a.g.node] for a in node.attribute}
+    assert branches == {"then_branch": ["Mul", "Sqrt", "Abs"], "else_branch": ["Neg", "Nobody"]}
+    assert len(result.rewrites) == 1
+    assert plan(rewrite(model)).convertible
+
+
+def test_a_fix_names_the_inputs_of_the_model(tmp_path: Path) -> None:
+    text = f"""{HEAD} g (float[2, 3] x, int32[2] first, int64 second) => (float[2, 3] y)
+        <int64[1] m = {{-1}}> {{
+            a = Cast <to = 7> (first)  b = Reshape (second, m)  c = Concat <axis = 0> (a, b)  y = Sum (x, c)
+        }}"""
+    refuse = NodeRule(
+        "refuse", "", ("Sum",), lambda node: Refusal("r", "e", f"freeze it: --freeze {node.input(1)}=1")
+    )
+    (declined,) = apply_rules(loaded(text, tmp_path), (refuse,)).declined
+    expected = "freeze it: --freeze 'first=[0,0]' --freeze second=0   (with your own value)"
+    assert declined.refusal.fix == expected
+    data = text.replace("Concat <axis = 0> (a, b)", "NonZero (x)")
+    (declined,) = apply_rules(loaded(data, tmp_path), (refuse,)).declined
+    assert declined.refusal.fix == "freeze it: --freeze c=1", "the data itself is not to be frozen"
+
+
+def test_reading_what_nothing_makes_is_the_rules_fault(tmp_path: Path) -> None:
+    def lost(node: NodeView) -> Replacement:
+        return Replacement(node.statements("y0 = Abs (gone)", gone="gone"), "")
+
+    with pytest.raises(ConversionError, match="'lost' on Neg reads 'gone'"):
+        apply_rules(loaded(CHAIN, tmp_path), (NodeRule("lost", "", ("Neg",), lost),))

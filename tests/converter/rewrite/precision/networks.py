@@ -1,0 +1,60 @@
+"""Small networks in ONNX text, and what a reduced graph looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+
+T = TensorProto
+
+
+def network(
+    folder: Path, body: str, weights: Mapping[str, np.ndarray] | None = None, *, opset: int = 20
+) -> Model:
+    """`body`: "(float[N,4] x) => (float[N,4] y) { y = Relu (x) }", with optional value types."""
+    text = f'<ir_version: 8, opset_import: ["" : {opset}, "trtsmith" : 1]> g {body}'
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in (weights or {}).items()
+    )
+    path = folder / "network.onnx"
+    onnx.save(proto, path)
+    return infer_shapes(load_model(path))
+
+
+def normal(*shape: int, scale: float = 1.0, seed: int = 0) -> np.ndarray:
+    return (np.random.default_rng([seed, *shape]).standard_normal(shape) * scale).astype(np.float32)
+
+
+def types_of(model: Model) -> dict[str, int]:
+    """Element type by value, of all graphs."""
+    types: dict[str, int] = {}
+    for graph in all_graphs(model.proto.graph):
+        types |= {t.name: t.data_type for t in graph.initializer}
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            types[value.name] = value.type.tensor_type.elem_type
+    return types
+
+
+def made_in(model: Model) -> dict[str, int]:
+    """By node name, the element type of its first output; Casts are left out."""
+    types = types_of(model)
+    return {
+        node.name: types[node.output[0]]
+        for graph in all_graphs(model.proto.graph)
+        for node in graph.node
+        if node.op_type != "Cast"
+    }
+
+
+def casts(model: Model) -> list[onnx.NodeProto]:
+    return [n for graph in all_graphs(model.proto.graph) for n in graph.node if n.op_type == "Cast"]

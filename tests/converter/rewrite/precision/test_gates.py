@@ -1,0 +1,74 @@
+"""Gates of squeeze-and-excitation: which nodes they are, in what form, and what the numbers are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.converter.rewrite.precision.networks import T, casts, made_in, network, normal, types_of
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
+from trtsmith.converter.rewrite.precision.reduce import reduce_precision
+
+BODY = """(float[N,4,h,w] x) => (float[N,4,h,w] y) {
+    [conv] a = Conv <pads = [1,1,1,1], group = 4> (x, k)
+    [scaled] b = Mul (a, c)
+    [pool] p = GlobalAveragePool (b)
+    [squeeze] q = Conv (p, w1)
+    [gate] g = HardSigmoid (q)
+    [excite] e = Mul (g, b)
+    [square] s = Mul (e, e)
+    [last] y = Relu (s)
+}"""
+WEIGHTS = {"k": normal(4, 1, 3, 3), "c": normal(4, 1, 1), "w1": normal(4, 4, 1, 1)}
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16])
+def test_a_gate_is_computed_in_float32(tmp_path: Path, fmt: Format) -> None:
+    model = network(tmp_path, BODY, WEIGHTS)
+    reduced = reduce_precision(model, fmt, flavour="tensorrt_rtx")
+    types = types_of(reduced.model)
+    assert made_in(reduced.model)["excite"] == T.FLOAT and made_in(reduced.model)["square"] == fmt.elem
+    (excite,) = (node for node in reduced.model.proto.graph.node if node.name == "excite")
+    makers = {node.output[0]: node for node in casts(reduced.model)}
+    assert all(types[makers[name].input[0]] == fmt.elem for name in excite.input)
+    readers = {node.input[0]: node for node in casts(reduced.model)}
+    assert types[readers[excite.output[0]].output[0]] == fmt.elem
+    assert reduced.report.casts == len(casts(reduced.model))
+    assert reduced.report.between == ("excite",)
+    feeds = {"x": normal(2, 4, 6, 5, seed=1)}
+    found, exact = run(emulated(reduced.model), feeds, optimise=False)["y"], run(model, feeds)["y"]
+    # Five values are rounded one after the other.
+    assert 1e-6 < np.linalg.norm(found - exact) / np.linalg.norm(exact) < 5 * 2.0**-fmt.digits
+
+
+def test_a_gate_that_is_kept_in_float32_gets_no_casts_of_its_own(tmp_path: Path) -> None:
+    model = network(tmp_path, BODY, WEIGHTS)
+    reduced = reduce_precision(model, FP16, keep=["excite"], flavour="tensorrt_rtx")
+    plain = reduce_precision(model, FP16, flavour="tensorrt_rtx")
+    assert made_in(reduced.model)["excite"] == T.FLOAT
+    assert not [name for name in types_of(reduced.model) if name.endswith("/wide")]
+    assert [name for name in types_of(plain.model) if name.endswith("/wide")]
+
+
+def test_tensorrt_needs_no_casts_for_it(tmp_path: Path) -> None:
+    reduced = reduce_precision(network(tmp_path, BODY, WEIGHTS), FP16, flavour="tensorrt")
+    assert made_in(reduced.model)["excite"] == T.FLOAT16 and reduced.report.between == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(float[N,4,8,8] x, float[N,4,8,8] g) => (float[N,4,8,8] y) { [m] y = Mul (x, g) }",
+        "(float[N,4,1,1] x, float[N,4,1,1] g) => (float[N,4,1,1] y) { [m] y = Mul (x, g) }",
+        "(float[2,4,8,8] x, float[2,4,1,1] g) => (float[2,4,8,8] y) { [m] y = Mul (x, g) }",
+        "(float[N,4] x, float[N,1] g) => (float[N,4] y) { [m] y = Mul (x, g) }",
+        "(float[N,4,8,8] x, float[N,4,1,1] g) => (float[N,4,8,8] y) { [m] y = Add (x, g) }",
+    ],
+)
+def test_what_is_no_gate(tmp_path: Path, body: str) -> None:
+    reduced = reduce_precision(network(tmp_path, body), FP16, reduced_io=True, flavour="tensorrt_rtx")
+    assert made_in(reduced.model)["m"] == T.FLOAT16 and reduced.report.between == ()

@@ -1,0 +1,69 @@
+"""--keep-fp32: names, patterns, operators, those of the original model too, and what names nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.converter.rewrite.precision.networks import T, made_in, network, normal
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.rewrite.precision.formats import FP16
+from trtsmith.converter.rewrite.precision.keep import kept_by_user
+from trtsmith.converter.rewrite.precision.reduce import reduce_precision
+
+NODES = [
+    ("/head/Conv_1", "Conv"),
+    ("/head/Relu", "Relu"),
+    ("/neck/Conv", "Conv"),
+    ("dcn", "trtsmith::DeformableConvolution"),
+]
+REWRITES = [
+    Rewrite("swish", "Swish", "functions", "by its function", made=("/head/Relu", "/neck/Conv")),
+    Rewrite("mmcv_dcn", "mmcv::MMCVDeformConv2d", "spellings", "plugin", plugin_node="dcn"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/neck/Conv", {"/neck/Conv"}),
+        ("/head/*", {"/head/Conv_1", "/head/Relu"}),
+        ("Conv", {"/head/Conv_1", "/neck/Conv"}),
+        ("DeformableConvolution", {"dcn"}),
+        ("trtsmith::DeformableConvolution", {"dcn"}),
+        ("mmcv_dcn", {"dcn"}),
+        ("Swish", {"/head/Relu", "/neck/Conv"}),
+    ],
+)
+def test_what_a_flag_names(text: str, expected: set[str]) -> None:
+    kept = kept_by_user([text], NODES, REWRITES)
+    assert set(kept) == expected
+    assert set(kept.values()) == {f"--keep-fp32 {text}"}
+
+
+def test_every_flag_that_names_nothing_is_listed_with_what_is_near() -> None:
+    with pytest.raises(UsageError) as caught:
+        kept_by_user(["Conv", "Covn", "/haed/Relu", "[", "x" * 9], NODES)
+    assert [p.where for p in caught.value.problems] == [
+        "--keep-fp32 Covn", "--keep-fp32 /haed/Relu", "--keep-fp32 [", "--keep-fp32 xxxxxxxxx",
+    ]  # fmt: skip
+    assert "did you mean 'Conv'?" in caught.value.problems[0].fix
+    assert "did you mean '/head/Relu'?" in caught.value.problems[1].fix
+    assert all(all(p.to_json().values()) for p in caught.value.problems)
+
+
+def test_nothing_asked_is_nothing_kept() -> None:
+    assert kept_by_user([], NODES, REWRITES) == {}
+
+
+def test_kept_nodes_stay_and_the_report_says_who_asked(tmp_path: Path) -> None:
+    body = "(float[8,8] x) => (float[8,8] y) { [a] h = MatMul (x, w)\n [b] i = MatMul (h, w)\n [c] y = MatMul (i, w) }"
+    model = network(tmp_path, body, {"w": normal(8, 8)})
+    reduced = reduce_precision(model, FP16, keep=["b"])
+    assert made_in(reduced.model) == {"a": T.FLOAT16, "b": T.FLOAT, "c": T.FLOAT16}
+    assert [(k.node, k.op_type, k.reason) for k in reduced.report.kept] == [("b", "MatMul", "--keep-fp32 b")]
+    assert "1 × --keep-fp32 b" in reduced.report.summary()
+    everything = reduce_precision(model, FP16, keep=["MatMul"])
+    assert everything.report.reduced == 0 and everything.report.casts == 0

@@ -1,0 +1,162 @@
+"""The numbers of reduced graphs, against numpy's float16 and PyTorch's own half-precision runs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.converter.rewrite.precision.networks import network, normal
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.precision.formats import BF16, FORMATS, FP16, Format
+from trtsmith.converter.rewrite.precision.observe import magnitudes
+from trtsmith.converter.rewrite.precision.reduce import reduce_precision
+from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.sets import InputSet
+
+DTYPES = {"fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+
+
+def relative(actual: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(actual.astype(np.float64) - expected) / np.linalg.norm(expected))
+
+
+def rounded(array: np.ndarray, fmt: Format) -> np.ndarray:
+    """numpy's and ml_dtypes' own conversion: to nearest, ties to even."""
+    return array.astype(DTYPES[fmt.flag]).astype(np.float32)
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16])
+def test_two_layers_are_what_numpy_computes_in_the_type(tmp_path: Path, fmt: Format) -> None:
+    """Weights, inputs and the result of each layer are rounded once; products are summed in float32."""
+    body = """(float[N,32] x) => (float[N,8] y) {
+        [m] a = MatMul (x, w)
+        [r] b = Relu (a)
+        [n] c = MatMul (b, v)
+        [s] y = Softmax (c) }"""
+    w, v, x = normal(32, 16), normal(16, 8, seed=1), normal(5, 32, seed=2)
+    reduced = reduce_precision(network(tmp_path, body, {"w": w, "v": v}), fmt)
+    hidden = np.maximum(rounded(rounded(x, fmt) @ rounded(w, fmt), fmt), 0)
+    logits = rounded(hidden @ rounded(v, fmt), fmt)
+    expected = np.exp(logits - logits.max(-1, keepdims=True))
+    expected /= expected.sum(-1, keepdims=True)
+    actual = run(emulated(reduced.model), {"x": x}, optimise=False)["y"]
+    np.testing.assert_allclose(actual, expected, rtol=2e-6)
+    assert relative(x @ w, rounded(rounded(x, fmt) @ rounded(w, fmt), fmt)) > 1e-5  # the rounding is there
+
+
+def test_the_emulation_overflows_where_float16_does(tmp_path: Path) -> None:
+    body = "(float[1,8] x) => (float[1,8] y) { [m] a = MatMul (x, w)\n [n] y = Relu (a) }"
+    weights = {"w": np.eye(8, dtype=np.float32) * 300}
+    model = network(tmp_path, body, weights)
+    x = np.array([[1, 200, 218, 219, 1000, -300, 0, 5]], np.float32)
+    actual = run(emulated(reduce_precision(model, FP16).model), {"x": x}, optimise=False)["y"]
+    with np.errstate(over="ignore"):
+        expected = np.maximum((x * 300).astype(np.float16).astype(np.float32), 0)
+    assert np.isinf(expected).sum() == 2
+    np.testing.assert_array_equal(actual, expected)
+    seen = magnitudes(model, {"x": x})
+    assert seen == {"x": 1000.0, "a": 300000.0, "y": 300000.0}
+    kept = reduce_precision(model, FP16, seen=seen)
+    assert {k.node for k in kept.report.kept} == {"m", "n"}
+    assert all("3e+05" in k.reason and "65504" in k.reason for k in kept.report.kept)
+    np.testing.assert_array_equal(run(emulated(kept.model), {"x": x})["y"], np.maximum(x * 300, 0))
+
+
+def test_values_below_everything_are_found(tmp_path: Path) -> None:
+    body = "(float[1,8] x) => (float[1,8] y) { [m] a = MatMul (x, w)\n [n] y = Sigmoid (a) }"
+    model = network(tmp_path, body, {"w": np.eye(8, dtype=np.float32)})
+    seen = magnitudes(model, {"x": np.full((1, 8), 1e-9, np.float32)})
+    assert seen is not None
+    kept = {k.node: k.reason for k in reduce_precision(model, FP16, seen=seen).report.kept}
+    assert "zero" in kept["m"] and "1e-09" in kept["m"]
+    assert reduce_precision(model, BF16, seen=seen).report.kept == ()
+
+
+def test_magnitudes_leave_out_what_is_not_finite_and_take_empty_tensors(tmp_path: Path) -> None:
+    body = """(float[N] x, int64[1] n) => (float[M] y, float[N] z) {
+        y = Slice (x, n, n)
+        z = Div (x, zero) }"""
+    model = network(tmp_path, body, {"zero": np.array(0, np.float32)}, opset=13)
+    seen = magnitudes(model, {"x": np.array([-3, 0, 2], np.float32), "n": np.array([1])})
+    assert seen == {"x": 3.0, "y": 0.0, "z": 0.0}
+    unloaded = network(tmp_path, "(float[N] x) => (float[N] y) { y = Relu (x) }", opset=10)
+    assert magnitudes(unloaded, {"x": np.ones(3, np.float32)}) is None
+
+
+@cache
+def exported(name: str, folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
+    from models.export import export_model
+
+    files = export_model(name, folder, small=True)
+    return files.model, dict(np.load(files.inputs))
+
+
+@cache
+def own_error(name: str, flag: str, autocast: bool) -> dict[str, float]:
+    """PyTorch's own run of the network in the type on the CPU, against its float32 run."""
+    import torch
+
+    from models import MODELS
+
+    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[flag]
+    module, inputs = MODELS[name].make(small=True)
+    with torch.inference_mode():
+        exact = module(*inputs.values())
+        if autocast:  # linalg.inv has no half: geometry runs under autocast alone
+            with torch.autocast("cpu", dtype=dtype):
+                reduced = module(*inputs.values())
+        else:
+            reduced = module.to(dtype)(*(value.to(dtype) for value in inputs.values()))
+    return {
+        output: relative(r.float().numpy(), e.numpy())
+        for output, r, e in zip(MODELS[name].output_names, reduced, exact, strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("exports")
+
+
+NETWORKS = [("centernet_dcn", False), ("deformable_detr", False), ("geometry", True)]
+
+
+@pytest.mark.parametrize("plugins", [True, False], ids=["plugins", "expanded"])
+@pytest.mark.parametrize("flag", FORMATS)
+@pytest.mark.parametrize(("name", "autocast"), NETWORKS)
+def test_networks_lose_at_most_twice_what_pytorch_loses(
+    folder: Path, name: str, autocast: bool, flag: str, plugins: bool
+) -> None:
+    pytest.importorskip("torch")
+    path, feeds = exported(name, folder)
+    fmt = FORMATS[flag]
+    model = rewrite(load_model(path)).model
+    plain = expand(model)
+    exact = run(plain, feeds)
+    reduced = reduce_precision(
+        model if plugins else infer_shapes(plain), fmt, seen=magnitudes(plain, feeds) or {}
+    )
+    actual = run(emulated(expand(reduced.model)), feeds, optimise=False)
+    for output, error in own_error(name, flag, autocast).items():
+        assert relative(actual[output], exact[output]) <= 2 * error, output
+    assert reduced.report.reduced > len(reduced.report.kept) // 5  # and it is not for want of trying
+
+
+@pytest.mark.parametrize("flag", FORMATS)
+@pytest.mark.parametrize(("name", "autocast"), NETWORKS)
+def test_the_tolerance_is_that_of_pytorch_s_run(folder: Path, name: str, autocast: bool, flag: str) -> None:
+    """What a precision costs by our own reckoning, which needs no framework, is what it costs PyTorch."""
+    pytest.importorskip("torch")
+    path, feeds = exported(name, folder)
+    exact, narrow = onnxruntime_outputs(load_model(path), [InputSet("", feeds)], flag, lambda text: None)
+    assert narrow is not None
+    for output, error in own_error(name, flag, autocast).items():
+        assert 0.5 * error <= relative(narrow[0][output], exact[0][output]) <= 1.5 * error, output
