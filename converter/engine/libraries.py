@@ -1,4 +1,4 @@
-"""Where our compiled libraries are, and what a user's own plugin libraries hold."""
+"""Where our compiled libraries are, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -69,13 +69,3 @@ def uncovered(targets: Iterable[str], architectures: str) -> tuple[str, ...]:
         )
 
     return tuple(target for target in targets if target[2:].isdigit() and not runs(int(target[2:])))
-
-
-def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
-    """Names of the plugins in a user's libraries, asked of the plugin host. UsageError if one cannot be loaded."""
-    names: set[str] = set()
-    for path in paths:
-        from trtsmith.converter.plugin.test import list_creators  # only needed with --plugins; loads the host
-
-        names |= {str(creator["name"]) for creator in list_creators(path)["creators"]}
-    return frozenset(names)

@@ -11,10 +11,18 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import CODES, Writer
+from trtsmith.converter.rewrite.target import Fault
 
 _TARGETS = {("int8", CODES["bool"]), ("uint8", CODES["bool"]), ("uint8", CODES["int8"])}
 
-_WRONG = "TensorRT-RTX 1.6.1 leaves out the first of two Casts of bytes: it is written with a comparison"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "leaves out the first of two Casts of bytes",
+        "an engine run on an H200",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -30,7 +38,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
         above = w.do("Greater", wide, w.number(127, "int32"))
         wrapped = w.do("Sub", wide, w.number(256, "int32"))
         w.cast(w.do("Where", above, wrapped, wide), "int8", result="y0")
-    return Replacement(w.nodes(), "a comparison", notes=(_WRONG,))
+    return Replacement(
+        w.nodes(), "a comparison", notes=(node.because(_FAULTS, "it is written with a comparison"),)
+    )
 
 
 def _example(source: str, between: str, last: str, after: str = "y = Cast <to = TO> (b)") -> Example:
@@ -63,4 +73,5 @@ BYTE_CASTS = NodeRule(
         *(_example("uint8", "int8", last) for last in ("float", "int32", "int64", "uint8", "bool")),
         _example("uint8", "bool", "bool", "y = Identity (b)"),
     ),
+    faults=_FAULTS,
 )
