@@ -19,15 +19,15 @@ from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.origin import Origin, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
-from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.kernels import OnKernels
+from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import MEMORY, Options, ReplayKernel
 from trtsmith.converter.locate.reduced_precision import precision_asked, searched
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.search import Progress
-from trtsmith.converter.locate.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.wider import Reduction, reduction_of
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
