@@ -33,6 +33,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import Tolerances, Verdict, load_inputs
@@ -97,7 +98,7 @@ def analyse(
     """Load, rewrite and plan: what `check` shows and `convert` does first."""
     original = load_model(path)
     rewritten, frozen = rewrite_frozen(original, freeze, inputs, expected_flavour(flavour))
-    foreign = libraries.foreign_creators(plugins)
+    foreign = creators.foreign_creators(plugins)
     planned = plan(rewritten, foreign)
     if not precision.precision or not planned.convertible:
         return rewritten, planned
@@ -114,7 +115,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     rewritten, frozen = rewrite_frozen(
         original, options.freeze, options.inputs, expected_flavour(options.flavour)
     )
-    foreign = libraries.foreign_creators(options.plugins)
+    foreign = creators.foreign_creators(options.plugins)
     planned = plan(rewritten, foreign)
     if not planned.convertible:
         raise ConversionError(planned.problems)

@@ -34,6 +34,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin.calls import Kernels
 from trtsmith.converter.plugin.host.host_worker import Worker
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
@@ -120,7 +121,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     else:
         rewritten = rewrite(original, freeze=asked.frozen, flavour=written_for)
         frozen = dict(asked.frozen)
-    planned = plan(rewritten, libraries.foreign_creators(asked.plugins))
+    planned = plan(rewritten, creators.foreign_creators(asked.plugins))
     if not planned.convertible:
         raise ConversionError(planned.problems)
     feeds = _feeds(asked, original, rewritten, frozen)
@@ -141,7 +142,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         if _uses_tensorrt(asked, planned):
             ours = (library,) if library is not None and not asked.native else ()
             loaded = tuple(dict.fromkeys((*ours, *extra)))
-            foreign = libraries.foreign_creators(asked.plugins)
+            foreign = creators.foreign_creators(asked.plugins)
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))

@@ -10,7 +10,7 @@ import pytest
 from tests.converter.models import relu
 from trtsmith.converter.convert.pipeline import analyse
 from trtsmith.converter.convert.precision import PrecisionRequest
-from trtsmith.converter.engine import libraries
+from trtsmith.converter.plugin import creators
 
 
 def test_plugin_libraries_are_asked_once_what_they_hold(
@@ -18,11 +18,11 @@ def test_plugin_libraries_are_asked_once_what_they_hold(
 ) -> None:
     asked: list[list[Path]] = []
 
-    def creators(paths: Iterable[Path]) -> frozenset[str]:
+    def asked_for(paths: Iterable[Path]) -> frozenset[str]:
         asked.append(list(paths))
         return frozenset({"Theirs"})
 
-    monkeypatch.setattr(libraries, "foreign_creators", creators)
+    monkeypatch.setattr(creators, "foreign_creators", asked_for)
     theirs = tmp_path / "theirs.so"
     rewritten, planned = analyse(
         relu(tmp_path / "m.onnx"), (theirs,), precision=PrecisionRequest(precision="fp16")
