@@ -25,7 +25,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
-from trtsmith.converter.plugin.creators import foreign_creators
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.importers.problem import Problem
 
@@ -97,7 +97,7 @@ def given_engine(options: BenchOptions) -> Subject:
 def plugin_engine(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> Subject:
     """The model as `trtsmith convert` builds it."""
     run = _built(options, options.target, folder / "plugin.plan", progress)
-    foreign = foreign_creators(options.plugins)
+    foreign = creators.foreign_creators(options.plugins)
     return Subject(run, describe_engine(run), nodes_of(source.rewritten.model.proto, foreign))
 
 

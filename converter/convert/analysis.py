@@ -16,7 +16,7 @@ from trtsmith.converter.convert.plan import Plan, plan
 from trtsmith.converter.convert.precision import PrecisionRequest, examples, in_precision
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.plugin.creators import foreign_creators
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 
@@ -78,10 +78,10 @@ def analyse(
     else:
         plain = rewrite(original, options.target, freeze=options.frozen)
         frozen = dict(options.frozen)
-    creators = foreign_creators(options.plugins)
-    first = Analysis(original, plain, plain, plan(plain, creators), frozen)
+    foreign = creators.foreign_creators(options.plugins)
+    first = Analysis(original, plain, plain, plan(plain, foreign), frozen)
     if not options.precision.precision or not first.plan.convertible:
         return first
     values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, values, given=given)
-    return Analysis(original, plain, reduced, plan(reduced, creators), frozen)
+    return Analysis(original, plain, reduced, plan(reduced, foreign), frozen)

@@ -34,7 +34,7 @@ from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs,
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import Tolerances, Verdict, load_inputs
-from trtsmith.converter.verify.check import Check, prepare
+from trtsmith.converter.verify.conversion_check import Check, prepare
 from trtsmith.converter.verify.rounding import engine_precision
 
 Progress = Callable[[str], None]
@@ -46,7 +46,7 @@ _AS_IT_IS = PrecisionRequest()
 class ConvertOptions:
     """What `trtsmith convert` is told. Paths are as the user gave them.
 
-    verify: trtsmith.converter.verify.check.MODES; None: compare nothing.
+    verify: trtsmith.converter.verify.conversion_check.MODES; None: compare nothing.
     """
 
     model: Path

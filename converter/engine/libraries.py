@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import trtsmith
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
-PACKAGE_ROOT = Path(trtsmith.__file__).resolve().parents[1]
+PACKAGE_ROOT = Path(__file__).absolute().parents[3]
 """The folder in which the package `trtsmith` lies: child processes need it on their path, whatever their folder is."""
 
 FOLDER = PACKAGE_ROOT / "trtsmith" / "converter" / "lib"

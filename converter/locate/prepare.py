@@ -19,23 +19,23 @@ from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.origin import Origin, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
-from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.kernels import OnKernels
+from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import MEMORY, Options, ReplayKernel
 from trtsmith.converter.locate.reduced_precision import precision_asked, searched
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.search import Progress
-from trtsmith.converter.locate.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.wider import Reduction, reduction_of
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin.calls import Kernels
-from trtsmith.converter.plugin.creators import foreign_creators
 from trtsmith.converter.plugin.host.host_worker import Worker
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
 from trtsmith.converter.rewrite.freeze import shape_inputs
@@ -138,7 +138,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         if _uses_tensorrt(asked, planned):
             ours = (library,) if library is not None and not asked.native else ()
             loaded = tuple(dict.fromkeys((*ours, *extra)))
-            foreign = foreign_creators(asked.plugins)
+            foreign = creators.foreign_creators(asked.plugins)
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))

@@ -21,8 +21,7 @@ import numpy as np
 
 from gpucheck.crew import run_crew
 from gpucheck.engine_tables import COMPARED, FORMS
-from gpucheck.engines import EngineError, Opener, open_engine
-from gpucheck.graphs import without_plugins
+from gpucheck.engines import EngineError, Opener, open_engine, without_plugins
 from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes

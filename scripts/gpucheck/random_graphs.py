@@ -13,10 +13,9 @@ import numpy as np
 import onnx
 
 from gpucheck.crew import RETIRE, run_crew
-from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine, without_plugins
 from gpucheck.graph_draw import Draw, draw
 from gpucheck.graph_kinds import KINDS
-from gpucheck.graphs import without_plugins
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
 from trtsmith.converter.convert.plan import plan

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.converter.models import relu
-from trtsmith.converter.convert import analysis
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.precision import PrecisionRequest
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.plugin import creators
 
 
 def test_plugin_libraries_are_asked_once_what_they_hold(
@@ -19,11 +19,11 @@ def test_plugin_libraries_are_asked_once_what_they_hold(
 ) -> None:
     asked: list[list[Path]] = []
 
-    def creators(paths: Iterable[Path]) -> frozenset[str]:
+    def asked_for(paths: Iterable[Path]) -> frozenset[str]:
         asked.append(list(paths))
         return frozenset({"Theirs"})
 
-    monkeypatch.setattr(analysis, "foreign_creators", creators)
+    monkeypatch.setattr(creators, "foreign_creators", asked_for)
     theirs = tmp_path / "theirs.so"
     options = AnalysisOptions(plugins=(theirs,), precision=PrecisionRequest(precision="fp16"))
     done = analyse(load_model(relu(tmp_path / "m.onnx")), options)

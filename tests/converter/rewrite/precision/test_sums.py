@@ -88,9 +88,9 @@ def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -
 @pytest.mark.parametrize(
     "options",
     [
-        {"flavour": "tensorrt"},
-        {"flavour": "tensorrt_rtx", "fp16_sums": True},
-        {"flavour": "tensorrt_rtx", "fmt": BF16},
+        {"target": TENSORRT},
+        {"target": RTX, "fp16_sums": True},
+        {"target": RTX, "fmt": BF16},
     ],
     ids=["tensorrt sums in float32", "allowed", "bfloat16 is summed in float32"],
 )

@@ -1,9 +1,12 @@
 """Every rule on its own examples: the same numbers as the original, and a graph that TensorRT builds."""
 
 import importlib.util
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
@@ -25,6 +28,8 @@ from trtsmith.importers.registry import SIZED_OPS
 
 ORT_OPSET = 26
 """The newest that onnxruntime 1.31 opens."""
+
+Arrays = Mapping[str, np.ndarray]
 
 EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in rule.examples]
 
@@ -53,6 +58,28 @@ def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
     assert all(all(problem.to_json().values()) for problem in planned.problems)
 
 
+def check_numbers(result: Rewritten, example: Example, inputs: Arrays, expected: Arrays) -> None:
+    """AssertionError unless the rewritten graph gives every output of the original, with its numbers."""
+    types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.input}
+    cast = {n: a.astype(helper.tensor_dtype_to_np_dtype(types[n])) for n, a in inputs.items() if n in types}
+    after = expand(result.model)
+    found = (by_reference if too_new(after) else run)(after, cast)
+    assert list(found) == list(expected)
+    for name, wanted in expected.items():
+        array = found[name]
+        assert array.shape == wanted.shape
+        changed = name in {io.name for io in result.io_types}
+        assert changed or array.dtype == wanted.dtype
+        if array.dtype.kind in "iub" and wanted.dtype.kind in "iub":
+            # An engine gives a uint64 as the int64 of the same bits; narrower types have room in theirs.
+            bits = array.astype(np.uint64) if wanted.dtype == np.uint64 else array
+            np.testing.assert_array_equal(bits, wanted)
+            continue
+        np.testing.assert_allclose(
+            array.astype(np.float64), wanted.astype(np.float64), rtol=example.rtol, atol=example.atol
+        )
+
+
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
 def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Example, tmp_path: Path) -> None:
     model = example_model(example, tmp_path)
@@ -62,20 +89,23 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     assert rule.name in rules_of(result)
     assert not result.declined
     assert plan(result).convertible
-    types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.input}
-    cast = {n: a.astype(helper.tensor_dtype_to_np_dtype(types[n])) for n, a in inputs.items() if n in types}
-    after = expand(result.model)
-    for name, array in (by_reference if too_new(after) else run)(after, cast).items():
-        assert array.shape == expected[name].shape
-        changed = name in {io.name for io in result.io_types}
-        assert changed or array.dtype == expected[name].dtype
-        if array.dtype.kind in "iub" and expected[name].dtype.kind in "iub":
-            # An engine gives a uint64 as the int64 of the same bits; narrower types have room in theirs.
-            bits = array.astype(np.uint64) if expected[name].dtype == np.uint64 else array
-            np.testing.assert_array_equal(bits, expected[name])
-            continue
-        wanted = expected[name].astype(np.float64)
-        np.testing.assert_allclose(array.astype(np.float64), wanted, rtol=example.rtol, atol=example.atol)
+    check_numbers(result, example, inputs, expected)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_an_output_that_a_rule_loses_is_missed(lost: int, tmp_path: Path) -> None:
+    (rule,) = [r for r in RULES if r.name == "float-mod"]
+    (example,) = [e for e in rule.examples if e.name == "float"]
+    model = example_model(example, tmp_path)
+    inputs = example_feeds(model, example)
+    expected = expected_outputs(model, example, inputs)
+    result = rewrite(model, passes=(), target=RTX)
+    check_numbers(result, example, inputs, expected)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(result.model.proto)
+    del proto.graph.output[lost]
+    with pytest.raises(AssertionError):
+        check_numbers(replace(result, model=result.model.with_proto(proto)), example, inputs, expected)
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
