@@ -16,7 +16,7 @@ from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import PASSES
-from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_spellings
+from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_aliases
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
 from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
@@ -184,13 +184,13 @@ def reference(model: Model) -> Model:
 
 
 def lowered(model: Model) -> Model:
-    """The original model with plugin nodes for what onnxruntime has not, however it is spelled; `expand` is for these."""
+    """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these."""
     model = without_crashes(model)
     inferred = infer_shapes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     graph = to_gs(inferred)
     records = list(
-        rewrite_spellings(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
+        rewrite_aliases(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
     )
     changed = any(isinstance(record, Rewrite) for record in records)
     return from_gs(graph, inferred) if changed else model
