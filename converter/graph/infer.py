@@ -74,7 +74,7 @@ def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
 
 @cache
 def dtype_name(elem_type: int) -> str:
-    """An onnx.TensorProto.DataType as numpy and ml_dtypes spell it; "object" for strings."""
+    """An onnx.TensorProto.DataType as numpy and ml_dtypes name it; "object" for strings."""
     return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
 
 

@@ -180,16 +180,16 @@ def reference(model: Model) -> Model:
 
 
 def lowered(model: Model) -> Model:
-    """The original model with plugin nodes for what onnxruntime has not, however it is spelled; `expand` is for these."""
+    """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these."""
     model = without_crashes(model)
     inferred = infer_shapes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
-    from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_spellings
+    from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_aliases
     from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
 
     graph = to_gs(inferred)
     records = list(
-        rewrite_spellings(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
+        rewrite_aliases(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
     )
     changed = any(isinstance(record, Rewrite) for record in records)
     return from_gs(graph, inferred) if changed else model

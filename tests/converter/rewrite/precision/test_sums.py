@@ -17,7 +17,7 @@ from trtsmith.converter.rewrite.precision.formats import BF16, FP16
 from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, products
 from trtsmith.converter.rewrite.rewrite import rewrite
-from trtsmith.converter.rewrite.target import RTX
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
 
 COUNTS = [
     ("(float[N,6,h,w] x) => (float[N,8,h,w] y) { y = Conv <group = 2, pads = [1,1,1,1]> (x, k) }", (8, 3, 3, 3), 27),
