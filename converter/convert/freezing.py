@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from trtsmith.converter.model.arrays import load_array, load_arrays
 from trtsmith.converter.model.errors import UsageError
@@ -18,6 +17,7 @@ from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, va
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.problem import Problem
 
 _FORM = "NAME=VALUE: 3, 0.5, true, [0,1], or @FILE.npy"
@@ -94,7 +94,7 @@ def _value(text: str, value: onnx.ValueInfoProto) -> np.ndarray:
     if not value.type.HasField("tensor_type") or elem_type in (0, onnx.TensorProto.STRING):
         what = f"input {value.name!r} is no tensor of numbers"
         raise UsageError(Problem(what, where, "an input of numbers or booleans", "remove the flag"))
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    dtype = numpy_dtype(elem_type)
     try:
         read = np.array(json.loads(text, parse_int=_whole))
     except (ValueError, RecursionError, OverflowError):

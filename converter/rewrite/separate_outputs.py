@@ -14,13 +14,14 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.scopes import all_graphs, is_constant_node, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.target import Fault, Target
+from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.registry import normalise_domain
 
 NAME = "separate-outputs"
@@ -31,16 +32,7 @@ _VIEWS = frozenset(
 )
 """Operators whose result may be the memory of an input, or a part of it."""
 
-_TYPES = frozenset(
-    {
-        TensorProto.FLOAT,
-        TensorProto.FLOAT16,
-        TensorProto.BFLOAT16,
-        TensorProto.INT32,
-        TensorProto.INT64,
-        TensorProto.BOOL,
-    }
-)
+_TYPES = frozenset(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64", "bool"))
 """Those that TensorRT has an Identity of: bytes it only casts."""
 
 UNWRITTEN = Fault(

@@ -25,6 +25,7 @@ from onnxcoverage.builder import Sizes
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.target import RTX
+from trtsmith.importers.dtypes import numpy_dtype
 
 AT_ONCE = 6
 
@@ -119,7 +120,7 @@ def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, 
 
 def model_of(layer: Layer, elem: int) -> tuple[onnx.ModelProto, np.ndarray]:
     """The layer in the type, strongly typed, and an input of it. Statistics of a norm are float32."""
-    dtype = helper.tensor_dtype_to_np_dtype(elem)
+    dtype = numpy_dtype(elem)
     rng = np.random.default_rng([layer.products, *layer.x])
     norm = layer.op == "BatchNormalization"
     arrays = [rng.standard_normal(shape).astype(np.float32 if norm else dtype) for shape in layer.weights]

@@ -24,6 +24,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import loop_inputs_to_freeze
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.rewrite.types import to_model
+from trtsmith.importers.dtypes import dtype_name, numpy_dtype
 from trtsmith.importers.problem import Problem
 
 _FED = frozenset(
@@ -187,7 +188,7 @@ def as_type(value: Any, type_: onnx.TypeProto) -> Any:
     value = np.asarray(value) if isinstance(value, np.generic) else value  # some cases give scalars
     if not isinstance(value, np.ndarray) or not type_.HasField("tensor_type"):
         return value
-    want = helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
+    want = numpy_dtype(type_.tensor_type.elem_type)
     return value if value.dtype == want or want == np.object_ else value.astype(want)
 
 
@@ -208,7 +209,7 @@ def run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     for value in proto.graph.output:
         type_ = value.type.tensor_type.elem_type
         if type_ and type_ != onnx.TensorProto.STRING:
-            dtype = str(helper.tensor_dtype_to_np_dtype(type_))
+            dtype = dtype_name(type_)
             if dtype not in _FED:
                 back[f"{value.name}/as_float32"] = value.name
                 cast = helper.make_node("Cast", [value.name], [f"{value.name}/as_float32"], to=1)

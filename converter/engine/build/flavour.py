@@ -210,7 +210,7 @@ def field_type(flavour: Flavour, kind: str) -> Any:
     return types[kind]
 
 
-def dtype_name(name: str) -> str:
+def trt_dtype_name(name: str) -> str:
     """The name of a trt.DataType ("BF16") as numpy and ml_dtypes have it ("bfloat16")."""
     return _DTYPE_NAMES.get(name, name.lower())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.engine.build.flavour import Flavour, dtype_name
+from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.build.plugins import load_library
 from trtsmith.converter.engine.runtime.explain_failure import Origin, loading_problem
@@ -167,7 +167,7 @@ def _describe(flavour: Flavour, engine: Any, name: str) -> TensorSpec:
                 profiles.append(Profile(low, usual, high, values=on_host))
     return TensorSpec(
         name=name,
-        dtype=dtype_name(engine.get_tensor_dtype(name).name),
+        dtype=trt_dtype_name(engine.get_tensor_dtype(name).name),
         shape=tuple(engine.get_tensor_shape(name)),
         is_input=is_input,
         is_shape_tensor=on_host,

@@ -26,7 +26,7 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 import pytest
 
-from trtsmith.converter.engine.build.flavour import Flavour, dtype_name
+from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.runtime.device import DeviceError
 from trtsmith.converter.engine.runtime.logged import Hearing, ThreadMessages
 from trtsmith.converter.rewrite.target import version_of
@@ -390,7 +390,9 @@ class FakeContext:
         for tensor in self.engine.plan.tensors:
             if tensor.is_input and tensor.name in self.addresses:
                 shape = self.shapes.get(tensor.name, tensor.shape)
-                arrays[tensor.name] = at(self.addresses[tensor.name], shape, dtype_name(tensor.dtype)).copy()
+                arrays[tensor.name] = at(
+                    self.addresses[tensor.name], shape, trt_dtype_name(tensor.dtype)
+                ).copy()
         return arrays
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.rules import quantized
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS, RANGES
+from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
+from trtsmith.importers.dtypes import NUMBERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # infinities are meant
 
