@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -15,9 +15,7 @@ from trtsmith.converter.graph.scopes import all_graphs
 from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.custom_ops import PASSES
-from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_spellings
-from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+from trtsmith.converter.rewrite.custom_ops import PASSES, SPELLINGS
 from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.engine.records import Declined, Pass, Record, Rewrite
@@ -132,20 +130,26 @@ def _rewrite(
 
 def _apply_passes(model: Model, passes: Sequence[Pass]) -> tuple[Model, list[Record]]:
     """Every pass that has any business with the model, and what they did. The model itself if they changed nothing."""
-    kinds = {
-        (normalise_domain(node.domain), node.op_type)
-        for graph in all_graphs(model.proto.graph)
-        for node in graph.node
-    }
-    concerned = [rule for rule in passes if any(rule.concerns(*kind) for kind in kinds)]
+    kinds = _kinds(model)
+    concerned = [rule for rule in passes if rule.concerns(kinds)]
     if not concerned:
         return model, []
+    from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+
     folded = fold_constants(model)
     graph = to_gs(folded)
     records = [record for rule in concerned for record in rule.apply(graph)]
     if any(isinstance(record, Rewrite) or record.fatal for record in records):  # fatal ones were given names
         return infer_shapes(from_gs(graph, folded)), records
     return model, records
+
+
+def _kinds(model: Model) -> Set[tuple[str, str]]:
+    return {
+        (normalise_domain(node.domain), node.op_type)
+        for graph in all_graphs(model.proto.graph)
+        for node in graph.node
+    }
 
 
 def expand(model: Model) -> Model:
@@ -186,12 +190,16 @@ def reference(model: Model) -> Model:
 def lowered(model: Model) -> Model:
     """The original model with plugin nodes for what onnxruntime has not, however it is spelled; `expand` is for these."""
     model = without_crashes(model)
-    inferred = infer_shapes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
+    known = {kind for kind in _kinds(model) if kind in functions or onnxruntime_runs(*kind)}
+    if not SPELLINGS.concerns(_kinds(model) - known):
+        return model
+    from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_spellings
+    from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+
+    inferred = infer_shapes(model)
     graph = to_gs(inferred)
-    records = list(
-        rewrite_spellings(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
-    )
+    records = list(rewrite_spellings(graph, lambda domain, op: (domain, op) in known))
     changed = any(isinstance(record, Rewrite) for record in records)
     return from_gs(graph, inferred) if changed else model
 
