@@ -16,7 +16,7 @@ from trtsmith.converter.graph.scopes import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.engine.records import Declined, Pass, Record, Rewrite
+from trtsmith.converter.rewrite.engine.records import Declined, Kinds, Pass, Record, Rewrite
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.fold import fold_constants
 from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
@@ -112,12 +112,14 @@ def _custom_ops(work: Rewriting) -> Rewriting:
 
 
 def _concerned(work: Rewriting) -> list[Pass]:
-    kinds = {
-        (normalise_domain(node.domain), node.op_type)
-        for graph in all_graphs(work.model.proto.graph)
-        for node in graph.node
-    }
-    return [one for one in work.options.passes if any(one.concerns(*kind) for kind in kinds)]
+    kinds = kinds_of(work.model)
+    return [one for one in work.options.passes if one.concerns(kinds)]
+
+
+def kinds_of(model: Model) -> Kinds:
+    """(domain, op_type) of every node, subgraphs included."""
+    graphs = all_graphs(model.proto.graph)
+    return {(normalise_domain(node.domain), node.op_type) for graph in graphs for node in graph.node}
 
 
 def _legalise(work: Rewriting) -> Rewriting:

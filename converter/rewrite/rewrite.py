@@ -14,14 +14,20 @@ from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.custom_ops import PASSES
+from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
 from trtsmith.converter.rewrite.freeze import Frozen
 from trtsmith.converter.rewrite.local_functions import functions_holding, inline, not_native
 from trtsmith.converter.rewrite.ort_crashes import without_crashes
-from trtsmith.converter.rewrite.phases import Options, Rewriting, run_from_precision, run_to_precision
+from trtsmith.converter.rewrite.phases import (
+    Options,
+    Rewriting,
+    kinds_of,
+    run_from_precision,
+    run_to_precision,
+)
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import own_long_sums
 from trtsmith.converter.rewrite.rules import RULES
@@ -182,15 +188,19 @@ def reference(model: Model) -> Model:
 def lowered(model: Model) -> Model:
     """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these."""
     model = without_crashes(model)
-    inferred = infer_shapes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
+
+    def known(domain: str, op_type: str) -> bool:
+        return onnxruntime_runs(domain, op_type) or (domain, op_type) in functions
+
+    if not ALIASES.concerns({kind for kind in kinds_of(model) if not known(*kind)}):
+        return model
     from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_aliases
     from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
 
+    inferred = infer_shapes(model)
     graph = to_gs(inferred)
-    records = list(
-        rewrite_aliases(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
-    )
+    records = list(rewrite_aliases(graph, known))
     changed = any(isinstance(record, Rewrite) for record in records)
     return from_gs(graph, inferred) if changed else model
 
