@@ -39,7 +39,8 @@ struct WordOf<16> { using type = uint4; };
 // address must be a multiple of kCount * sizeof(T), and nothing may write that memory during the launch.
 template <int kCount, typename T>
 __device__ inline void loadFloats(const T* source, bool valid, float (&values)[kCount]) {
-    using Word = typename WordOf<kCount * static_cast<int>(sizeof(T))>::type;
+    constexpr int kBytes = kCount * static_cast<int>(sizeof(T));
+    using Word = typename WordOf<kBytes>::type;
     Word word{};
     if (valid) {
         word = __ldg(reinterpret_cast<const Word*>(source));
@@ -62,7 +63,8 @@ __device__ inline float loadFloat(const T* source, bool valid = true) {
 // Writes kCount consecutive elements in one store. Same rule of alignment as loadFloats.
 template <int kCount, typename T>
 __device__ inline void storeFloats(T* target, const float (&values)[kCount]) {
-    using Word = typename WordOf<kCount * static_cast<int>(sizeof(T))>::type;
+    constexpr int kBytes = kCount * static_cast<int>(sizeof(T));
+    using Word = typename WordOf<kBytes>::type;
     T elements[kCount];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
