@@ -90,8 +90,8 @@ cudaError_t launch(void (*kernel)(Parameters...), unsigned int blocks, unsigned 
 // Lets a kernel have that much dynamic shared memory; without it 48 KiB are the most.
 template <typename... Parameters>
 cudaError_t allowSharedBytes(void (*kernel)(Parameters...), int bytes) {
-    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    const cudaError_t error =
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error != cudaSuccess) {
         static_cast<void>(cudaGetLastError());
     }

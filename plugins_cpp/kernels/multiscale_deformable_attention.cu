@@ -16,9 +16,7 @@ struct Tuning {
     int vectorBytes;
 };
 
-constexpr Tuning tuningFor(size_t elementSize) {
-    return elementSize == 2 ? Tuning{128, 16} : Tuning{256, 16};
-}
+constexpr Tuning tuningFor(size_t elementSize) { return elementSize == 2 ? Tuning{128, 16} : Tuning{256, 16}; }
 
 template <typename T>
 struct Arguments {
@@ -102,8 +100,7 @@ template <typename T, int kVector>
 cudaError_t launchAttention(Arguments<T> arguments, cudaStream_t stream) {
     constexpr int kThreads = tuningFor(sizeof(T)).threads;
     arguments.vectors = arguments.shape.channels / kVector;
-    arguments.items =
-        arguments.shape.batch * arguments.shape.queries * arguments.shape.heads * arguments.vectors;
+    arguments.items = arguments.shape.batch * arguments.shape.queries * arguments.shape.heads * arguments.vectors;
     return launch(attentionKernel<T, kVector>, gridBlocks(ceilDivide(arguments.items, kThreads)), kThreads, 0, stream,
                   arguments);
 }
