@@ -25,7 +25,7 @@ from bench_table import bench_tables  # noqa: E402
 from gpucheck import engine_tables  # noqa: E402
 from onnxcoverage.record import operator_rows, outcomes_of  # noqa: E402
 from pluginvsnative.table import native_tables  # noqa: E402
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, OpDef, Spelling  # noqa: E402
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef  # noqa: E402
 from trtsmith.importers.registry import ALL_OPS, OPS  # noqa: E402
 
 README = ROOT / "README.md"
@@ -113,7 +113,7 @@ def operators() -> str:
 
 def _read_from(op: OpDef) -> list[str]:
     own = [f"`{op.onnx}` (ONNX, where TensorRT lacks it)"] if op.onnx else []
-    return own + [spelled(s) for s in op.spellings]
+    return own + [alias_text(a) for a in op.aliases]
 
 
 def dtypes(op: OpDef) -> str:
@@ -127,12 +127,12 @@ def dtypes(op: OpDef) -> str:
     return "<br>".join(texts)
 
 
-def spelled(spelling: Spelling) -> str:
+def alias_text(alias: Alias) -> str:
     """The op_type, its domains and its first opset where that is not 1."""
-    first, last = spelling.opsets
-    domains = [f"`{domain}`" if domain else "ONNX" for domain in spelling.domains] or ["no domain"]
+    first, last = alias.opsets
+    domains = [f"`{domain}`" if domain else "ONNX" for domain in alias.domains] or ["no domain"]
     opsets = "" if (first, last) == (1, None) else f", opset {first}" + (f" to {last}" if last else " on")
-    return f"`{spelling.op_type}` ({', '.join(domains)}{opsets})"
+    return f"`{alias.op_type}` ({', '.join(domains)}{opsets})"
 
 
 def torch_operators() -> str:

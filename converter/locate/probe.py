@@ -29,7 +29,7 @@ _TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Value:
-    """A value of one run: dtype as numpy and ml_dtypes spell it, shape as it was in that run."""
+    """A value of one run: dtype as numpy and ml_dtypes name it, shape as it was in that run."""
 
     name: str
     dtype: str

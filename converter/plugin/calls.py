@@ -14,7 +14,7 @@ from trtsmith.converter.plugin.checks.checks import Session
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
-from trtsmith.converter.plugin.host.plugin_values import Value, field_values, numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import Value, array_dtype, field_values
 from trtsmith.importers.problem import Problem
 
 CALL = "call"
@@ -84,6 +84,6 @@ def no_gpu(purpose: str) -> UsageError:
 
 
 def _read(path: Path, output: Mapping[str, Any]) -> np.ndarray:
-    flat = np.frombuffer(path.read_bytes(), numpy_dtype(output["dtype"]))
+    flat = np.frombuffer(path.read_bytes(), array_dtype(output["dtype"]))
     array: np.ndarray = flat.reshape(output["shape"])
     return array

@@ -110,5 +110,14 @@ def without_plugins(result: Rewritten) -> Rewritten:
     """
     if not has_plugin_nodes(result.model):
         return result
-    again = rewrite(expand(result.model), passes=())  # a pass would find the plugin's pattern once more
-    return replace(result, model=again.model, io_types=(*result.io_types, *again.io_types))
+    # a pass would find the plugin's pattern once more
+    again = rewrite(expand(result.model), result.target, passes=())
+    assert again.before is not None
+    io_types = (*result.io_types, *again.io_types)
+    return replace(
+        again,
+        rewrites=result.rewrites,
+        declined=result.declined,
+        io_types=io_types,
+        before=replace(again.before, io_types=io_types),
+    )

@@ -22,7 +22,7 @@ from trtsmith.converter.plugin.bench.kernel_figures import (
     row,
 )
 from trtsmith.converter.plugin.cases import SEED
-from trtsmith.converter.plugin.host.plugin_values import numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Work
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import OPS, by_name
@@ -187,7 +187,7 @@ def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[
     """Bytes that must be moved and operations that must be done."""
     shapes = {name: tuple(array.shape) for name, array in generated.items()}
     shapes |= op.shape(case.fields, shapes)
-    sizes = {"T": numpy_dtype(dtype).itemsize, "I": numpy_dtype(INDEX_DTYPE).itemsize}
+    sizes = {"T": array_dtype(dtype).itemsize, "I": array_dtype(INDEX_DTYPE).itemsize}
     return moved_bytes(op, shapes, sizes), op.work(case.fields, shapes) if op.work else Work(0)
 
 

@@ -18,7 +18,7 @@ from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host_library import Native, PluginError
 from trtsmith.converter.plugin.host.instance import Plugin
 from trtsmith.converter.plugin.host.marshal import Io
-from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, describe_arrays, numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, array_dtype, describe_arrays
 from trtsmith.converter.plugin.host.size_tensors import cut_to_sizes
 
 GUARD = 256
@@ -147,7 +147,7 @@ def _prepared(
         for device, array in zip(ins, arrays, strict=True):
             device.write(array)
         outs = tuple(
-            buffer(int(np.prod(desc.shape, dtype=np.int64)) * numpy_dtype(desc.dtype).itemsize, f"output {i}")
+            buffer(int(np.prod(desc.shape, dtype=np.int64)) * array_dtype(desc.dtype).itemsize, f"output {i}")
             for i, desc in enumerate(out_descs)
         )
         workspace = buffer(workspace_size, "the workspace")
@@ -190,7 +190,7 @@ def run_plugin(
         full = []
         for desc, buffer in zip(ready.descs, ready.outputs, strict=True):
             data = buffer.read(0, buffer.size)
-            full.append(np.frombuffer(data, dtype=numpy_dtype(desc.dtype)).reshape(desc.shape).copy())
+            full.append(np.frombuffer(data, dtype=array_dtype(desc.dtype)).reshape(desc.shape).copy())
     return [
         cut_to_sizes(array, sizes, full, plugin.where)
         for array, sizes in zip(full, ready.size_outputs, strict=True)
