@@ -39,7 +39,7 @@ against the rewritten graph in onnxruntime, and TensorRT builds the rewritten on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -161,6 +161,13 @@ class NodeView:
             given = {a.name: _plain(helper.get_attribute_value(a)) for a in self.proto.attribute}
             self._attributes = {**schema_defaults(self.domain, self.op_type, self.version), **given}
         return self._attributes
+
+    def inside(self) -> Iterator[str]:
+        """The operators whose graphs hold the node, inner ones first."""
+        scope = self._scope
+        while scope.outer is not None:
+            yield next(node.op_type for node in scope.outer.nodes if scope in node.scopes)
+            scope = scope.outer
 
     def given(self, attribute: str) -> bool:
         """Whether the node itself has the attribute."""
