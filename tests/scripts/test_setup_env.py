@@ -288,7 +288,7 @@ def test_set_up_runs_with_nothing_but_the_standard_library() -> None:
 
 
 def test_a_python_that_is_too_old_is_told_so() -> None:
-    text = (ROOT / "scripts" / "setup_env.py").read_text().replace("(3, 10) <=", "(3, 99) <=")
+    text = (ROOT / "scripts" / "setup_env.py").read_text().replace("< (3, 10)", "< (3, 99)")
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert [line.split(":")[0].strip() for line in done.stderr.splitlines()[1:]] == [
@@ -301,9 +301,10 @@ def test_a_python_that_is_too_old_is_told_so() -> None:
 # the wheel
 
 
-GOOD = [f"converter/lib/{name}" for name in native.LIBRARIES] + [
-    "converter/cli/main.py",
-    "importers/__init__.py",
+GOOD = [f"trtsmith/converter/lib/{name}" for name in native.LIBRARIES] + [
+    "trtsmith/converter/cli/main.py",
+    "trtsmith/importers/__init__.py",
+    "trtsmith/py.typed",
     "trtsmith-0.1.0.dist-info/licenses/LICENSE",
 ]
 
