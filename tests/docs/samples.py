@@ -48,7 +48,10 @@ def _detector(folder: Path) -> None:
     _save(folder / "detector.onnx", nodes, inputs, [_value("heatmap", ("batch", 4, None, None))], weights)
     images = _RANDOM.random((2, 3, 64, 64), dtype=np.float32)
     np.savez(folder / "inputs.npz", images=images)
-    np.savez(folder / "expected.npz", heatmap=_in_pytorch(images, weights))
+    heatmap = _in_pytorch(images, weights)
+    np.savez(folder / "expected.npz", heatmap=heatmap)
+    heatmap[1, 2] *= 1.01  # one channel of one image
+    np.savez(folder / "wrong.npz", heatmap=heatmap)
 
 
 def _in_pytorch(images: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
