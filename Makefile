@@ -4,7 +4,7 @@ IN_ENV = $(PYTHON) scripts/setup_env.py --
 IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
 ARGS ?=
 
-.PHONY: help setup demo test lint format wheel check-wheel clean
+.PHONY: help setup demo test lint format docs wheel check-wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,9 @@ lint:  ## ruff and mypy
 format:  ## let ruff rewrite what it can
 	@$(IN_LINT_ENV) ruff check --fix .
 	@$(IN_LINT_ENV) ruff format .
+
+docs:  ## build/site, from docs/; a link to nothing is an error
+	@$(IN_LINT_ENV) mkdocs build --strict --quiet
 
 # In the build folder of `make setup`, so that no kernel is compiled twice.
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES
