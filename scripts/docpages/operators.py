@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from docpages.marks import markdown_table
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Field, OpDef, Port
-from trtsmith.importers.opdef import Spelling as Alias
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Field, OpDef, Port
 from trtsmith.importers.registry import ALL_OPS, OPS
-
-
-def aliases_of(op: OpDef) -> Sequence[Alias]:
-    return op.spellings
 
 
 def operators() -> str:
     """One line for each operator: what it computes, its types, and how many names it is found under."""
     rows = []
     for op in ALL_OPS:
-        names = list(dict.fromkeys(alias.op_type for alias in aliases_of(op)))
+        names = list(dict.fromkeys(alias.op_type for alias in op.aliases))
         found = f"`{op.onnx}`, where TensorRT lacks it" if op.onnx else ", ".join(f"`{name}`" for name in names)
         rows.append((f"**{op.name}**", op.doc.split(":")[0].split(".")[0] + ".", _types(op), found))
     return markdown_table(("operator", "computes", "types", "found as"), rows)
@@ -52,7 +45,7 @@ def _section(op: OpDef) -> str:
 
 def _names(op: OpDef) -> str:
     own = [(f"`{op.onnx}`", "ONNX", "", "where TensorRT lacks it")] if op.onnx else []
-    rows = [(f"`{a.op_type}`", domains(a), opsets(a), a.source) for a in aliases_of(op)]
+    rows = [(f"`{a.op_type}`", domains(a), opsets(a), a.source) for a in op.aliases]
     return markdown_table(("found as", "in the domains", "opsets", "defined by"), [*own, *rows]) if own + rows else ""
 
 

@@ -12,7 +12,7 @@ import pytest
 import generate_docs
 from generate_docs import render_engines
 from gpucheck import engine_tables
-from trtsmith.importers.opdef import Spelling
+from trtsmith.importers.opdef import Alias
 from trtsmith.importers.registry import ALL_OPS, OPS
 from trtsmith.importers.torch_ops import torch_name
 
@@ -59,23 +59,23 @@ def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) ->
         generate_docs.fill(text, parts)
 
 
-def test_every_spelling_is_in_the_table() -> None:
+def test_every_alias_is_in_the_table() -> None:
     lines = {line.split("|")[1].strip("* "): line for line in generate_docs.operators().splitlines()}
     assert [name for name in lines if name[0] not in "o-"] == [op.name for op in ALL_OPS]
     for op in ALL_OPS:
-        for spelling in op.spellings:
-            assert f"`{spelling.op_type}`" in lines[op.name]
-            assert all(f"`{domain}`" in lines[op.name] for domain in spelling.domains if domain)
+        for alias in op.aliases:
+            assert f"`{alias.op_type}`" in lines[op.name]
+            assert all(f"`{domain}`" in lines[op.name] for domain in alias.domains if domain)
         assert "float32" in lines[op.name] and ("| V3, V2 |" if op in OPS else "| V3 |") in lines[op.name]
     assert "`NonZero` (ONNX, where TensorRT lacks it)" in lines["NonZeroPositions"]
 
 
-def test_a_spelling_names_its_domains_and_opsets() -> None:
-    spelling = Spelling("Op", ("a", ""), ("x",), "somebody")
-    assert generate_docs.spelled(spelling) == "`Op` (`a`, ONNX)"
-    assert generate_docs.spelled(replace(spelling, domains=())) == "`Op` (no domain)"
-    assert generate_docs.spelled(replace(spelling, opsets=(3, None))) == "`Op` (`a`, ONNX, opset 3 on)"
-    assert generate_docs.spelled(replace(spelling, opsets=(3, 5))) == "`Op` (`a`, ONNX, opset 3 to 5)"
+def test_an_alias_names_its_domains_and_opsets() -> None:
+    alias = Alias("Op", ("a", ""), ("x",), "somebody")
+    assert generate_docs.alias_text(alias) == "`Op` (`a`, ONNX)"
+    assert generate_docs.alias_text(replace(alias, domains=())) == "`Op` (no domain)"
+    assert generate_docs.alias_text(replace(alias, opsets=(3, None))) == "`Op` (`a`, ONNX, opset 3 on)"
+    assert generate_docs.alias_text(replace(alias, opsets=(3, 5))) == "`Op` (`a`, ONNX, opset 3 to 5)"
 
 
 def test_every_operator_has_its_pytorch_form() -> None:

@@ -25,7 +25,7 @@ from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.rules import RTX_RULES
+from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 
 Arrays = Mapping[str, np.ndarray]
@@ -256,8 +256,8 @@ def test_the_examples_of_rules_are_judged_by_what_the_original_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tensorrt_rtx")
-    rules = tuple(rule for rule in RTX_RULES if rule.name in ("byte-casts", "log-sums", "unique-plugin"))
-    monkeypatch.setattr(rule_examples, "RTX_RULES", rules)
+    rules = tuple(rule for rule in RULES if rule.name in ("byte-casts", "log-sums", "unique-plugin"))
+    monkeypatch.setattr(rule_examples, "RULES", rules)
     monkeypatch.setattr(rule_examples.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(rule_examples, "open_engine", by_onnxruntime())
 

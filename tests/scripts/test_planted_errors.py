@@ -17,7 +17,7 @@ from planted.plants import PLANTS, Plant
 from planted.run import Ground, control_of, faults_of, row_of
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import Sabotaged
-from trtsmith.converter.locate.executor import Onnxruntime
+from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located, NodeReport
 
 SAMPLE = ("a wrong weight", "a rewrite rule that is wrong", "a broken kernel")

@@ -24,7 +24,7 @@ from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithErro
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify import parse_tolerances
-from trtsmith.converter.verify.check import MODES
+from trtsmith.converter.verify.conversion_check import MODES
 
 _DESCRIPTION = (
     """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""

@@ -70,7 +70,7 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
     check_report(options.json, flag="--json")
     library = plugin_library()
     require_gpu()
-    from trtsmith.converter.plugin.bench.kernel_torch import open_bench  # imports torch
+    from trtsmith.converter.plugin.bench.kernel_machine import open_bench  # imports torch
 
     head = describe(PACKAGE_ROOT, [library], options.commit) | {"command": command_of(options, plan)}
     with open_bench(library, options.compile_timeout) as bench:

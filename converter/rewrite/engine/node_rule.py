@@ -15,10 +15,10 @@ How to add a rule. Write a file in converter/rewrite/rules/ with a function over
 
     DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite, examples)
 
-and put it into the tuple of converter/passes/rules/__init__.py. In `statements`, x0, x1, ... are the node's inputs and
-y0, y1, ... its outputs; every other name that the text defines becomes a fresh value of the graph. Arrays come in by
-name: `node.statements(body, axes=np.array([1]))`. The text is written in the model's own opset (`node.opset`); what
-changed its form between opsets, such as the axes of a ReduceSum, is written with `rewrite.engine.opset_forms`.
+and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. In `statements`, x0, x1, ... are the
+node's inputs and y0, y1, ... its outputs; every other name that the text defines becomes a fresh value of the graph. Arrays
+come in by name: `node.statements(body, axes=np.array([1]))`. The text is written in the model's own opset
+(`node.opset`); what changed its form between opsets, such as the axes of a ReduceSum, is written with `opset_forms`.
 
 - None: nothing to do. A rule fires only where TensorRT does not take the node as it is; a model that TensorRT takes
   comes out node for node.
@@ -49,6 +49,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.scopes import Dim, Scope
+from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.importers.lowering import parse_statements
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
@@ -100,6 +101,10 @@ class NodeRule:
     """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`.
 
     refused: models, as ONNX text, in which the rule refuses a node; for a rule that only refuses they are its examples.
+    flavour: the only TensorRT that does not import the node, one of FLAVOURS; "" where that is so of each.
+    faults:  if the rule exists for a TensorRT that imports the node and computes it wrongly: its faults. The rule then
+        comes last, on the graph in its final types, and only for targets that a fault concerns.
+    partly:  faults for which a rule that every target needs does more; it asks `node.has(FAULT)`.
     """
 
     name: str
@@ -108,6 +113,15 @@ class NodeRule:
     rewrite: Callable[[NodeView], Replacement | Refusal | None]
     examples: tuple[Example, ...] = ()
     refused: tuple[str, ...] = ()
+    flavour: str = ""
+    faults: tuple[Fault, ...] = ()
+    partly: tuple[Fault, ...] = ()
+
+    def concerns(self, target: Target) -> bool:
+        """Whether graphs for the target are offered to the rule."""
+        if self.faults:
+            return any(fault.concerns(target) for fault in self.faults)
+        return self.flavour in ("", target.flavour)
 
 
 class NodeView:
@@ -115,11 +129,14 @@ class NodeView:
 
     name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
     version: of the node's domain. inputs, outputs: value names, "" where one is left out.
-    made:    whether a rule made the node, so that it is not the user's.
+    made:    whether a rule made the node, so that it is not the user's. target: the TensorRT that gets the graph.
     """
 
-    def __init__(self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False) -> None:
+    def __init__(
+        self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False, target: Target = TENSORRT
+    ) -> None:
         self.made = made
+        self.target = target
         self.proto = proto
         self.name = name
         self.op_type = proto.op_type
@@ -148,6 +165,15 @@ class NodeView:
     def given(self, attribute: str) -> bool:
         """Whether the node itself has the attribute."""
         return any(a.name == attribute for a in self.proto.attribute)
+
+    def has(self, fault: Fault) -> bool:
+        """Whether the graph has to be written around the fault."""
+        return fault.concerns(self.target)
+
+    def because(self, faults: Sequence[Fault], mended: str = "") -> str:
+        """A note for the user: the fault of the target's that is written around, and how."""
+        fault = next((fault for fault in faults if self.has(fault)), faults[0])
+        return f"{fault}: {mended}" if mended else str(fault)
 
     def input(self, index: int) -> str:
         """Name of an input, "" where it is left out."""
@@ -233,7 +259,7 @@ class NodeView:
     def maker_of(self, name: str) -> NodeView | None:
         """The same for any value that the node can read."""
         proto = self.producer_of(name)
-        return None if proto is None else NodeView(proto, proto.name, self._scope)
+        return None if proto is None else NodeView(proto, proto.name, self._scope, target=self.target)
 
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""

@@ -11,6 +11,7 @@ from onnx import helper
 from trtsmith.converter.graph.scopes import Dim, Draft, Node, all_scopes, elem_types
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FP16, Format
+from trtsmith.converter.rewrite.target import Target
 
 LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no more"
 
@@ -23,9 +24,9 @@ result. scripts/gpucheck/product_sums.py measures it.
 """
 
 
-def longest_sum(flavour: str, fmt: Format) -> int | None:
+def longest_sum(target: Target, fmt: Format) -> int | None:
     """Products that a node may sum in the type; None: any number."""
-    return LONGEST.get((flavour, fmt.flag))
+    return LONGEST.get((target.flavour, fmt.flag))
 
 
 def sums_more_than(node: Node, longest: int) -> bool:
@@ -36,12 +37,12 @@ def sums_more_than(node: Node, longest: int) -> bool:
     return count is None or count > longest
 
 
-def own_long_sums(model: Model, flavour: str) -> tuple[str, ...]:
-    """Nodes that sum more products of the model's own float16 than LONGEST has for the flavour, by name or by their result.
+def own_long_sums(model: Model, target: Target) -> tuple[str, ...]:
+    """Nodes that sum more products of the model's own float16 than LONGEST has for the target, by name or by their result.
 
     Types are inferred.
     """
-    longest = longest_sum(flavour, FP16)
+    longest = longest_sum(target, FP16)
     if longest is None or FP16.elem not in elem_types(model.proto.graph):
         return ()
     return tuple(

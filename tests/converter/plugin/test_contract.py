@@ -10,7 +10,9 @@ import pytest
 
 from tests.converter.plugin import fixtures as plugin_fixtures
 from tests.converter.plugin.fixtures import faults, repeat_case, repeat_gpu_case
+from trtsmith.converter.cli.reports import plugin_creators
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
 from trtsmith.converter.plugin.checks.checks import CheckFailedError
 from trtsmith.converter.plugin.checks.checks_gpu import compare
@@ -210,25 +212,25 @@ def test_results_come_as_they_are_made_and_as_json() -> None:
 
 
 def test_list_and_inspect() -> None:
-    listed = plugin_test.list_creators(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
+    listed = creators.list_creators(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
     assert [creator["name"] for creator in listed["creators"]] == [
         "RepeatDynamicExt0",
         "RepeatIOExt",
         "RepeatExt",
     ]
-    assert "fixture::RepeatIOExt version 1" in plugin_test.render_creators(listed)
-    inspected = plugin_test.inspect_library(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
+    assert "fixture::RepeatIOExt version 1" in plugin_creators.render_creators(listed)
+    inspected = creators.inspect_library(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
     assert [creator["plugin"]["interface"] for creator in inspected["creators"]] == [
         "V2_DYNAMICEXT",
         "V2_IOEXT",
         "V2_EXT",
     ]
-    assert "field weights: float32, length 2" in plugin_test.render_inspection(inspected)
+    assert "field weights: float32, length 2" in plugin_creators.render_inspection(inspected)
 
 
 def test_library_that_crashes_while_it_is_loaded() -> None:
     with pytest.raises(UsageError, match=r"loading the library ended the process with SIGSEGV"):
-        plugin_test.list_creators(plugin_fixtures.library("broken_load"), host=plugin_fixtures.host())
+        creators.list_creators(plugin_fixtures.library("broken_load"), host=plugin_fixtures.host())
 
 
 def test_library_that_is_none(tmp_path: Path) -> None:
@@ -279,7 +281,7 @@ def test_kernel_fault_is_found_on_a_gpu(fault: str) -> None:
 
 
 def test_gpu_asked_for_without_one() -> None:
-    if plugin_test.list_creators(plugin_fixtures.library("good_v3"), host=plugin_fixtures.host())["gpu"]:
+    if creators.list_creators(plugin_fixtures.library("good_v3"), host=plugin_fixtures.host())["gpu"]:
         pytest.skip("there is a GPU")
     with pytest.raises(UsageError, match="no GPU"):
         run("good_v3", ("Repeat0",), gpu=True)

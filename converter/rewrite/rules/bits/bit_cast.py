@@ -6,20 +6,13 @@ with powers of two and put together as a number, or the other way round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
 from trtsmith.converter.rewrite.rules.bits.float_formats import FORMATS, bits_of, number_of
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, ONNX_TYPES
-
-_NAMES: Mapping[int, str] = {
-    9: "bool",
-    **{number: name for name, number in ONNX_TYPES.items()},
-    **{form.number: name for name, form in FORMATS.items()},
-}
+from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS
+from trtsmith.importers.dtypes import NUMBERS, dtype_name
 
 _NAN = "a NaN becomes the quiet NaN without sign: arithmetic sees neither its payload nor its sign"
 _DOUBLE = "the bits of a float64 are those of the float32 that TensorRT computes with, widened"
@@ -27,7 +20,7 @@ _DOUBLE = "the bits of a float64 are those of the float32 that TensorRT computes
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     source, number = node.dtype(0) or "", int(node.attributes.get("to", 0))
-    target = _NAMES.get(number, "")
+    target = next((name for name, known in NUMBERS.items() if known == number), "")
     integers = {"bool", *CARRIERS}
     if source == target or (source in integers and target in integers):
         return Replacement(node.statements(f"y0 = Cast <to = {number}> (x0)"), "a Cast")
@@ -60,7 +53,7 @@ _EXTREMES = np.array(
 
 def _from_float(dtype: str, numpy_dtype: str, number: int) -> Example:
     values = _FLOATS if numpy_dtype == "float16" else np.concatenate([_FLOATS, _EXTREMES])
-    target = _NAMES[number]
+    target = dtype_name(number)
     return Example(
         f"{dtype}-to-{target}",
         f"""<ir_version: 10, opset_import: ["" : 26]>

@@ -10,7 +10,8 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, ONNX_TYPES, Carrier
+from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, Carrier
+from trtsmith.importers.dtypes import NUMBERS
 
 _LEFT = """
     keep = Gather (moduli, n)
@@ -73,7 +74,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         beyond = Or (wrapped, above_all)
         n = Where (beyond, width, given)
         {step}
-        y0 = Cast <to = {ONNX_TYPES[dtype]}> (result)
+        y0 = Cast <to = {NUMBERS[dtype]}> (result)
     """
     constants |= {"zero": carrier.constant(0), "two": carrier.constant(2), "lowest": carrier.lowest}
     constants["width"] = carrier.constant(carrier.width)

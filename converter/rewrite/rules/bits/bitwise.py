@@ -11,7 +11,8 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
 from trtsmith.converter.rewrite.rules.bits.bit_digits import digit_tables, digitwise, masked, modulus
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, ONNX_TYPES, Carrier
+from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, Carrier
+from trtsmith.importers.dtypes import NUMBERS
 
 _LAST_STEP = {
     "BitwiseAnd": "result = Identity (both)",
@@ -48,7 +49,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         {carrier.magnitude("b")}
         {common}
         {_LAST_STEP[node.op_type]}
-        y0 = Cast <to = {ONNX_TYPES[dtype]}> (result)
+        y0 = Cast <to = {NUMBERS[dtype]}> (result)
     """
     constants = digit_tables(carrier)
     if power is not None:
@@ -61,7 +62,7 @@ def _inverted(node: NodeView, dtype: str, carrier: Carrier) -> Replacement:
     body = f"""
         a = Cast <to = {carrier.onnx_type}> (x0)
         result = Sub (ones, a)
-        y0 = Cast <to = {ONNX_TYPES[dtype]}> (result)
+        y0 = Cast <to = {NUMBERS[dtype]}> (result)
     """
     ones = carrier.constant(-1 if carrier.signed else (1 << carrier.width) - 1)
     return Replacement(node.statements(body, ones=ones), "the all-ones value less the operand")

@@ -10,37 +10,48 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import CODES, Writer
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
+from trtsmith.importers.dtypes import NUMBERS
 
-_TARGETS = {("int8", CODES["bool"]), ("uint8", CODES["bool"]), ("uint8", CODES["int8"])}
+_TARGETS = {("int8", NUMBERS["bool"]), ("uint8", NUMBERS["bool"]), ("uint8", NUMBERS["int8"])}
 
-_WRONG = "TensorRT-RTX 1.6.1 leaves out the first of two Casts of bytes: it is written with a comparison"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "leaves out the first of two Casts of bytes",
+        "an engine run on an H200",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
     target = node.attributes.get("to")
-    oldest = 7 if target == CODES["bool"] else 9  # Equal that broadcasts, Where
+    oldest = 7 if target == NUMBERS["bool"] else 9  # Equal that broadcasts, Where
     if (node.dtype(0), target) not in _TARGETS or node.opset < oldest:
         return None
     w = Writer(node)
     wide = w.cast("x0", "int32")
-    if target == CODES["bool"]:
+    if target == NUMBERS["bool"]:
         w.do("Not", w.do("Equal", wide, w.number(0, "int32")), result="y0")
     else:
         above = w.do("Greater", wide, w.number(127, "int32"))
         wrapped = w.do("Sub", wide, w.number(256, "int32"))
         w.cast(w.do("Where", above, wrapped, wide), "int8", result="y0")
-    return Replacement(w.nodes(), "a comparison", notes=(_WRONG,))
+    return Replacement(
+        w.nodes(), "a comparison", notes=(node.because(_FAULTS, "it is written with a comparison"),)
+    )
 
 
 def _example(source: str, between: str, last: str, after: str = "y = Cast <to = TO> (b)") -> Example:
-    number = {"float": 1, "bool": CODES["bool"]}.get(last) or CODES[last]
+    number = NUMBERS["float32" if last == "float" else last]
     info = np.iinfo(source)
     return Example(
         f"{source} to {between} to {last}",
         f"""<ir_version: 8, opset_import: ["" : 17]>
         g ({source}[256] x) => ({last}[256] y) {{
-            b = Cast <to = {CODES[between]}> (x)
+            b = Cast <to = {NUMBERS[between]}> (x)
             {after.replace("TO", str(number))}
         }}""",
         feeds={"x": np.arange(info.min, info.max + 1).astype(source)},
@@ -63,4 +74,5 @@ BYTE_CASTS = NodeRule(
         *(_example("uint8", "int8", last) for last in ("float", "int32", "int64", "uint8", "bool")),
         _example("uint8", "bool", "bool", "y = Identity (b)"),
     ),
+    faults=_FAULTS,
 )

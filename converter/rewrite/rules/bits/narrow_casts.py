@@ -8,8 +8,9 @@ of zero, as it was.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS, RANGES
+from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.converter.rewrite.rules.quantized.lines import INT32
+from trtsmith.importers.dtypes import NUMBERS
 
 _WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64"))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, slice_, squeeze
+from trtsmith.importers.dtypes import NUMBERS
 
 LARGEST = 32
 """Rows; each costs 20 nodes."""
@@ -43,8 +44,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "matrices without rows", "at least one row", "their determinant is 1: write a constant"
         )
     lines.append(squeeze("scalar", f"det_{size}", [last - 1, last], opset))
-    number = {"float16": 10, "bfloat16": 16}.get(dtype)
-    lines.append(f"y0 = {f'Cast <to = {number}>' if number else 'Identity'} (scalar)")
+    narrow = dtype in ("float16", "bfloat16")
+    lines.append(f"y0 = {f'Cast <to = {NUMBERS[dtype]}>' if narrow else 'Identity'} (scalar)")
     return Replacement(node.statements("\n".join(lines), **constants), "elimination with partial pivoting")
 
 

@@ -10,8 +10,22 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
 
-_WRONG = "TensorRT-RTX 1.6.1 gives the lower triangle for the upper one: Trilu is written with a comparison"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "gives the lower triangle for the upper one",
+        "an engine run on an H200",
+    ),
+    Fault(
+        "tensorrt",
+        ("10.1",),
+        "gives the lower triangle for the upper one",
+        "the source of its ONNX parser, which takes upper = 0 for the default, where ONNX has 1",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -35,7 +49,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         w.do("And", "x0", above, result="y0")
     else:
         w.do("Where", w.do("Greater", diagonal, columns), w.number(0.0, dtype), "x0", result="y0")
-    return Replacement(w.nodes(), "a comparison of row and column numbers", notes=(_WRONG,))
+    return Replacement(
+        w.nodes(),
+        "a comparison of row and column numbers",
+        notes=(node.because(_FAULTS, "Trilu is written with a comparison"),),
+    )
 
 
 def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> str:
@@ -73,4 +91,5 @@ UPPER_TRIANGLE = NodeRule(
             feeds={"k": np.array(2)},
         ),
     ),
+    faults=_FAULTS,
 )

@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
 
-_WRONG = "TensorRT-RTX 1.6.1 leaves all but one element of such a result unwritten: it is computed"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "leaves all but one element of such a result unwritten",
+        "an engine run on an H200",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -23,7 +31,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
         w = Writer(node)
         other = f"x{1 - index}"
         w.do(node.op_type, other, w.do("Not", other), result="y0")
-        return Replacement(w.nodes(), "the other operand and its opposite", notes=(_WRONG,))
+        return Replacement(
+            w.nodes(), "the other operand and its opposite", notes=(node.because(_FAULTS, "it is computed"),)
+        )
     return None
 
 
@@ -50,4 +60,5 @@ CONSTANT_LOGIC = NodeRule(
         _example("and", "And", "bool c = {0}", "4, 60", swapped=True),
         _example("and, of a vector", "And", "bool[1] c = {0}", "7"),
     ),
+    faults=_FAULTS,
 )

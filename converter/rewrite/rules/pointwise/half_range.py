@@ -5,11 +5,10 @@ So every element is start + i * delta rounded once, where ONNX's definition adds
 
 from __future__ import annotations
 
-from onnx import TensorProto
-
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.importers.dtypes import NUMBERS
 
-_TYPES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+_TYPES = {name: NUMBERS[name] for name in ("float16", "bfloat16")}
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

@@ -13,13 +13,16 @@ from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeV
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_counts import counts
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
+from trtsmith.converter.rewrite.target import Fault
 
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS = ("uint8", "int32")
 """int32 is what a uint8 tensor has become where TensorRT has no uint8; int8 TensorRT pools itself."""
 
-_DROPPED = (
-    "TensorRT-RTX 1.6.1 keeps windows of ceil_mode that begin in the padding at the end, which ONNX drops"
+_KEPT = "keeps windows of ceil_mode that begin in the padding at the end, which ONNX drops"
+_CEIL_MODE = (
+    Fault("tensorrt_rtx", ("1.6.1",), _KEPT, "an engine run on an H200"),
+    Fault("tensorrt", ("10.14",), _KEPT, "the formula of PaddingMode::kEXPLICIT_ROUND_UP in NvInfer.h"),
 )
 
 
@@ -34,7 +37,7 @@ def _volumetric(node: NodeView) -> bool:
 
 def _overrunning(node: NodeView) -> tuple[Window, ...]:
     """The windows, if ceil_mode adds some that ONNX drops and TensorRT keeps, or may for a size of run time; else ()."""
-    if not node.attributes.get("ceil_mode"):
+    if not node.attributes.get("ceil_mode") or not any(map(node.has, _CEIL_MODE)):
         return ()
     wins = windows(node)
     return wins if not isinstance(wins, Refusal) and any(win.overruns for win in wins) else ()
@@ -72,7 +75,9 @@ def _without_ceil(node: NodeView) -> Replacement | None:
         given.pop(name, None)
     w.do(node.op_type, "x0", result="y0", **given)
     return Replacement(
-        w.nodes(), f"{node.op_type} without ceil_mode, padded to the same windows", (_DROPPED,)
+        w.nodes(),
+        f"{node.op_type} without ceil_mode, padded to the same windows",
+        (node.because(_CEIL_MODE),),
     )
 
 
@@ -155,7 +160,7 @@ def _summed(node: NodeView, what: str) -> Replacement | Refusal:
 
 
 def _told(node: NodeView) -> tuple[str, ...]:
-    return (_DROPPED,) if _overrunning(node) else ()
+    return (node.because(_CEIL_MODE),) if _overrunning(node) else ()
 
 
 def _power(w: Writer, data: str, p: float, dtype: str) -> str:
@@ -269,4 +274,5 @@ POOLING = NodeRule(
     ("AveragePool", "LpPool", "MaxPool"),
     _rewrite,
     _EXAMPLES,
+    partly=_CEIL_MODE,
 )

@@ -13,9 +13,9 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import clip, reduce, round_
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS
 from trtsmith.converter.rewrite.rules.quantized.lines import Lines
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
+from trtsmith.importers.dtypes import NUMBERS
 
 _TIES = (
     "TensorRT divides float32 approximately: a value within a rounding error of midway between two steps may take the "

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS
 from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
+from trtsmith.importers.dtypes import NUMBERS
 
 
 def _to_float(node: NodeView) -> Replacement | Refusal | None:

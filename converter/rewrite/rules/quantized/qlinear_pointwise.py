@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS
 from trtsmith.converter.rewrite.rules.quantized.lines import Lines, attributes_text
+from trtsmith.importers.dtypes import NUMBERS
 
 NUMERICS = (
     "computed between float32 roundings: where a result lies halfway between two steps, onnxruntime's fused kernel "

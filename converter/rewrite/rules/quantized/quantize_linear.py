@@ -11,16 +11,15 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.rules.quantized.element_types import (
     LOW_FLOATS,
-    NUMBERS,
     RANGES,
     all_equal,
-    name_of,
     quantised_type,
 )
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
 from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 from trtsmith.converter.rewrite.rules.quantized.native_types import is_native, may_be_native
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
+from trtsmith.importers.dtypes import NUMBERS, dtype_name
 
 _DIVIDES = ("float32", "float16", "bfloat16")
 
@@ -39,7 +38,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "run onnx.shape_inference on the model, or give the node a zero point of a known type",
         )
     numerics = ""
-    if node.dtype(0) == "int32" and "float32" in (_precision(node), name_of(FLOAT)):
+    if node.dtype(0) == "int32" and "float32" in (_precision(node), "float32"):
         numerics = "its int32 input is divided in float32, as onnxruntime does: exact up to 2^24"
     return Replacement(
         _arithmetic(node, grain, target).nodes(),
@@ -51,7 +50,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 def _precision(node: NodeView) -> str:
     """The type of the division. Integers have none, so that float32 stands for them."""
     number = int(node.attributes.get("precision") or 0)
-    dtype = name_of(number) if number else node.dtype(1)
+    dtype = dtype_name(number) if number else node.dtype(1)
     return dtype if dtype in _DIVIDES else "float32"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, unsqueeze
+from trtsmith.importers.dtypes import NUMBERS
 
 _FLOAT = 1
 _DRAWN = (1, 10)
@@ -17,7 +18,7 @@ _DRAWN = (1, 10)
 
 NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes none"
 
-_TYPES = {"float16": 10, "float32": 1, "float64": 11, "bfloat16": 16}
+_TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfloat16")}
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
 
 _SEQUENCE_LENS = 4
 _STATES = (5, 6)
@@ -27,8 +28,21 @@ _HANGS = range(2, 7)
 _ENDS = 2
 """Lengths of a sequence for which it ends."""
 
-_BATCH_FIRST = "TensorRT-RTX 1.6.1 takes layout = 1 for layout = 0: the sequence is transposed to the front"
-_ALONE = "TensorRT-RTX 1.6.1 never ends with one sequence and hidden_size 2 to 6: a copy of it goes along"
+_BATCH_FIRST = (
+    Fault("tensorrt_rtx", ("1.6.1",), "takes layout = 1 for layout = 0", "an engine run on an H200"),
+    Fault(
+        "tensorrt",
+        ("10.1",),
+        "takes layout = 1 for layout = 0",
+        "the source of its ONNX parser, which reads no attribute layout",
+    ),
+)
+_ALONE = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "never ends with one sequence and hidden_size 2 to 6",
+    "an engine run on an H200",
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -48,8 +62,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     narrow = dtype in ("float16", "bfloat16") and bool(node.input(_SEQUENCE_LENS))
     narrow |= dtype == "bfloat16" and node.op_type == "GRU"
     hidden = node.attributes.get("hidden_size")
-    batch_first = bool(node.attributes.get("layout", 0))
-    alone = _hangs(node, hidden, batch_first)
+    batch_first = bool(node.attributes.get("layout", 0)) and any(map(node.has, _BATCH_FIRST))
+    alone = node.has(_ALONE) and _hangs(node, hidden, batch_first)
     if not narrow and hidden and not batch_first and not alone:
         return None
     if not hidden:
@@ -103,12 +117,15 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         *([] if node.attributes.get("hidden_size") else ["with the hidden_size of its weights"]),
     )
     numerics = f"{node.op_type} of {dtype} is computed in float32 and rounded once" if narrow else ""
-    notes = (*((_BATCH_FIRST,) if batch_first else ()), *((_ALONE,) if alone else ()))
+    notes = (
+        *((node.because(_BATCH_FIRST, "the sequence is transposed to the front"),) if batch_first else ()),
+        *((node.because([_ALONE], "a copy of it goes along"),) if alone else ()),
+    )
     return Replacement(w.nodes(), f"{node.op_type} {', '.join(what)}", notes, numerics)
 
 
 def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:
-    """Whether TensorRT-RTX 1.6.1 would not end, as far as the shapes are known."""
+    """Whether an engine would not end, as far as the shapes are known."""
     if node.op_type == "RNN" or node.attributes.get("linear_before_reset"):
         return False
     weights, x = node.shape(2), node.shape(0)
@@ -186,4 +203,5 @@ RECURRENT = NodeRule(
     ("GRU", "LSTM", "RNN"),
     _rewrite,
     _EXAMPLES,
+    partly=(*_BATCH_FIRST, _ALONE),
 )

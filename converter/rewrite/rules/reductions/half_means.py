@@ -1,4 +1,4 @@
-"""Mean and LpNormalization of 16-bit types in float32, for TensorRT-RTX.
+"""Mean and LpNormalization of 16-bit types in float32.
 
 TensorRT-RTX 1.6.1 divides a Mean of float16 by the first half of the float32 number of its operands, whose bits are those
 of 0 or of anything else, and squares for an LpNormalization overflow from 256 on (seen on an H200).
@@ -10,8 +10,22 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
 
-_WRONG = "TensorRT-RTX 1.6.1 divides a Mean of float16 by a wrong number, and squares in float16 overflow: float32 is used"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "divides a Mean of float16 by a wrong number, and squares in float16 overflow",
+        "an engine run on an H200",
+    ),
+    Fault(
+        "tensorrt",
+        ("10.1",),
+        "divides a Mean of float16 by a wrong number, and squares in float16 overflow",
+        "the source of its ONNX parser: a float32 number is read as float16, and squares are of the input's type",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -27,7 +41,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
         given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
         value = w.do("LpNormalization", *wide, **given)
     w.cast(value, dtype, result="y0")
-    return Replacement(w.nodes(), f"in float32, rounded to {dtype}", notes=(_WRONG,))
+    return Replacement(
+        w.nodes(), f"in float32, rounded to {dtype}", notes=(node.because(_FAULTS, "float32 is used"),)
+    )
 
 
 def _half(*shape: int, spread: float = 3) -> np.ndarray:
@@ -63,4 +79,5 @@ HALF_MEANS = NodeRule(
             atol=1e-3,
         ),
     ),
+    faults=_FAULTS,
 )

@@ -11,10 +11,18 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
+from trtsmith.converter.rewrite.target import Fault
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
-_OVERFLOWS = "TensorRT-RTX 1.6.1 takes exponentials of the values themselves, which overflow or vanish"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "takes exponentials of the values themselves, which overflow or vanish",
+        "an engine run on an H200",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -28,7 +36,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         axes = [axis] if node.opset >= 13 else list(range(axis, rank))
         differences = w.do("Sub", "x0", w.reduce("ReduceMax", "x0", axes))
         w.do("Sub", differences, _log_of_sum(w, differences, axes), result="y0")
-        return Replacement(w.nodes(), "differences from the maximum", notes=(_OVERFLOWS,))
+        return Replacement(w.nodes(), "differences from the maximum", notes=(node.because(_FAULTS),))
     found = reduced_axes(node, rank)
     if not found:  # only a run tells, or there are none
         return None
@@ -41,7 +49,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         w.do("Identity", total, result="y0")
     else:
         w.squeeze(total, found, result="y0")
-    return Replacement(w.nodes(), "differences from the maximum", notes=(_OVERFLOWS,))
+    return Replacement(w.nodes(), "differences from the maximum", notes=(node.because(_FAULTS),))
 
 
 def _log_of_sum(w: Writer, differences: str, axes: list[int]) -> str:
@@ -85,4 +93,5 @@ LOG_SUMS = NodeRule(
             feeds={"x": np.array([[-np.inf, -np.inf], [1, np.inf], [-np.inf, 2]], np.float32)},
         ),
     ),
+    faults=_FAULTS,
 )

@@ -16,6 +16,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
+from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.registry import normalise_domain
 
 _REDUCTIONS = tuple(
@@ -37,7 +38,14 @@ _PASSED_NAMES = """
 _PASSED = frozenset(_PASSED_NAMES.split())
 """Operators that leave a kernel as it is: pointwise ones, and those that move elements."""
 
-_WRONG = "TensorRT-RTX 1.6.1 computes reductions wrongly behind one along at most 6 elements: a copy keeps them apart"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "computes reductions wrongly behind one along at most 6 elements",
+        "an engine run on an H200",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -54,7 +62,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
     results = [f"y{i}" if node.used(i) else "" for i in range(len(node.outputs))]
     w.many(node.op_type, [copied, *others], results, **given)
-    return Replacement(w.nodes(), "a copy ahead of it", notes=(_WRONG,))
+    return Replacement(
+        w.nodes(), "a copy ahead of it", notes=(node.because(_FAULTS, "a copy keeps them apart"),)
+    )
 
 
 def _copied(w: Writer, axis: int, size: int | None) -> str:
@@ -189,4 +199,5 @@ SHORT_REDUCTIONS = NodeRule(
             sizes_given="N, 5, 6",
         ),
     ),
+    faults=_FAULTS,
 )

@@ -83,4 +83,5 @@ NON_MAX_SUPPRESSION_PLUGIN = NodeRule(
             feeds=_FEEDS,
         ),
     ),
+    flavour="tensorrt_rtx",
 )

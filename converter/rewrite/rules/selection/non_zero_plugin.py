@@ -58,4 +58,5 @@ NON_ZERO_PLUGIN = NodeRule(
             feeds={"x": np.zeros((3, 4), np.uint8)},
         ),
     ),
+    flavour="tensorrt_rtx",
 )

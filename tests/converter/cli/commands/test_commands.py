@@ -246,7 +246,7 @@ def test_rewrite(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert ran == Ran(
         0,
         "out.onnx: 1 node rewritten\n",
-        "  inv (com.microsoft::Inverse): plugin MatrixInverse, as spelled by onnxruntime contrib\n",
+        "  inv (com.microsoft::Inverse): plugin MatrixInverse, an alias of onnxruntime contrib\n",
     )
     assert [(n.op_type, n.domain) for n in onnx.load("out.onnx").graph.node] == [
         ("Neg", ""),
@@ -298,28 +298,28 @@ def test_ops(capsys: pytest.CaptureFixture[str]) -> None:
     ran = trtsmith(capsys, "ops")
     assert (ran.code, ran.err) == (0, "")
     rows = ran.out.splitlines()
-    assert rows[0].split() == ["operator", "plugins", "dtypes", "spelling", "opsets", "defined", "by"]
+    assert rows[0].split() == ["operator", "plugins", "dtypes", "alias", "opsets", "defined", "by"]
     first = {row.split()[0]: row.split() for row in rows[1:-2] if row[0] != " "}
     assert list(first) == [op.name for op in ALL_OPS]
     assert first["MatrixInverse"][1:3] == ["V3", "V2"] and first["BoxSelection"][1:3] == ["V3", "float32"]
     assert "bool" in first["NonZeroPositions"] and "bool" not in first["UniqueSlices"]
     for op in ALL_OPS:
         assert any(row.split()[:1] == [op.onnx] for row in rows) is bool(op.onnx)
-        for spelling in op.spellings:
-            assert any(spelling.op_type in row for row in rows)
+        for alias in op.aliases:
+            assert any(alias.op_type in row for row in rows)
     document = json.loads(trtsmith(capsys, "ops", "--json").out)
     assert [entry["name"] for entry in document] == [op.name for op in ALL_OPS]
     assert [entry["name"] for entry in document if "V2" in entry["interfaces"]] == [op.name for op in OPS]
     selection = document[-1]
     assert (selection["name"], selection["onnx"]) == ("BoxSelection", "NonMaxSuppression")
     assert [port["name"] for port in selection["outputs"] if port["size"]] == ["count"]
-    spelled = {s["spelling"] for entry in document for s in entry["spellings"]}
+    aliases = {s["alias"] for entry in document for s in entry["aliases"]}
     assert {
         "com.microsoft::Inverse",
         "InverseTRT",
         "mmdeploy::MMCVModulatedDeformConv2d",
         "DeformConv",
-    } <= spelled
+    } <= aliases
 
 
 def test_plugin_path_and_list(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from trtsmith.converter.cli.commands import verify as command
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
-from trtsmith.converter.locate.executor import Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify import engine as stage

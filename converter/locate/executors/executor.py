@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from trtsmith.converter.locate.edges import plain_edges
-from trtsmith.converter.locate.emulation import emulation
+from trtsmith.converter.locate.executors.edges import plain_edges
+from trtsmith.converter.locate.executors.emulation import emulation
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand
@@ -46,7 +46,7 @@ class Executor(Protocol):
 class Onnxruntime:
     """onnxruntime on the CPU, plugin nodes expanded: the reference, and node by node as the model says.
 
-    Nodes of reduced types compute in float32 and round their results once (trtsmith.converter.locate.emulation).
+    Nodes of reduced types compute in float32 and round their results once (trtsmith.converter.locate.executors.emulation).
     """
 
     name = "onnxruntime"

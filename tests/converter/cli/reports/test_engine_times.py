@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trtsmith.converter.bench.bench_record import render
 from trtsmith.converter.bench.figures import Summary
 from trtsmith.converter.bench.layers import Node, profile
+from trtsmith.converter.cli.reports.engine_times import render
 
 
 def document() -> dict[str, Any]:

@@ -14,8 +14,8 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
-from trtsmith.converter.graph.infer import dtype_name
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.dtypes import dtype_name
 
 ODD = frozenset({"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"})
 """Types that cross an edge as float32."""

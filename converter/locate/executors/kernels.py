@@ -14,7 +14,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.infer import infer_shapes, value_types
-from trtsmith.converter.locate.executor import COMPARABLE, Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.region import region_model, segment
 from trtsmith.converter.model.model import Model
