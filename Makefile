@@ -36,7 +36,7 @@ format:  ## let ruff rewrite what it can
 	@$(IN_LINT_ENV) ruff format .
 
 docs:  ## build/site, from docs/; a link to nothing is an error
-	@$(IN_LINT_ENV) mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) mkdocs build --strict --quiet
 
 # In the build folder of `make setup`, so that no kernel is compiled twice.
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from docpages import command_line, evidence, messages, operators  # noqa: E402
+from docpages import command_line, evidence, messages, operators, rewriting  # noqa: E402
 from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
@@ -26,12 +26,14 @@ DOCUMENTS: Mapping[str, Parts] = {
         "operators": operators.operator_reference,
         "torch operators": operators.torch_operators,
     },
+    "docs/reference/faults.md": {"faults": rewriting.faults},
     "docs/reference/messages.md": {
         "messages of the builder": messages.builder_messages,
         "messages of the runtime": messages.loading_messages,
         "operators outside of engines": messages.outside_operators,
     },
     "docs/reference/all-messages.md": {"all messages": messages.all_messages},
+    "docs/maintainers/architecture.md": {"phases": rewriting.phases},
     "docs/evidence/index.md": {"figures": evidence.figures},
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,

@@ -31,7 +31,9 @@ def section(parser: argparse.ArgumentParser) -> str:
     command = parser.prog
     parts = [f"## {command}", " ".join((parser.description or _help_of(command)).split()), usage(parser)]
     for group in parser._action_groups:
-        actions = [a for a in group._group_actions if a.dest not in COMMON and a.help is not argparse.SUPPRESS]
+        actions = [
+            a for a in group._group_actions if a.dest not in COMMON and a.help is not argparse.SUPPRESS
+        ]
         if actions:
             title = "Arguments" if group.title == "positional arguments" else (group.title or "").capitalize()
             rows = [(_names(action), _said(parser, action)) for action in actions]

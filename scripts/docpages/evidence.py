@@ -135,7 +135,9 @@ SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "networks": engine_tables.networks_said,
     "planted": engine_tables.planted_said,
     "runner": lambda rows: f"Python {rows[0]['found']['python'].split()[0]}",
-    "sums": lambda rows: f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect",
+    "sums": lambda rows: (
+        f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect"
+    ),
 }
 """What is said of a step's rows, where that is not the step's own summary."""
 
@@ -198,9 +200,9 @@ def _gib(mib: float) -> str:
 def figures() -> str:
     """What was measured in one table, each figure of one record."""
     coverage = read(COVERAGE_RECORD)["summary"]
-    native = {(row["case"], row["dtype"]): row for row in read(NATIVE_RECORD)["rows"]}
-    attention = native["detr_encoder", "float16"]
-    convolution = native["dla_64x128x128", "float16"]
+    native = {(row["op"], row["case"], row["dtype"]): row for row in read(NATIVE_RECORD)["rows"]}
+    attention = native["MultiscaleDeformableAttention", "detr_encoder", "float16"]
+    convolution = native["ModulatedDeformableConvolution", "dla_64x128x128", "float16"]
     tests, graphs = _step("onnx-tests"), _step("graphs")
     matched = sum(row["verdict"] in engine_tables.MATCHED for row in tests)
     agreeing = sum(row.get("graphs", 0) for row in graphs if row["verdict"] == "agrees")
@@ -227,8 +229,16 @@ def figures() -> str:
             f"{matched:,} give ONNX's outputs",
         ),
         (f"Random graphs as engines on a GPU, {tried:,}", "", f"{agreeing:,} agree with onnxruntime"),
-        ("Whole networks as engines on a GPU, against PyTorch", "", engine_tables.networks_said(_step("networks"))),
-        ("Planted errors, each to be found by node", "", engine_tables.planted_said(_step("planted")).split(";")[0]),
+        (
+            "Whole networks as engines on a GPU, against PyTorch",
+            "",
+            engine_tables.networks_said(_step("networks")),
+        ),
+        (
+            "Planted errors, each to be found by node",
+            "",
+            engine_tables.planted_said(_step("planted")).split(";")[0],
+        ),
     ]
     return markdown_table(("", "TensorRT alone", "with trtsmith"), rows)
 

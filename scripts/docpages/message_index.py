@@ -37,17 +37,19 @@ class Text:
 
 def messages_of(source: str) -> set[Message]:
     """The messages of a module. Those of which nothing can be read are left out."""
+    if not any(f"{name}(" in source for name in MESSAGES):
+        return set()
     return set(_Module(ast.parse(source)).messages())
 
 
 class _Module:
     def __init__(self, tree: ast.Module) -> None:
-        self._tree = tree
         self._parent = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self._calls = [node for node in self._parent if isinstance(node, ast.Call)]
 
     def messages(self) -> Iterator[Message]:
-        for call in ast.walk(self._tree):
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MESSAGES):
+        for call in self._calls:
+            if not (isinstance(call.func, ast.Name) and call.func.id in MESSAGES):
                 continue
             if len(call.args) < 3 or any(isinstance(argument, ast.Starred) for argument in call.args):
                 continue
@@ -55,7 +57,7 @@ class _Module:
                 parts = [self._texts(argument, bound) for argument in (call.args[0], *call.args[-2:])]
                 for what, expected, fix in itertools.product(*parts):
                     blocks = {part.block for part in (what, expected, fix)} - {None}
-                    if len(blocks) < 2 and len(re.findall(r"[A-Za-z]{2}", what.text)) > 3:
+                    if len(blocks) < 2 and len(re.findall(r"[A-Za-z]", what.text)) > 5:
                         yield Message(what.text, expected.text, fix.text)
 
     def _bindings(self, call: ast.Call) -> Iterator[Mapping[str, ast.expr]]:
@@ -70,14 +72,20 @@ class _Module:
         defaults = dict(zip(reversed(parameters), reversed(helper.args.defaults), strict=False))
         callers = [
             caller
-            for caller in ast.walk(self._function(helper) or self._tree)
-            if isinstance(caller, ast.Call) and ast.unparse(caller.func).removeprefix("self.") == helper.name
+            for caller in self._calls
+            if ast.unparse(caller.func).removeprefix("self.") == helper.name
+            and self._is_inside(caller, self._function(helper))
         ]
         if not callers:  # they are in other modules
             yield {}
         for caller in callers:
             given = dict(zip(parameters, caller.args, strict=False))
             yield {**defaults, **given, **{k.arg: k.value for k in caller.keywords if k.arg}}
+
+    def _is_inside(self, node: ast.AST, function: ast.FunctionDef | None) -> bool:
+        while node is not function and node in self._parent:
+            node = self._parent[node]
+        return function is None or node is function
 
     def _function(self, node: ast.AST) -> ast.FunctionDef | None:
         while node in self._parent:
@@ -138,7 +146,7 @@ class _Module:
             for _, block in ast.iter_fields(outer):
                 if isinstance(block, list) and node in block:
                     for statement in reversed(block[: block.index(node)]):
-                        values, certain = _given(statement, name.id)
+                        values, certain = _given(statement, name.id, block)
                         found += values
                         if certain:
                             return found
@@ -148,37 +156,28 @@ class _Module:
         return found
 
 
-def _given(statement: ast.AST, name: str) -> tuple[list[tuple[ast.expr, int]], bool]:
-    """What a statement assigns to a name, and whether it does so in any case."""
+def _given(
+    statement: ast.AST, name: str, block: Sequence[ast.stmt]
+) -> tuple[list[tuple[ast.expr, int]], bool]:
+    """What a statement of a block assigns to a name, each with the innermost block, and whether it does so in any case.
+
+    What, expected and fix that are assigned in one block belong together.
+    """
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target, value = statement.targets[0], statement.value
         pairs = [(target, value)]
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             pairs = list(zip(target.elts, value.elts, strict=False))
-        values = [given for one, given in pairs if isinstance(one, ast.Name) and one.id == name]
-        return [(value, id(statement)) for value in values], bool(values)
+        given = [value for one, value in pairs if isinstance(one, ast.Name) and one.id == name]
+        return [(value, id(block)) for value in given], bool(given)
     if isinstance(statement, ast.If):
         branches = [_last(statement.body, name), _last(statement.orelse, name)]
-        values = [(value, id(block)) for block, given in zip((statement.body, statement.orelse), branches, strict=True)
-                  for value, _ in given]  # fmt: skip
-        return _flat(statement, branches, values), all(branches)
-    inner = [child for child in ast.walk(statement) if isinstance(child, ast.Assign) and child is not statement]
-    return [pair for child in inner for pair in _given(child, name)[0]], False
+        return [*branches[0], *branches[1]], all(branches)
+    blocks = [b for n in ast.walk(statement) for _, b in ast.iter_fields(n) if isinstance(b, list)]
+    inner = [(one, b) for b in blocks for one in b if isinstance(one, ast.Assign)]
+    return [pair for one, b in inner for pair in _given(one, name, b)[0]], False
 
 
 def _last(block: Sequence[ast.stmt], name: str) -> list[tuple[ast.expr, int]]:
-    for statement in reversed(block):
-        values, certain = _given(statement, name)
-        if values:
-            return values if not certain or isinstance(statement, ast.If) else [(v, id(block)) for v, _ in values]
-    return []
-
-
-def _flat(
-    statement: ast.If,
-    branches: Sequence[list[tuple[ast.expr, int]]],
-    values: list[tuple[ast.expr, int]],
-) -> list[tuple[ast.expr, int]]:
-    """Values of `elif` keep the block that they are in: what, expected and fix of one block belong together."""
-    nested = isinstance(statement.orelse[0], ast.If) if len(statement.orelse) == 1 else False
-    return [(v, id(statement.body)) for v, _ in branches[0]] + branches[1] if nested else values
+    """What a name has at the end of a block, by the last statement that assigns it."""
+    return next((values for one in reversed(block) if (values := _given(one, name, block)[0])), [])

@@ -13,7 +13,10 @@ from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, Explana
 from trtsmith.converter.engine.runtime import explain_failure
 
 LOADING: Sequence[Explanation] = explain_failure._LOADING
-ELSEWHERE = {**outside_engines._OPERATORS, **{(domain, "*"): place for domain, place in outside_engines._DOMAINS.items()}}
+ELSEWHERE = {
+    **outside_engines._OPERATORS,
+    **{(domain, "*"): place for domain, place in outside_engines._DOMAINS.items()},
+}
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("converter", "importers")
 
@@ -41,7 +44,10 @@ def outside_operators() -> str:
     for (domain, op_type), place in ELSEWHERE.items():
         name = op_type if not domain else f"{domain}::{op_type}"
         places.setdefault((place.what, place.fix), []).append(f"`{name}`")
-    rows = [(", ".join(names), escaped(_sentence(what)), escaped(_sentence(fix))) for (what, fix), names in places.items()]
+    rows = [
+        (", ".join(names), escaped(_sentence(what)), escaped(_sentence(fix)))
+        for (what, fix), names in places.items()
+    ]
     return markdown_table(("operators", "why not", "where instead"), rows)
 
 

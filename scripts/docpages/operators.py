@@ -12,7 +12,9 @@ def operators() -> str:
     rows = []
     for op in ALL_OPS:
         names = list(dict.fromkeys(alias.op_type for alias in op.aliases))
-        found = f"`{op.onnx}`, where TensorRT lacks it" if op.onnx else ", ".join(f"`{name}`" for name in names)
+        found = (
+            f"`{op.onnx}`, where TensorRT lacks it" if op.onnx else ", ".join(f"`{name}`" for name in names)
+        )
         rows.append((f"**{op.name}**", op.doc.split(":")[0].split(".")[0] + ".", _types(op), found))
     return markdown_table(("operator", "computes", "types", "found as"), rows)
 
@@ -28,7 +30,9 @@ def operator_reference() -> str:
 
 
 def _section(op: OpDef) -> str:
-    plugins = " and ".join(f"I{'PluginV3' if name == 'V3' else 'PluginV2DynamicExt'}" for name in op.interfaces)
+    plugins = " and ".join(
+        f"I{'PluginV3' if name == 'V3' else 'PluginV2DynamicExt'}" for name in op.interfaces
+    )
     identity = f"Plugin `{PLUGIN_NAMESPACE}::{op.name}`, version {op.version}, as {plugins}."
     parts = [f"### {op.name}", op.doc, identity, _names(op)]
     ports = [("input", port) for port in op.inputs] + [("output", port) for port in op.outputs]
@@ -46,7 +50,11 @@ def _section(op: OpDef) -> str:
 def _names(op: OpDef) -> str:
     own = [(f"`{op.onnx}`", "ONNX", "", "where TensorRT lacks it")] if op.onnx else []
     rows = [(f"`{a.op_type}`", domains(a), opsets(a), a.source) for a in op.aliases]
-    return markdown_table(("found as", "in the domains", "opsets", "defined by"), [*own, *rows]) if own + rows else ""
+    return (
+        markdown_table(("found as", "in the domains", "opsets", "defined by"), [*own, *rows])
+        if own + rows
+        else ""
+    )
 
 
 def domains(alias: Alias) -> str:

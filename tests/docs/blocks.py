@@ -2,8 +2,8 @@
 
 A command line begins with `$ ` and goes on after a backslash. The lines behind it are its output; a line `...` stands for
 any lines, and numbers may differ from those of the machine at hand. A command exits with 0, unless `$ echo $?` behind it
-shows another code. A block with the comment `<!-- needs: NEED -->` above it is not run; NEEDS lists what there is. A block of
-another language with a title, as `python title="net.py"`, is the file of that name, which the commands find.
+shows another code. A block with the comment `<!-- needs: NEED -->` above it is not run; NEEDS lists what there is. A block
+of another language with a title, as `python title="net.py"`, is the file of that name, which the commands find.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ NEEDS = {
     "checkout": "the repository itself, and minutes: make targets that .ci/run and the scripts' own tests call",
 }
 SHELLS = ("console", "bash", "sh", "shell")
-COMMANDS = (
-    r"(\$ |(sudo )?(trtsmith|trtexec|polygraphy|pip|pip3|make|python|python3|docker|git|mkdir|cat|ls|export) )"
-)
+COMMANDS = r"(\$ |(sudo )?(trtsmith|trtexec|polygraphy|pip|pip3|make|python|python3|docker|git|mkdir|cat|ls|export) )"
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,})(?P<info>.*)$")
 _NEED = re.compile(r"^ *<!-- needs: (?P<need>.*?) -->$")

@@ -87,7 +87,9 @@ def _resize(folder: Path) -> None:
 
 def _unknown(folder: Path) -> None:
     nodes = [
-        oh.make_node("RotatedRoIAlign", ["x", "rois"], ["crops"], name="/roi/align", domain="mmcv", scale=0.25),
+        oh.make_node(
+            "RotatedRoIAlign", ["x", "rois"], ["crops"], name="/roi/align", domain="mmcv", scale=0.25
+        ),
         oh.make_node("Relu", ["crops"], ["y"], name="/roi/relu"),
     ]
     inputs = [_value("x", (1, 8, 32, 32)), _value("rois", (16, 6))]

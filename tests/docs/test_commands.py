@@ -10,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from tests.docs.samples import write_samples
 from trtsmith.converter.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -41,8 +40,12 @@ def workplace(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m trtsmith "$@"\n')
     script.chmod(0o755)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    monkeypatch.setenv("PATH", os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
     return folder
 
 
@@ -67,7 +70,11 @@ def run(text: str) -> tuple[int, str]:
     ours = words[0] == "trtsmith" or (words[0] == "python" and words[1].endswith(".py") and len(words) == 2)
     if not ours or set(text) & set("|<>&;`$"):
         done = subprocess.run(
-            ["bash", "-c", text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+            ["bash", "-c", text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
         )
         return done.returncode, done.stdout
     output = io.StringIO()
@@ -99,7 +106,8 @@ def page_of(tmp_path: Path, text: str) -> list[Block]:
 
 
 def test_commands_outputs_codes_and_needs_are_read(tmp_path: Path) -> None:
-    text = "A\n\n```console\n$ a \\\n    b\nout\n...\n$ c\n$ echo $?\n3\n```\n\n<!-- needs: gpu -->\n\n```console\n$ d\n```\n"
+    text = "A\n\n```console\n$ a \\\n    b\nout\n...\n$ c\n$ echo $?\n3\n```\n"
+    text += "\n<!-- needs: gpu -->\n\n```console\n$ d\n```\n"
     run_here, marked = page_of(tmp_path, text)
     assert run_here.commands == (Command(4, "a b", ["out", "..."]), Command(8, "c", [], 3))
     assert (run_here.need, marked.need) == ("", "gpu")
