@@ -152,8 +152,7 @@ def _target_faults(work: Rewriting) -> Rewriting:
 
 def _any_fault(work: Rewriting, rules: Sequence[NodeRule]) -> bool:
     wanted = {op_type for rule in rules if rule.faults for op_type in rule.op_types}
-    graphs = all_graphs(work.model.proto.graph)
-    return bool(wanted) and any(node.op_type in wanted for graph in graphs for node in graph.node)
+    return any((f"{domain}::{name}" if domain else name) in wanted for domain, name in kinds_of(work.model))
 
 
 def _outputs(work: Rewriting) -> Rewriting:
