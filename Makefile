@@ -1,4 +1,4 @@
-# Every target sets up what it needs first; a second run finds it there. PYTHON is any Python 3.10 to 3.13.
+# Every target sets up what it needs first; a second run finds it there. PYTHON is any Python from 3.10 on.
 PYTHON ?= python3
 IN_ENV = $(PYTHON) scripts/setup_env.py --
 IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
@@ -11,7 +11,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "Settings (environment):"
-	@echo "  PYTHON                        the Python to make .venv with (3.10 to 3.13; default python3)"
+	@echo "  PYTHON                        the Python to make .venv with (3.10 or newer; default python3)"
 	@echo "  ARGS                          more arguments for the demo or pytest: make test ARGS='-k modelfile'"
 	@echo "  TRTSMITH_CUDA_ARCHITECTURES   86;90 by default, release for all of 75 80 86 89 90 100 120"
 	@echo "  TRTSMITH_CUDA                 a CUDA toolkit's folder, or pypi for the compiler that PyPI carries"

@@ -1,9 +1,9 @@
 #include "expr.hpp"
 
-#include "error.hpp"
-
 #include <algorithm>
 #include <limits>
+
+#include "error.hpp"
 
 namespace trtsmith::host {
 namespace {

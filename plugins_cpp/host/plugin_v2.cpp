@@ -1,10 +1,10 @@
+#include <algorithm>
+#include <utility>
+
 #include "convert.hpp"
 #include "plugin.hpp"
 #include "resource.hpp"
 #include "shapes.hpp"
-
-#include <cstring>
-#include <utility>
 
 namespace trtsmith::host {
 namespace {

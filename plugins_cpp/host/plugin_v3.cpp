@@ -1,9 +1,9 @@
+#include <cstring>
+
 #include "convert.hpp"
 #include "plugin.hpp"
 #include "resource.hpp"
 #include "shapes.hpp"
-
-#include <cstring>
 
 namespace trtsmith::host {
 namespace {

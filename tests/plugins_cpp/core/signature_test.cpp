@@ -1,9 +1,9 @@
 // Ports, type variables and size ports. Prints what is wrong; exits 1 if anything is.
 #include "core/signature.hpp"
 
-#include "expect.hpp"
-
 #include <vector>
+
+#include "expect.hpp"
 
 using namespace trtsmith;
 using expecting::expect;

@@ -1,10 +1,10 @@
 // Dimension expressions through the public interface that plugins use. Prints what is wrong; exits 1 if anything is.
 #include "host/expr.hpp"
 
+#include <limits>
+
 #include "expect.hpp"
 #include "host/error.hpp"
-
-#include <limits>
 
 using namespace trtsmith::host;
 using expecting::expect;

@@ -1,8 +1,7 @@
 // The rules that both adapters follow, on an operator with a size tensor. Prints what is wrong; exits 1 if anything is.
-#include "trt/adapt.hpp"
-
 #include "expect.hpp"
 #include "host/expr.hpp"
+#include "trt/adapt.hpp"
 
 using namespace trtsmith;
 using expecting::expect;

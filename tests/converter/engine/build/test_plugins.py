@@ -9,13 +9,14 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from tests.processes import checkout_environment
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, PluginUse
 from trtsmith.converter.model.errors import ConversionError, UsageError
@@ -23,7 +24,6 @@ from trtsmith.importers.fields import FieldValue
 
 HEADERS_VARIABLE = "TRTSMITH_TENSORRT_INCLUDE"
 SOURCE = Path(__file__).parent / "fixtures" / "identity_plugin.cpp"
-ROOT = Path(__file__).resolve().parents[3]
 REFUSE, ABORT, SEGFAULT, HANG, NO_FORMAT, DIE = range(-1, -7, -1)  # modes of the plugin in SOURCE
 
 
@@ -228,11 +228,13 @@ def test_mistake_of_ours_is_not_blamed_on_tensorrt(tmp_path: Path, library: Path
 
 
 def test_timeout(tmp_path: Path, library: Path) -> None:
-    started = time.monotonic()
-    with pytest.raises(ConversionError, match=r"did not finish within 1 s .*node 'identity1'"):
-        run(tmp_path, [library], HANG, timeout_s=1.0)
-    assert time.monotonic() - started < 10
-    assert no_children_left()
+    for limit_s in (1, 5, 25):  # a busy machine takes longer to get as far as the plugin
+        with pytest.raises(ConversionError, match=f"did not finish within {limit_s} s ") as error:
+            run(tmp_path, [library], HANG, timeout_s=float(limit_s))
+        assert no_children_left()
+        if "node 'identity1'" in str(error.value):
+            return
+    raise error.value
 
 
 def test_child_that_is_killed(tmp_path: Path, library: Path) -> None:
@@ -247,7 +249,10 @@ def test_child_that_is_killed(tmp_path: Path, library: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_child_ends_with_its_parent(tmp_path: Path, library: Path, ending: signal.Signals) -> None:
+@pytest.mark.usefixtures("default_signals")
+def test_child_ends_with_its_parent(
+    tmp_path: Path, library: Path, start: Callable[..., subprocess.Popen[str]], ending: signal.Signals
+) -> None:
     """Ctrl-C ends the child and leaves no file; the parent's death leaves only its temporary folder."""
     wanted = request(tmp_path, [library], HANG)
     (tmp_path / "request.json").write_text(wanted.to_json())
@@ -256,13 +261,11 @@ def test_child_ends_with_its_parent(tmp_path: Path, library: Path, ending: signa
         "from trtsmith.converter.engine.build.build_request import BuildRequest; "
         "build(BuildRequest.from_json(Path(sys.argv[1]).read_text()), lambda text: print(text, flush=True))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    parent = subprocess.Popen(
+    parent = start(
         [sys.executable, "-c", code, str(tmp_path / "request.json")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=environment,
-        text=True,
+        env=checkout_environment(TMPDIR=tmp_path),
     )
     assert parent.stdout is not None
     with parent.stdout as lines:

@@ -1,6 +1,5 @@
 // Where a tensor is not zero: ports, shapes and sizes; the arithmetic is in kernels/.
 #include "kernels/non_zero.cuh"
-
 #include "ops/binding.hpp"
 
 namespace trtsmith {
