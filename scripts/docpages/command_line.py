@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from docpages.marks import markdown_table
+from docpages.marks import code, escaped, markdown_table
 from trtsmith.converter.cli.main import build_parser
 
 COMMON = ("help", "quiet", "verbose")
@@ -63,9 +63,9 @@ def _help_of(command: str) -> str:
 
 def _names(action: argparse.Action) -> str:
     if not action.option_strings:
-        return f"`{_value(action)}`"
+        return code(_value(action))
     value = "" if action.nargs == 0 else f" {_value(action)}"
-    return ", ".join(f"`{name}{value}`" for name in action.option_strings)
+    return ", ".join(code(name + value) for name in action.option_strings)
 
 
 def _value(action: argparse.Action) -> str:
@@ -78,5 +78,4 @@ def _value(action: argparse.Action) -> str:
 
 def _said(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     said = parser._get_formatter()._expand_help(action) if action.help else ""
-    said += " Required." if action.required and action.option_strings else ""
-    return said.replace("<", "&lt;").replace("*", "\\*")
+    return escaped(said + (" (required)" if action.required and action.option_strings else ""))

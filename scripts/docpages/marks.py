@@ -43,5 +43,11 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text in which Markdown finds no marks."""
-    return re.sub(r"([*_<>])", r"\\\1", " ".join(text.split()))
+    """Text in which Markdown finds no marks but the code in backticks."""
+    parts = " ".join(text.split()).split("`")
+    return "`".join(part if i % 2 else re.sub(r"([*_<>])", r"\\\1", part) for i, part in enumerate(parts))
+
+
+def code(text: str) -> str:
+    """Text as code in a cell of a table, where not all readers of Markdown agree on what a `|` in backticks is."""
+    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"

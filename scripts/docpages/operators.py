@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docpages.marks import markdown_table
+from docpages.marks import escaped, markdown_table
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Field, OpDef, Port
 from trtsmith.importers.registry import ALL_OPS, OPS
 
@@ -15,7 +15,7 @@ def operators() -> str:
         found = (
             f"`{op.onnx}`, where TensorRT lacks it" if op.onnx else ", ".join(f"`{name}`" for name in names)
         )
-        rows.append((f"**{op.name}**", op.doc.split(":")[0].split(".")[0] + ".", _types(op), found))
+        rows.append((f"**{op.name}**", escaped(op.doc.split(":")[0].split(".")[0] + "."), _types(op), found))
     return markdown_table(("operator", "computes", "types", "found as"), rows)
 
 
@@ -34,12 +34,12 @@ def _section(op: OpDef) -> str:
         f"I{'PluginV3' if name == 'V3' else 'PluginV2DynamicExt'}" for name in op.interfaces
     )
     identity = f"Plugin `{PLUGIN_NAMESPACE}::{op.name}`, version {op.version}, as {plugins}."
-    parts = [f"### {op.name}", op.doc, identity, _names(op)]
+    parts = [f"### {op.name}", escaped(op.doc), identity, _names(op)]
     ports = [("input", port) for port in op.inputs] + [("output", port) for port in op.outputs]
-    rows = [(f"{kind} `{port.name}`", dtypes(port), _rank(port), port.doc) for kind, port in ports]
+    rows = [(f"{kind} `{port.name}`", dtypes(port), _rank(port), escaped(port.doc)) for kind, port in ports]
     parts.append(markdown_table(("port", "types", "rank", ""), rows))
     if op.fields:
-        cells = [(f"`{f.name}`", _kind(f), _default(f), f.doc) for f in op.fields]
+        cells = [(f"`{f.name}`", _kind(f), _default(f), escaped(f.doc)) for f in op.fields]
         parts.append(markdown_table(("field", "type", "default", ""), cells))
     if op.tolerance:
         said = ", ".join(f"{name} {allowed:.1e}" for name, allowed in op.tolerance.items())

@@ -67,13 +67,14 @@ def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) ->
 
 def test_text_is_no_markup() -> None:
     assert escaped("2*OG*KH  <x> a_b\nc") == "2\\*OG\\*KH \\<x\\> a\\_b c"
+    assert escaped("a_b `c_d` e_f") == "a\\_b `c_d` e\\_f"
 
 
 def test_every_command_option_and_choice_is_in_the_reference() -> None:
     text = command_line.command_line()
     for command in ("convert", "check", "locate", "plugin test", "plugin path", "doctor"):
         assert f"## trtsmith {command}\n" in text
-    assert "`--precision fp32\\|fp16\\|bf16\\|int8\\|fp8`" in text
+    assert "<code>--precision fp32&#124;fp16&#124;bf16&#124;int8&#124;fp8</code>" in text
     assert "`trtsmith convert MODEL -o ENGINE [OPTIONS]`" in text
     assert "examples:" not in text and "GPU compute  the engine's kernels" in text
 
@@ -90,7 +91,7 @@ def test_a_parser_becomes_a_section() -> None:
     assert command_line.section(parser) == (
         "## tool do\n\nDoes it.\n\n`tool do FILE --times TIMES [OPTIONS]`\n\n"
         "| Arguments |  |\n| --- | --- |\n| `FILE` | what to do it to |\n\n"
-        "| How it is done |  |\n| --- | --- |\n| `--times TIMES` | how often (3) Required. |\n\n"
+        "| How it is done |  |\n| --- | --- |\n| `--times TIMES` | how often (3) (required) |\n\n"
         "```text\na note\n```"
     )
 
