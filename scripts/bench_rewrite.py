@@ -131,6 +131,7 @@ def measure(path: Path, flavour: str = "tensorrt") -> dict[str, Any]:
     from trtsmith.converter.convert.plan import native_operators, plan
     from trtsmith.converter.model.load import load_model
     from trtsmith.converter.rewrite.rewrite import rewrite
+    from trtsmith.converter.rewrite.target import Target
 
     native_operators()  # a table that is read once, like the imports
     reset_peak()
@@ -138,7 +139,7 @@ def measure(path: Path, flavour: str = "tensorrt") -> dict[str, Any]:
     marks = [time.perf_counter()]
     model = load_model(path)
     marks.append(time.perf_counter())
-    rewritten = rewrite(model, flavour=flavour)
+    rewritten = rewrite(model, Target(flavour))
     marks.append(time.perf_counter())
     planned = plan(rewritten)
     marks.append(time.perf_counter())
