@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from docpages.marks import escaped, markdown_table
-from trtsmith.converter.rewrite import separate_outputs
-from trtsmith.converter.rewrite.phases import PHASES
+from trtsmith.converter.rewrite.phases import PHASES, known_faults
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.target import Fault, Target
 
@@ -18,27 +15,14 @@ def phases() -> str:
 
 
 def faults() -> str:
-    """Every fault, by TensorRT and rule."""
+    """Every fault, by TensorRT and what writes around it."""
     header = ("TensorRT", "seen in", "what it does", "gone in", "seen by", "written otherwise by")
-    return markdown_table(header, sorted(_row(fault, by) for fault, by in declared()))
+    return markdown_table(header, sorted(_row(fault, name) for name, fault in known_faults()))
 
 
-def declared() -> Iterator[tuple[Fault, str]]:
-    """Each fault with what writes around it."""
-    for rule in RULES:
-        yield from ((fault, f"rule `{rule.name}`: {escaped(rule.doc)}") for fault in rule.faults)
-        yield from ((fault, f"rule `{rule.name}`, in part: {escaped(rule.doc)}") for fault in rule.partly)
-    for fault in (separate_outputs.UNWRITTEN, separate_outputs.LOST):
-        yield fault, "an Identity before the output"
-
-
-def _row(fault: Fault, by: str) -> tuple[str, ...]:
+def _row(fault: Fault, name: str) -> tuple[str, ...]:
+    docs = {rule.name: f": {escaped(rule.doc)}" for rule in RULES}
     what = escaped(fault.what[:1].upper() + fault.what[1:])
-    return (
-        Target(fault.flavour).title,
-        ", ".join(fault.seen),
-        what,
-        fault.fixed or "not known",
-        escaped(fault.evidence),
-        by,
-    )
+    by = f"`{name}`{docs.get(name, '')}"
+    seen, fixed = ", ".join(fault.seen), fault.fixed or "not known"
+    return Target(fault.flavour).title, seen, what, fixed, escaped(fault.evidence), by
