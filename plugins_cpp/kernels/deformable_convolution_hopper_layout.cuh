@@ -18,7 +18,8 @@ struct PixelPlace {
     uint32_t padding;  // one store writes it and `image`
 };
 
-// What a kernel is made of. The figures are of one H200, medians over rotated inputs, in us: cases A to E of NOTES.md.
+// What a kernel is made of. The figures are of one H200, medians over rotated inputs, in us;
+// docs/maintainers/kernel-notes.md has the cases A to E.
 template <typename T, int kOut, int kPixels>
 struct Pipeline {
     static constexpr bool kSplit = OperandOf<T>::kSplit;
