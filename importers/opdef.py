@@ -246,6 +246,7 @@ class OpDef:
                      none where outputs are exact.
     benchmarks:      sizes at which networks use the operator, to time it with.
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
+    workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
     """
 
@@ -268,6 +269,7 @@ class OpDef:
     onnx: str = ""
     benchmarks: tuple[Case, ...] = ()
     work: Callable[[Fields, Shapes], Work] | None = None
+    workspace: bool = False
     float32_only: str = ""
 
     def port(self, name: str) -> Port:

@@ -32,7 +32,7 @@ ORDER = (
 """Packages, lowest first: each may import itself and those before it. All but importers are converter's."""
 
 OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "torch"}
-"""What importers may import of other projects. torch: at the top of torch_ops only, elsewhere inside references."""
+"""What importers may import of other projects. torch: torch_ops at its top, references inside functions."""
 
 IMPORT_BY_NAME = {
     "engine.build.flavour": "TensorRT, of the flavour that is asked for",

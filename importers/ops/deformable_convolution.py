@@ -67,4 +67,5 @@ DEFORMABLE_CONVOLUTION = OpDef(
     tolerance=common.TOLERANCE,
     benchmarks=benchmarks(masked=False),
     work=common.work,
+    workspace=True,
 )

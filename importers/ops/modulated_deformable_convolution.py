@@ -160,4 +160,5 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
     tolerance=common.TOLERANCE,
     benchmarks=benchmarks(masked=True),
     work=common.work,
+    workspace=True,
 )

@@ -16,13 +16,12 @@ struct Shape {
     std::array<D, kMaxRank> d{};
 
     template <class... Ds>
-    static Shape of(Ds const&... dims)
-    {
+    static Shape of(const Ds&... dims) {
         static_assert(sizeof...(Ds) <= kMaxRank);
         return Shape{static_cast<int32_t>(sizeof...(Ds)), {D(dims)...}};
     }
 
-    D const& operator[](int32_t axis) const { return d[static_cast<size_t>(axis)]; }
+    const D& operator[](int32_t axis) const { return d[static_cast<size_t>(axis)]; }
     D& operator[](int32_t axis) { return d[static_cast<size_t>(axis)]; }
 };
 
@@ -33,16 +32,14 @@ struct SizeBounds {
     D most{};
 };
 
-inline int64_t floorDiv(int64_t a, int64_t b)
-{
-    int64_t const quotient = a / b;
+inline int64_t floorDiv(int64_t a, int64_t b) {
+    const int64_t quotient = a / b;
     return quotient - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
 
 // Product of all dimensions; the shape must have one at least.
 template <class D>
-D product(Shape<D> const& shape)
-{
+D product(const Shape<D>& shape) {
     D result = shape[0];
     for (int32_t axis = 1; axis < shape.rank; ++axis) {
         result = result * shape[axis];

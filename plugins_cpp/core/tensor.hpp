@@ -13,7 +13,7 @@ namespace trtsmith {
 inline constexpr int32_t kMaxPorts = 16;
 
 struct Tensor {
-    void const* data{nullptr};
+    const void* data{nullptr};
     DType type{DType::kFloat32};
     Shape<int64_t> shape{};
 

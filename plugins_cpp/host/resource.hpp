@@ -3,11 +3,10 @@
 
 #include <NvInferRuntime.h>
 
-namespace trtsmith::host
-{
+namespace trtsmith::host {
 
 // An allocator on cudaMalloc; returns null where there is no GPU.
 nvinfer1::IGpuAllocator& gpuAllocator() noexcept;
 nvinfer1::IPluginResourceContext& resourceContext() noexcept;
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host

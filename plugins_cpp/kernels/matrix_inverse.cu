@@ -30,7 +30,8 @@ constexpr int64_t slabWords(int64_t size, int64_t stride, int64_t panelRows) {
 
 // The second term is what eliminate keeps for the pivot.
 static_assert(sizeof(float) * slabWords(kMaxShared, kMaxShared | 1, panelRows(kSharedThreads, kWarp)) +
-                      (sizeof(float) + sizeof(int32_t)) * (kWorkspaceThreads / kWarp) <= 48 * 1024,
+                      (sizeof(float) + sizeof(int32_t)) * (kWorkspaceThreads / kWarp) <=
+                  48 * 1024,
               "no room in shared memory");
 
 // A row of the inverse is corrected where its residual has at most this 1-norm. The error that is left in it is then
@@ -50,7 +51,7 @@ struct Arguments {
     int32_t panels;       // workspace only: blocks that correct one matrix
     int64_t firstMatrix;  // workspace only: the first of the launch
     float* workspace;
-    int64_t slab;         // words of workspace or shared memory for one matrix
+    int64_t slab;  // words of workspace or shared memory for one matrix
 };
 
 __device__ inline float loadElement(const void* source, int64_t position, DType type) {
@@ -176,26 +177,26 @@ struct Place {
 // and column m of `inverse` is column origin[m] of the result.
 struct Work {
     int32_t size;
-    int64_t stride;    // words between rows of `inverse`
-    float* inverse;    // size rows
-    float* column;     // size words: the pivot column, then the 1-norms of the residual's rows
-    int32_t* origin;   // size
-    float* panel;      // some rows of the residual, of size words each
+    int64_t stride;   // words between rows of `inverse`
+    float* inverse;   // size rows
+    float* column;    // size words: the pivot column, then the 1-norms of the residual's rows
+    int32_t* origin;  // size
+    float* panel;     // some rows of the residual, of size words each
 };
 
 __device__ inline Place placeInTeam(const Arguments& a) {
     const int lane = static_cast<int>(threadIdx.x) % a.teamThreads;
-    return {lane,
-            a.teamThreads,
-            lane & (a.columnLanes - 1),
-            a.columnLanes,
-            lane / a.columnLanes,
-            a.teamThreads / a.columnLanes};
+    return {lane,          a.teamThreads,        lane & (a.columnLanes - 1),
+            a.columnLanes, lane / a.columnLanes, a.teamThreads / a.columnLanes};
 }
 
 __device__ inline Work workIn(float* scratch, int32_t size, int64_t stride) {
     float* column = scratch + size * stride;
-    return {size, stride, scratch, column, reinterpret_cast<int32_t*>(column + size),
+    return {size,
+            stride,
+            scratch,
+            column,
+            reinterpret_cast<int32_t*>(column + size),
             column + 2 * static_cast<int64_t>(size)};
 }
 

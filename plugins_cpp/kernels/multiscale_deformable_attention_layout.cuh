@@ -54,12 +54,12 @@ template <int kWords>
 struct TeamLane {
     static constexpr int kGroups = kTeam / kWords;
 
-    int word;       // of the head, that this lane adds up
+    int word;  // of the head, that this lane adds up
     int group;
-    int team;       // of the warp: 0 or 1
-    int lane;       // of the team
+    int team;  // of the warp: 0 or 1
+    int lane;  // of the team
     int warpLane;
-    int warp;       // of the block
+    int warp;  // of the block
 
     __device__ explicit TeamLane(int thread)
         : word(thread % 32 % kWords),

@@ -20,9 +20,9 @@ template <typename T, int kWords, int kRowBytes, bool kSingle>
 __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const TeamArguments<T> a) {
     constexpr int kVector = 16 / static_cast<int>(sizeof(T));
     constexpr int kGroups = TeamLane<kWords>::kGroups;
-    constexpr int kResults = kVector / kGroups;       // channels that a lane writes
-    constexpr int kSecond = kTeam + kGroups % kTeam;  // of a warp's second team: the two read different banks
-    constexpr int kPlaces = kSecond + kTeam;          // of a warp
+    constexpr int kResults = kVector / kGroups;            // channels that a lane writes
+    constexpr int kSecond = kTeam + kGroups % kTeam;       // of a warp's second team: the two read different banks
+    constexpr int kPlaces = kSecond + kTeam;               // of a warp
     __shared__ TeamLevel levels[kMaxTeamSamples + kTeam];  // of each sample
     __shared__ uint2 sampleRows[kTeamWarps * kPlaces];
     __shared__ float4 sampleFactors[kTeamWarps * kPlaces];

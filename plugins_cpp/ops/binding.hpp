@@ -16,10 +16,9 @@
 
 // At namespace scope in namespace trtsmith. The creator is made at its first use: the library has no static
 // initialisers.
-#define TRTSMITH_BIND(Op)                                        \
-    nvinfer1::IPluginCreatorInterface* creatorOf##Op()           \
-    {                                                            \
-        static TRTSMITH_CREATOR(Op) creator;                     \
-        return &creator;                                         \
-    }                                                            \
+#define TRTSMITH_BIND(Op)                                \
+    nvinfer1::IPluginCreatorInterface* creatorOf##Op() { \
+        static TRTSMITH_CREATOR(Op) creator;             \
+        return &creator;                                 \
+    }                                                    \
     std::string manifestOf##Op() { return operatorJson<Op>(kPluginNamespace); }

@@ -13,11 +13,12 @@ from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.points import POINTS
 from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.cli.arguments import add_running, positive_int, positive_seconds
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.importers.problem import Problem
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_plugins
-from trtsmith.converter.cli.console import Console, check_report, one_line, table, write_report
+from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.cli.arguments import add_running, add_tolerances
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.bundle.bundle import manifest_path, toolkit_version
@@ -24,6 +24,7 @@ from trtsmith.converter.model.arrays import as_declared, load_arrays
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError, UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shapes import graph_inputs, parse_shapes
 from trtsmith.converter.verify.engine import verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs

@@ -13,7 +13,7 @@ How to add a rule. Write a file in converter/rewrite/rules/ with a function over
         '''
         return Replacement(node.statements(body), "made of Add and Relu")
 
-    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite, examples)
+    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite)
 
 and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. In `statements`, x0, x1, ... are the
 node's inputs and y0, y1, ... its outputs; every other name that the text defines becomes a fresh value of the graph. Arrays
@@ -33,13 +33,14 @@ come in by name: `node.statements(body, axes=np.array([1]))`. The text is writte
 printed and written into report and manifest. Leave it empty only where the replacement is exact (rounding of the same
 formula in the same type counts as exact).
 
-Every rule carries examples: models that it takes. tests/converter/rewrite/rules/test_rules.py runs all of them: the original
-against the rewritten graph in onnxruntime, and TensorRT builds the rewritten one. A rule without examples fails there.
+Every rule has examples, models that it takes, in tests/rule_examples/FAMILY/, in a file of the same name. test_rules.py runs
+all of them: the original against the rewritten graph in onnxruntime, and TensorRT builds the rewritten one. A rule without
+examples fails there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -54,7 +55,7 @@ from trtsmith.importers.lowering import parse_statements
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
 
-__all__ = ["Example", "NodeRule", "NodeView", "Refusal", "Replacement"]
+__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement"]
 
 
 @dataclass(frozen=True)
@@ -74,33 +75,9 @@ class Replacement:
 
 
 @dataclass(frozen=True)
-class Example:
-    """A model that a rule takes, to test the rule with. Its inputs are generated: non-zero, seeded.
-
-    text:     the model in ONNX text; symbolic dimensions are allowed of inputs in `feeds` only.
-    feeds:    values for inputs that must not be random, by name.
-    scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
-    rtol:     |rewritten - original| <= rtol * |original| + atol.
-    reference: whether onnx's reference implementation is the oracle, where onnxruntime lacks the operator.
-    builds:   whether TensorRT builds the rewritten model by now; False needs a sentence in `why`.
-    """
-
-    name: str
-    text: str
-    feeds: Mapping[str, np.ndarray] | None = None
-    scale: float = 1.0
-    rtol: float = 1e-5
-    atol: float = 1e-6
-    reference: bool = False
-    builds: bool = True
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class NodeRule:
     """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`.
 
-    refused: models, as ONNX text, in which the rule refuses a node; for a rule that only refuses they are its examples.
     flavour: the only TensorRT that does not import the node, one of FLAVOURS; "" where that is so of each.
     faults:  if the rule exists for a TensorRT that imports the node and computes it wrongly: its faults. The rule then
         comes last, on the graph in its final types, and only for targets that a fault concerns.
@@ -111,8 +88,6 @@ class NodeRule:
     doc: str
     op_types: tuple[str, ...]
     rewrite: Callable[[NodeView], Replacement | Refusal | None]
-    examples: tuple[Example, ...] = ()
-    refused: tuple[str, ...] = ()
     flavour: str = ""
     faults: tuple[Fault, ...] = ()
     partly: tuple[Fault, ...] = ()
@@ -161,6 +136,13 @@ class NodeView:
             given = {a.name: _plain(helper.get_attribute_value(a)) for a in self.proto.attribute}
             self._attributes = {**schema_defaults(self.domain, self.op_type, self.version), **given}
         return self._attributes
+
+    def inside(self) -> Iterator[str]:
+        """The operators whose graphs hold the node, inner ones first."""
+        scope = self._scope
+        while scope.outer is not None:
+            yield next(node.op_type for node in scope.outer.nodes if scope in node.scopes)
+            scope = scope.outer
 
     def given(self, attribute: str) -> bool:
         """Whether the node itself has the attribute."""

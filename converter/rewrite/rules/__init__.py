@@ -7,6 +7,7 @@ from trtsmith.converter.rewrite.rules import (
     control_flow,
     layout,
     matrices,
+    plugins,
     pointwise,
     pooling,
     quantized,
@@ -37,6 +38,7 @@ FAMILIES = (
     random,
     quantized,
     contrib,
+    plugins,
 )
 
 RULES: tuple[NodeRule, ...] = tuple(rule for family in FAMILIES for rule in family.RULES)

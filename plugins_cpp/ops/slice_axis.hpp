@@ -11,24 +11,21 @@ namespace trtsmith {
 
 // "" or why there is no such axis.
 template <class D>
-std::string axisFault(Shape<D> const& x, int32_t axis)
-{
+std::string axisFault(const Shape<D>& x, int32_t axis) {
     return axis >= -x.rank && axis < x.rank
-        ? ""
-        : "axis " + std::to_string(axis) + " of an x with " + std::to_string(x.rank) + " dimensions";
+               ? ""
+               : "axis " + std::to_string(axis) + " of an x with " + std::to_string(x.rank) + " dimensions";
 }
 
 template <class D>
-int32_t axisOf(Shape<D> const& x, int32_t axis)
-{
-    std::string const fault = axisFault(x, axis);
+int32_t axisOf(const Shape<D>& x, int32_t axis) {
+    const std::string fault = axisFault(x, axis);
     require(fault.empty(), fault);
     return axis < 0 ? axis + x.rank : axis;
 }
 
-inline GatherSlicesShape slicesAlong(Shape<int64_t> const& x, int32_t axis)
-{
-    int32_t const at = axisOf(x, axis);
+inline GatherSlicesShape slicesAlong(const Shape<int64_t>& x, int32_t axis) {
+    const int32_t at = axisOf(x, axis);
     GatherSlicesShape slices{.outer = 1, .size = x[at], .inner = 1};
     for (int32_t i = 0; i < x.rank; ++i) {
         (i < at ? slices.outer : slices.inner) *= i == at ? 1 : x[i];

@@ -2,37 +2,38 @@
 #include "kernels/unique_slices.cuh"
 
 #include "ops/binding.hpp"
-#include "ops/sized/axis.hpp"
+#include "ops/slice_axis.hpp"
 
 namespace trtsmith {
 
 struct UniqueSlices {
-    static constexpr char const* kName = "UniqueSlices";
-    static constexpr char const* kVersion = "1";
+    static constexpr const char* kName = "UniqueSlices";
+    static constexpr const char* kVersion = "1";
 
     struct Params {
         int32_t axis;
         int32_t sorted;
     };
-    static constexpr std::array<Field<Params>, 2> kFields{
-        field<&Params::axis>("axis"), field<&Params::sorted>("sorted")};
+    static constexpr std::array<Field<Params>, 2> kFields{field<&Params::axis>("axis"),
+                                                          field<&Params::sorted>("sorted")};
     static constexpr Signature<1, 5> kSignature{
         {{{"x", TypeVar::kE, kAnyRank}}},
-        {{{"output", TypeVar::kE, kAnyRank}, {"first", TypeVar::kN, 1}, {"inverse", TypeVar::kN, 1},
-            {"counts", TypeVar::kN, 1}, {"count", TypeVar::kS, 0, false, true}}},
+        {{{"output", TypeVar::kE, kAnyRank},
+          {"first", TypeVar::kN, 1},
+          {"inverse", TypeVar::kN, 1},
+          {"counts", TypeVar::kN, 1},
+          {"count", TypeVar::kS, 0, false, true}}},
     };
 
     template <class D>
-    static void sizes(Params const& p, Shape<D> const* in, int32_t, SizeBounds<D>* sizes)
-    {
-        D const most = in[0][axisOf(in[0], p.axis)];
+    static void sizes(const Params& p, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
+        const D most = in[0][axisOf(in[0], p.axis)];
         sizes[0] = {floorDiv(most + 1, 2), most};
     }
 
     template <class D>
-    static void shape(Params const& p, Shape<D> const* in, int32_t, D const* sizes, Shape<D>* out)
-    {
-        int32_t const axis = axisOf(in[0], p.axis);
+    static void shape(const Params& p, const Shape<D>* in, int32_t, const D* sizes, Shape<D>* out) {
+        const int32_t axis = axisOf(in[0], p.axis);
         out[0] = in[0];
         out[0][axis] = sizes[0];
         out[1] = out[3] = Shape<D>::of(sizes[0]);
@@ -40,16 +41,14 @@ struct UniqueSlices {
         out[4] = Shape<D>{};
     }
 
-    static std::string check(Params const& p, Tensors const& t) { return axisFault(t.in[0].shape, p.axis); }
+    static std::string check(const Params& p, const Tensors& t) { return axisFault(t.in[0].shape, p.axis); }
 
-    static size_t workspace(Params const& p, Tensors const& t)
-    {
+    static size_t workspace(const Params& p, const Tensors& t) {
         return uniqueSlicesWorkspace(slicesAlong(t.in[0].shape, p.axis));
     }
 
-    static cudaError_t run(Params const& p, Tensors const& t, void* workspace, cudaStream_t stream)
-    {
-        UniqueSlicesParams const params{
+    static cudaError_t run(const Params& p, const Tensors& t, void* workspace, cudaStream_t stream) {
+        const UniqueSlicesParams params{
             .type = t.in[0].type,
             .sorted = p.sorted != 0,
             .x = t.in[0].data,
