@@ -13,7 +13,7 @@ from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.verify import check, engine
+from trtsmith.converter.verify import conversion_check, engine
 from trtsmith.importers.problem import Problem
 
 AMPERE, HOPPER = Gpu("NVIDIA A10", (8, 6)), Gpu("NVIDIA H200", (9, 0))
@@ -35,7 +35,7 @@ def convert(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str, 
 def test_the_engine_is_run_where_its_gpu_is(
     fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "find_gpu", lambda: AMPERE)
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
     code, out, verdict = convert(capsys)
     assert code == 0 and verdict["engine_run"] is True and len(fake.asked) == 1
     assert "; the graphs agree: largest relative error" in out and "compute in TF32" in out
@@ -52,7 +52,7 @@ def test_the_engine_is_run_where_its_gpu_is(
 def test_graphs_that_disagree_are_the_verdict(
     fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "find_gpu", lambda: AMPERE)
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
     np.savez("x.npz", x=np.eye(4, dtype=np.float32) + np.ones((2, 4, 4), np.float32) / 9)
     np.savez("y.npz", y=np.ones((2, 4, 4), np.float32))
     code, _, verdict = convert(capsys, "--inputs", "x.npz", "--expected", "y.npz")
@@ -75,7 +75,7 @@ def test_the_engine_is_not_run(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(check, "find_gpu", lambda: gpu)
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: gpu)
     code, out, verdict = convert(capsys, *flags)
     assert code == 0 and words in out and verdict["engine_run"] is False and not fake.asked
 
@@ -83,14 +83,14 @@ def test_the_engine_is_not_run(
 def test_it_is_run_on_another_gpu_if_asked_for(
     fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "find_gpu", lambda: HOPPER)
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: HOPPER)
     assert convert(capsys, "--verify", "engine")[2]["engine_run"] is True
 
 
 def test_asked_for_without_a_gpu(
     fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "find_gpu", lambda: None)
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: None)
     ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "-q", "--verify", "engine")
     refused(ran, 2, "there is no NVIDIA GPU here", "--verify graph")
     assert not Path("e.plan").exists()
@@ -104,7 +104,7 @@ def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(
     def broken(*arguments: object) -> None:
         raise UsageError(Problem("the GPU is out of memory", "e.plan", "20 GB", "close other programs"))
 
-    monkeypatch.setattr(check, "find_gpu", lambda: AMPERE)
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
     monkeypatch.setattr(engine, "run_engine", broken)
     code, out, verdict = convert(capsys)
     assert code == 3 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
