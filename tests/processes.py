@@ -1,4 +1,4 @@
-"""Processes that tests start: with this checkout first on their module path, whatever is installed."""
+"""Processes that tests start: with this checkout first on their module path, whatever is installed; and which are left."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def children() -> set[int]:
+    """The processes that this one has started and not yet waited for; the workers of tests/builds.py among them."""
+    return set(map(int, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()))
 
 
 def checkout_environment(**more: object) -> dict[str, str]:

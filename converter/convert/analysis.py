@@ -30,6 +30,8 @@ class AnalysisOptions:
     freeze:  as --freeze gives values. frozen: values of all inputs that are frozen, where they are known already; `freeze`
         and `inputs` are then not asked. inputs: an .npz file of example inputs.
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
+    whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
+        nodes of plugins that nobody named.
     """
 
     target: Target = TENSORRT
@@ -38,6 +40,7 @@ class AnalysisOptions:
     inputs: Path | None = None
     plugins: tuple[Path, ...] = ()
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,8 @@ def analyse(
         frozen = dict(options.frozen)
     foreign = creators.foreign_creators(options.plugins)
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen)
-    if not options.precision.precision or not first.plan.convertible:
+    ready = first.plan.convertible or not options.whole
+    if not options.precision.precision or not ready:
         return first
     values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, values, given=given)

@@ -49,7 +49,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
-    asked = AnalysisOptions(target, tuple(options.freeze), None, options.inputs, (), precision_of(options))
+    asked = AnalysisOptions(
+        target, tuple(options.freeze), None, options.inputs, (), precision_of(options), whole=False
+    )
     analysis = analyse(load_model(options.model), asked)
     rewritten = analysis.rewritten
     fatal = [record.problem() for record in rewritten.declined if record.fatal]

@@ -48,10 +48,14 @@ class NotDone(Exception):  # noqa: N818  nothing went wrong with the request
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one request: the payload of the worker's `result`, or the error that stands in its place."""
+    """What came of one request: the payload of the worker's `result`, or the error that stands in its place.
+
+    said: what the worker and its libraries printed meanwhile.
+    """
 
     found: Payload | None = None
     error: TrtsmithError | ChildDied | NotDone | None = None
+    said: str = ""
 
     def get(self) -> Payload:
         """The payload. Raises the error."""
@@ -189,8 +193,8 @@ class Pool:
     environment: variables on top of the inherited ones. paths: folders that Python looks for modules in.
     start_s:     the time that a worker gets to be ready for its first request.
 
-    What is printed while a request is worked on is in the ChildDied that says how it ended. A worker that dies before it
-    is ready would do so again: no other is started then, and the requests that are left have its error.
+    A worker that dies before it is ready would do so again: no other is started then, and the requests that are left have
+    its error.
     """
 
     def __init__(
@@ -224,6 +228,10 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill the workers, and remove what they left."""
         self.restart()
         self._folder.cleanup()
 
@@ -252,9 +260,13 @@ class Pool:
         return self._in(_State.IDLE)[0].setup
 
     def ask(
-        self, request: str, timeout_s: float | None = None, on_progress: Progress | None = None
+        self,
+        request: str,
+        timeout_s: float | None = None,
+        on_progress: Progress | None = None,
+        log_path: Path | None = None,
     ) -> Payload:
-        """The payload that answers one request.
+        """The payload that answers one request. log_path: gets what the worker and its libraries printed.
 
         Raises UsageError or ConversionError with the problems that the worker sent, and ChildDied where it ended without
         a word or its time was up.
@@ -265,6 +277,8 @@ class Pool:
                 on_progress(event["text"])
 
         ((_, outcome),) = self.run(deque([(None, request)]), timeout_s, on_event=tell)
+        if log_path is not None:
+            log_path.write_text(outcome.said)
         return outcome.get()
 
     def run(
@@ -363,7 +377,7 @@ class Pool:
             if worker.state is _State.SETUP:
                 self._failure, worker.setup = error, event.get("result", {})
             else:
-                yield worker.key, Outcome(event.get("result"), error)
+                yield worker.key, Outcome(event.get("result"), error, worker.said())
             if event["spent"] or self._failure is not None:
                 self._drop(worker)
             else:
@@ -374,6 +388,6 @@ class Pool:
         key, state = worker.key, worker.state
         self._drop(worker)
         if state is _State.BUSY:
-            yield key, Outcome(error=death)
+            yield key, Outcome(error=death, said=death.log)
         elif state is not _State.IDLE:
             self._failure = death

@@ -16,9 +16,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tests.processes import checkout_environment
-from trtsmith.converter.engine.build.build import build
+from tests.processes import checkout_environment, children
+from trtsmith.converter.engine.build.build import WORKER, build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, PluginUse
+from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.fields import FieldValue
 
@@ -113,14 +114,29 @@ def run(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: objec
     return build(request(folder, libraries, mode, **options))
 
 
-def no_children_left() -> bool:
-    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().strip() == ""
-
-
 def test_plugin_model(tmp_path: Path, library: Path) -> None:
     result = run(tmp_path, [library])
     assert result.plugin_layers == ("identity1",)
     assert result.engine_path.stat().st_size == result.size
+
+
+def test_a_worker_of_a_pool_builds_as_a_child_of_its_own_does(tmp_path: Path, library: Path) -> None:
+    """What one build leaves in the worker helps no other: neither plugins nor messages."""
+    log = tmp_path / "kept.log"
+    with Pool(WORKER, flavour="tensorrt_rtx") as pool:
+
+        def run_in_pool(libraries: Sequence[Path], mode: int = 0, **options: object) -> BuildResult:
+            return build(request(tmp_path, libraries, mode, **options), pool=pool)
+
+        assert run_in_pool([library], log_path=log).plugin_layers == ("identity1",)
+        assert "Successfully created plugin: Identity" in log.read_text()
+        with pytest.raises(ConversionError, match="No library that was loaded has the plugin"):
+            run_in_pool([])
+        with pytest.raises(ConversionError, match=r"(?s)SIGABRT.*Successfully created plugin: Identity"):
+            run_in_pool([library], ABORT)
+        with pytest.raises(ConversionError, match="accepts none of the types"):
+            run_in_pool([library], NO_FORMAT)
+        assert run_in_pool([library]).plugin_layers == ("identity1",)
 
 
 def test_embedding_makes_the_engine_larger(tmp_path: Path, library: Path) -> None:
@@ -228,24 +244,27 @@ def test_mistake_of_ours_is_not_blamed_on_tensorrt(tmp_path: Path, library: Path
 
 
 def test_timeout(tmp_path: Path, library: Path) -> None:
+    before = children()
     for limit_s in (1, 5, 25):  # a busy machine takes longer to get as far as the plugin
         with pytest.raises(ConversionError, match=f"did not finish within {limit_s} s ") as error:
             run(tmp_path, [library], HANG, timeout_s=float(limit_s))
-        assert no_children_left()
+        assert children() == before
         if "node 'identity1'" in str(error.value):
             return
     raise error.value
 
 
 def test_child_that_is_killed(tmp_path: Path, library: Path) -> None:
+    before = children()
+
     def kill(text: str) -> None:
         if text == "parsing the model":
-            (child,) = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-            os.kill(int(child), signal.SIGKILL)
+            (child,) = children() - before
+            os.kill(child, signal.SIGKILL)
 
     with pytest.raises(ConversionError, match=r"SIGKILL.*out of memory"):
         build(request(tmp_path, [library], HANG, timeout_s=60.0), kill)
-    assert no_children_left()
+    assert children() == before
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])

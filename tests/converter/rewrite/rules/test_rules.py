@@ -11,10 +11,10 @@ import pytest
 from onnx import helper
 
 from onnxcoverage.examples import by_reference, example_feeds, example_model, expected_outputs
+from tests.builds import build_in_pool
 from tests.rule_examples import examples_of, refused_of
 from tests.rule_examples.example import Example
 from trtsmith.converter.convert.plan import Route, native_operators, plan
-from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.model import Model
@@ -130,7 +130,7 @@ def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, t
     request = BuildRequest(
         path, tmp_path / "engine", libraries, plugins, profiles, targets=("sm86",), flavour="tensorrt_rtx"
     )
-    assert build(request).size > 0
+    assert build_in_pool(request).size > 0
 
 
 def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path) -> None:
