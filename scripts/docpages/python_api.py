@@ -30,7 +30,7 @@ def others(module: ModuleType, names: Iterable[str]) -> str:
 def _described(name: str, thing: Any) -> Iterator[str]:
     if isinstance(thing, type) and issubclass(thing, BaseException):
         bases = ", ".join(base.__name__ for base in thing.__bases__)
-        yield f"```python\nclass {name}({bases})\n```"
+        yield f"```python\nclass {name}({bases}): ...\n```"
     elif dataclasses.is_dataclass(thing) and isinstance(thing, type):
         lines = [f"    {field.name}: {_annotation(field.type)}" for field in dataclasses.fields(thing)]
         yield "\n".join(["```python", f"class {name}:", *lines, "```"])
@@ -55,7 +55,7 @@ def _members(thing: type) -> Iterator[str]:
 
 
 def signature(name: str, function: Any, *, bound: bool = False) -> str:
-    """The call as one writes it, annotations without quotes; in several lines where one is too long."""
+    """The definition, annotations without quotes; in several lines where one is too long."""
     given = inspect.signature(function)
     parameters = list(given.parameters.values())[1 if bound else 0 :]
     parts, starred = [], False
@@ -65,10 +65,10 @@ def signature(name: str, function: Any, *, bound: bool = False) -> str:
         starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         parts.append(_parameter(parameter))
     returned = "" if given.return_annotation is given.empty else f" -> {_annotation(given.return_annotation)}"
-    line = f"{name}({', '.join(parts)}){returned}"
+    line = f"def {name}({', '.join(parts)}){returned}: ..."
     if len(line) <= WIDTH:
         return line
-    return "\n".join([f"{name}(", *(f"    {part}," for part in parts), f"){returned}"])
+    return "\n".join([f"def {name}(", *(f"    {part}," for part in parts), f"){returned}: ..."])
 
 
 def _parameter(parameter: inspect.Parameter) -> str:

@@ -70,14 +70,14 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_a_function_has_its_signature_and_examples(toy: ModuleType) -> None:
     assert page_of(toy, "do") == (
-        "```python\ndo(path: str, *, times: int = 1) -> Done\n```\n\n"
+        "```python\ndef do(path: str, *, times: int = 1) -> Done: ...\n```\n\n"
         "Do it, as a\\_b does.\n\n"
         '```python\ndo("x")\n```\n\n'
         '```pycon\n>>> do("x").passed\nTrue\n```'
     )
     lines = page_of(toy, "with_so_many_options").splitlines()
-    assert lines[1:4] == ["with_so_many_options(", "    first: str = '',", "    second: str = '',"]
-    assert lines[6:8] == ["    fifth: str = '',", ") -> None"]
+    assert lines[1:4] == ["def with_so_many_options(", "    first: str = '',", "    second: str = '',"]
+    assert lines[6:8] == ["    fifth: str = '',", ") -> None: ..."]
 
 
 def test_a_result_has_its_fields_and_public_methods(toy: ModuleType) -> None:
@@ -86,7 +86,8 @@ def test_a_result_has_its_fields_and_public_methods(toy: ModuleType) -> None:
     assert "- `how`: in which way, and why.\n- `many`, `few`: two at once." in page
     assert "### Done.passed\n\nWhether it went well." in page
     assert (
-        "### Done.to_json\n\n```python\nto_json(*, indent: int | None = None) -> dict[str, str]\n```" in page
+        "### Done.to_json\n\n```python\ndef to_json(*, indent: int | None = None) -> dict[str, str]: ...\n```"
+        in page
     )
     assert "hidden" not in page
 
@@ -94,7 +95,7 @@ def test_a_result_has_its_fields_and_public_methods(toy: ModuleType) -> None:
 def test_names_without_a_page_are_on_one_page(toy: ModuleType) -> None:
     page = others(toy, ["Done", "with_so_many_options"])
     assert [line for line in page.splitlines() if line.startswith("## ")] == ["## Wrong", "## do"]
-    assert "class Wrong(ValueError)\n```\n\nIt went wrong." in page
+    assert "class Wrong(ValueError): ...\n```\n\nIt went wrong." in page
 
 
 def test_no_docstring_is_no_text() -> None:
