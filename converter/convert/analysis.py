@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.convert.freezing import rewrite_frozen
+from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan
 from trtsmith.converter.convert.precision import PrecisionRequest, examples, in_precision
 from trtsmith.converter.model.errors import ConversionError
@@ -19,6 +19,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.importers.problem import Problem
 
 Values = Mapping[str, np.ndarray]
 
@@ -27,15 +28,15 @@ Values = Mapping[str, np.ndarray]
 class AnalysisOptions:
     """How a model is looked at. Paths are as the user gave them.
 
-    freeze:  as --freeze gives values. frozen: values of all inputs that are frozen, where they are known already; `freeze`
-        and `inputs` are then not asked. inputs: an .npz file of example inputs.
+    freeze:  inputs that become constants. frozen: values of all of them, where they are known already; `freeze` and
+        `inputs` are then not asked. inputs: an .npz file of example inputs.
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that nobody named.
     """
 
     target: Target = TENSORRT
-    freeze: tuple[str, ...] = ()
+    freeze: Freeze = ()
     frozen: Values | None = None
     inputs: Path | None = None
     plugins: tuple[Path, ...] = ()
@@ -47,8 +48,12 @@ class AnalysisOptions:
 class Analysis:
     """The model, and what becomes of it.
 
-    plain:     the graph in the model's own precision. rewritten: in the precision that was asked for.
-    plan:      how each node of `rewritten` reaches TensorRT. frozen: inputs that became constants, and their values.
+    original:  the model as it was read.
+    plain:     what the rewriting did, in the model's own precision.
+    rewritten: the same in the precision that was asked for: the graph that TensorRT gets.
+    plan:      how each node of it reaches TensorRT.
+    frozen:    values of the inputs that became constants.
+    graph:     the graph of `rewritten`, or what `rewrite` made of it for others than this TensorRT.
     """
 
     original: Model
@@ -56,11 +61,22 @@ class Analysis:
     rewritten: Rewritten
     plan: Plan
     frozen: dict[str, np.ndarray]
+    graph: Model
+
+    @property
+    def convertible(self) -> bool:
+        """Whether every node reaches TensorRT."""
+        return self.plan.convertible
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything that keeps the model from being converted, all at once."""
+        return self.plan.problems
 
     def needed(self) -> Analysis:
         """Itself. ConversionError with every problem if there is a node that does not reach TensorRT."""
-        if not self.plan.convertible:
-            raise ConversionError(self.plan.problems)
+        if not self.convertible:
+            raise ConversionError(self.problems)
         return self
 
 
@@ -82,10 +98,11 @@ def analyse(
         plain = rewrite(original, options.target, freeze=options.frozen)
         frozen = dict(options.frozen)
     foreign = creators.foreign_creators(options.plugins)
-    first = Analysis(original, plain, plain, plan(plain, foreign), frozen)
-    ready = first.plan.convertible or not options.whole
+    first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
+    refused = any(record.fatal for record in plain.declined)
+    ready = first.convertible or not (options.whole or refused)
     if not options.precision.precision or not ready:
         return first
     values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, values, given=given)
-    return Analysis(original, plain, reduced, plan(reduced, foreign), frozen)
+    return Analysis(original, plain, reduced, plan(reduced, foreign), frozen, reduced.model)

@@ -12,6 +12,7 @@ import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
+from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.precision import (
     PrecisionRequest,
@@ -21,20 +22,27 @@ from trtsmith.converter.convert.precision import (
 )
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
+from trtsmith.converter.engine.build.build_request import (
+    OPTIMIZATION_LEVELS,
+    BuildRequest,
+    BuildResult,
+    Profile,
+)
 from trtsmith.converter.engine.build.flavour import expected_target
-from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, write_bundle
+from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.errors import problems_named
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
+from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import Tolerances, Verdict, load_inputs
-from trtsmith.converter.verify.conversion_check import Check, prepare
+from trtsmith.converter.verify.conversion_check import MODES, Check, prepare
 from trtsmith.converter.verify.rounding import engine_precision
 
 Progress = Callable[[str], None]
@@ -53,7 +61,7 @@ class ConvertOptions:
     output: Path
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     values: dict[str, ShapeRange] = field(default_factory=dict)
-    freeze: tuple[str, ...] = ()
+    freeze: Freeze = ()
     targets: tuple[str, ...] = ()
     flavour: str = "auto"
     plugins: tuple[Path, ...] = ()
@@ -70,10 +78,28 @@ class ConvertOptions:
     timeout_s: float | None = None
     verbose: bool = False
 
+    def __post_init__(self) -> None:
+        check_values(
+            ("--verify", self.verify, MODES),
+            *(("--target", target, is_target) for target in self.targets),
+            ("--workspace", self.workspace_mib, is_count),
+            ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
+            ("--timeout", self.timeout_s, is_seconds),
+        )
+
 
 @dataclass(frozen=True)
 class Conversion:
-    """What came out: the plan that was followed, the engine, the verdict, the files."""
+    """What came out.
+
+    plan:      how each node reached TensorRT.
+    rewritten: what was done to the graph.
+    built:     the engine: its size, TensorRT, GPUs, inputs and outputs.
+    verdict:   on its numbers; None if none was asked for.
+    bundle:    the files that were written.
+    seconds:   by stage.
+    warnings:  what the user should know, one sentence each.
+    """
 
     plan: Plan
     rewritten: Rewritten
@@ -83,11 +109,18 @@ class Conversion:
     seconds: dict[str, float]
     warnings: tuple[str, ...]
 
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against the engine: its outputs agree, or no comparison was asked for."""
+        return self.verdict is None or self.verdict.passed
+
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
     clock = _Clock(progress)
     check_output(options.output, options.model, options.plugins)
+    files = (options.model, options.output, manifest_path(options.output), options.inputs, options.expected)
+    check_report(options.timing_cache, (*files, *options.plugins), "--timing-cache", "the timing cache")
     original = load_model(options.model)
     clock.done("load")
     prepared = _Prepared(options)

@@ -12,8 +12,9 @@ import numpy as np
 from trtsmith.converter.convert.quantize.quantize import QUANTISED, quantise
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.graph.scopes import elem_types
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.option_values import check_values
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.phases import Rewriting
@@ -26,8 +27,17 @@ from trtsmith.converter.rewrite.precision.widen import widen_precision
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.given import load_inputs
+from trtsmith.importers.problem import Problem
 
 PRECISIONS = ("fp32", *FORMATS, *QUANTISED)
+
+_WITH = {
+    "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
+    "--allow-fp16-accumulation": ("fp16",),
+    "--io-precision": ("fp16", "bf16", "fp32"),
+    "--calibration": ("int8", "fp8"),
+}
+"""By flag, the precisions with which it means something."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,25 @@ class PrecisionRequest:
     calibration: tuple[Path, ...] = ()
     decided: Mapping[str, str] | None = None
     fp16_sums: bool = False
+
+    def __post_init__(self) -> None:
+        """UsageError: an unknown precision, or what means nothing with the one that is, or is not, asked for."""
+        check_values(("--precision", self.precision, ("", *PRECISIONS)))
+        given = {
+            "--keep-fp32": self.keep,
+            "--allow-fp16-accumulation": self.fp16_sums,
+            "--io-precision": self.io,
+            "--calibration": self.calibration,
+        }
+        problems = []
+        for flag, meaning in _WITH.items():
+            if given[flag] and self.precision not in meaning:
+                beside = f"with --precision {self.precision}" if self.precision else "without --precision"
+                fix = f"add --precision {meaning[0]}, or remove {flag}"
+                expected = f"--precision {', '.join(meaning)} beside it"
+                problems.append(Problem(f"{flag} has no meaning {beside}", flag, expected, fix))
+        if problems:
+            raise UsageError(problems)
 
     @property
     def format(self) -> Format | None:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS
-from trtsmith.converter.plugin.contract import CheckResult, ContractCase, GpuCase, Report, Verdict
+from trtsmith.converter.plugin.contract import CheckResult, ContractCase, GpuCase, LibraryReport, Verdict
 from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError, WorkerTimeoutError
 from trtsmith.converter.plugin.test_worker import CHECKS
 from trtsmith.importers.problem import Problem
 
-__all__ = ["CheckResult", "ContractCase", "GpuCase", "Report", "Verdict", "test_library"]
+__all__ = ["CheckResult", "ContractCase", "GpuCase", "LibraryReport", "Verdict", "test_library"]
 
 GpuCases = Callable[[str], Iterable[GpuCase]]
 """The kernel cases of a plugin, by its name."""
@@ -41,7 +41,7 @@ def test_library(
     host: Path | None = None,
     timeout_s: float = 120.0,
     progress: Callable[[CheckResult], None] | None = None,
-) -> Report:
+) -> LibraryReport:
     """Test every plugin of a library.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
@@ -87,7 +87,7 @@ def test_library(
                 results.append(result)
                 if progress:
                     progress(result)
-        return Report(str(path), described["how"], device, tuple(results))
+        return LibraryReport(str(path), described["how"], device, tuple(results))
 
 
 test_library.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test

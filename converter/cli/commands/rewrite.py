@@ -10,14 +10,8 @@ from trtsmith.converter.cli.arguments import add_flavour, add_freezing
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
-from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
-from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
-from trtsmith.converter.engine.build.flavour import expected_target
-from trtsmith.converter.model.errors import EXIT_OK, ConversionError
-from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.save import save_model
-from trtsmith.converter.rewrite.rewrite import expand
-from trtsmith.converter.rewrite.target import TENSORRT
+from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
+from trtsmith.converter.model.errors import EXIT_OK
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -48,21 +42,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
-    asked = AnalysisOptions(
-        target, tuple(options.freeze), None, options.inputs, (), precision_of(options), whole=False
-    )
-    analysis = analyse(load_model(options.model), asked)
+    analysis = rewrite_model(rewrite_options(options))
     rewritten = analysis.rewritten
-    fatal = [record.problem() for record in rewritten.declined if record.fatal]
-    if fatal:
-        raise ConversionError(fatal)
-    model = rewritten.model
-    if options.expand:
-        model = expand(model)
-    elif options.plugin_v2:
-        model = for_plugin_v2(model)
-    save_model(model, options.output)
     for record in rewritten.rewrites:
         console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
@@ -76,3 +57,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
     count = len(rewritten.rewrites)
     console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
     return EXIT_OK
+
+
+def rewrite_options(options: argparse.Namespace) -> RewriteOptions:
+    return RewriteOptions(
+        model=options.model,
+        output=options.output,
+        flavour=options.flavour,
+        freeze=tuple(options.freeze),
+        inputs=options.inputs,
+        precision=precision_of(options),
+        expand=options.expand,
+        plugin_v2=options.plugin_v2,
+    )

@@ -11,7 +11,8 @@ from trtsmith.converter.cli.arguments import add_running, add_tolerances
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.engine.bundle.bundle import manifest_path, toolkit_version
+from trtsmith.converter.convert.reports import failure_report, verify_report
+from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
 from trtsmith.converter.locate.prepare import Asked, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
@@ -91,17 +92,17 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.per_node:
         check_folder(folder)
     try:
-        compared = verify_bundle(verify_options(options), console.progress)
+        asked = verify_options(options)
+        compared = verify_bundle(asked, console.progress)
         verdict = compared.verdict
         found = _located(options, compared, folder, console)
     except TrtsmithError as error:
-        write_report(options.report, {"verified": False, "problems": [p.to_json() for p in error.problems]})
+        write_report(options.report, failure_report("verify", error))
         raise
     for warning in verdict.warnings:
         console.say(f"warning: {warning}")
-    facts = {"trtsmith": toolkit_version(), "model": str(options.model), "engine": str(options.engine)}
     located = {"located": found.to_json() if found is not None else None}
-    write_report(options.report, {"verified": True} | facts | {"verdict": verdict.to_json()} | located)
+    write_report(options.report, verify_report(asked, verdict) | located)
     console.result(render_verdict(verdict))
     if found is not None:
         console.result(render(found))

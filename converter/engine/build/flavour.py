@@ -108,15 +108,7 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
     TensorRT-RTX builds engines without a GPU and TensorRT does not.
     Raises UsageError if the choice is unknown or not installed.
     """
-    if prefer not in (*FLAVOURS, "auto"):
-        raise UsageError(
-            Problem(
-                f"There is no TensorRT flavour {prefer!r}.",
-                f"--flavour {prefer}",
-                "auto, tensorrt or tensorrt_rtx",
-                "give one of those, or leave the flag out",
-            )
-        )
+    _check_name(prefer)
     installed = [flavour.name for flavour in installed_flavours()]
     wanted = (prefer,) if prefer != "auto" else FLAVOURS if gpu else FLAVOURS[::-1]
     for name in wanted:
@@ -142,12 +134,25 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
     )
 
 
+def _check_name(prefer: str) -> None:
+    if prefer not in (*FLAVOURS, "auto"):
+        raise UsageError(
+            Problem(
+                f"There is no TensorRT flavour {prefer!r}.",
+                f"--flavour {prefer}",
+                "auto, tensorrt or tensorrt_rtx",
+                "give one of those, or leave the flag out",
+            )
+        )
+
+
 def expected_target(prefer: str = "auto") -> Target:
     """The TensorRT that a graph is to be written for: the one named, or the one that `choose_flavour` would load.
 
     Where none is installed it is "tensorrt": its graph has fewer plugins. Its version is that of what is installed, and
-    unknown where that is another one.
+    unknown where that is another one. UsageError for a name that is none.
     """
+    _check_name(prefer)
     gpu = find_gpu()
     name = prefer
     if prefer == "auto":

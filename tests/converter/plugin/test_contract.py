@@ -16,7 +16,7 @@ from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
 from trtsmith.converter.plugin.checks.checks import CheckFailedError
 from trtsmith.converter.plugin.checks.checks_gpu import compare
-from trtsmith.converter.plugin.contract import CheckResult, GpuCase, Report, Verdict
+from trtsmith.converter.plugin.contract import CheckResult, GpuCase, LibraryReport, Verdict
 from trtsmith.converter.plugin.test_worker import CHECKS
 
 SOUND = (
@@ -75,7 +75,7 @@ def run(
     timeout_s: float = 60.0,
     gpu: bool | None = False,
     only: str | None = None,
-) -> Report:
+) -> LibraryReport:
     return plugin_test.test_library(
         plugin_fixtures.library(library),
         gpu=gpu,
@@ -88,7 +88,7 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def bad_v3() -> Report:
+def bad_v3() -> LibraryReport:
     # One plugin hangs: the limit is short.
     return run(
         "bad_v3",
@@ -98,18 +98,18 @@ def bad_v3() -> Report:
 
 
 @pytest.fixture(scope="module")
-def bad_v2() -> Report:
+def bad_v2() -> LibraryReport:
     numbers = faults("repeat_v2.hpp", "FaultV2").values()
     return run("bad_v2", tuple(f"RepeatDynamicExt{number}" for number in numbers))
 
 
-def of(report: Report, creator: str) -> list[CheckResult]:
+def of(report: LibraryReport, creator: str) -> list[CheckResult]:
     results = [result for result in report.results if result.creator == creator]
     assert results, f"no results for {creator}"
     return results
 
 
-def require_found(report: Report, creator: str, check: str, words: str) -> None:
+def require_found(report: LibraryReport, creator: str, check: str, words: str) -> None:
     results = of(report, creator)
     (result,) = [result for result in results if result.check == check]
     assert result.verdict is Verdict.FAIL, (
@@ -132,7 +132,7 @@ def test_sound_plugins_pass(library: str, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("fault", V3_FAULTS)
-def test_v3_fault_is_found(bad_v3: Report, fault: str) -> None:
+def test_v3_fault_is_found(bad_v3: LibraryReport, fault: str) -> None:
     check, words = V3_FAULTS[fault]
     require_found(bad_v3, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault], check, words)
 
@@ -142,12 +142,12 @@ def test_every_v3_fault_is_expected_to_be_found() -> None:
     assert {"kNone", *V2_FAULTS} == set(faults("repeat_v2.hpp", "FaultV2"))
 
 
-def test_sound_plugin_among_crashing_ones_passes(bad_v3: Report) -> None:
+def test_sound_plugin_among_crashing_ones_passes(bad_v3: LibraryReport) -> None:
     assert not [result for result in of(bad_v3, "Repeat0") if result.verdict is Verdict.FAIL]
 
 
 @pytest.mark.parametrize("fault", ["kAcceptsUnknownField", "kTypeWrong", "kShapeWrong", "kFormatLooksBeyond"])
-def test_a_fault_does_not_blame_other_checks(bad_v3: Report, fault: str) -> None:
+def test_a_fault_does_not_blame_other_checks(bad_v3: LibraryReport, fault: str) -> None:
     results = of(bad_v3, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault])
     blamed = {result.check for result in results if result.verdict is Verdict.FAIL}
     also = {"symbolic shapes"} if fault == "kShapeWrong" else set()
@@ -157,7 +157,7 @@ def test_a_fault_does_not_blame_other_checks(bad_v3: Report, fault: str) -> None
 
 
 @pytest.mark.parametrize("fault", V2_FAULTS)
-def test_v2_fault_is_found(bad_v2: Report, fault: str) -> None:
+def test_v2_fault_is_found(bad_v2: LibraryReport, fault: str) -> None:
     check, words = V2_FAULTS[fault]
     require_found(bad_v2, "RepeatDynamicExt" + faults("repeat_v2.hpp", "FaultV2")[fault], check, words)
 
