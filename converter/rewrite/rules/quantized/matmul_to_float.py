@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
@@ -41,7 +42,7 @@ def _dynamic(node: NodeView) -> Replacement | Refusal | None:
         quantised, scale, zero = DynamicQuantizeLinear (x0)
         y0 = com.microsoft.MatMulIntegerToFloat (quantised, x1, scale, x2, zero, {zero}, {bias})
     """
-    return Replacement(node.statements(body), "its input quantised, then a product of integers")
+    return Replacement(statements(node, body), "its input quantised, then a product of integers")
 
 
 _X = np.array([[0.5, -1.25, 3.0, 2.2], [0.1, 7.5, -2.0, 0.0]], np.float32)

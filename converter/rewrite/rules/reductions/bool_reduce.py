@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -26,7 +27,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         {"y0" if largest else "some"} = Greater (count, zero)
         {"" if largest else "y0 = Not (some)"}
     """
-    return Replacement(node.statements(body), f"{node.op_type} of booleans by counting")
+    return Replacement(statements(node, body), f"{node.op_type} of booleans by counting")
 
 
 _DATA = np.array(

@@ -6,6 +6,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 
@@ -19,7 +20,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {"x = Identity (x0)" if taken else "x = Cast <to = 9> (x0)"}
         {plugin_call("y0, count", NON_ZERO_POSITIONS, "x")}
     """
-    return Replacement(node.statements(body), f"plugin {NON_ZERO_POSITIONS.name}")
+    return Replacement(statements(node, body), f"plugin {NON_ZERO_POSITIONS.name}")
 
 
 _VALUES = (np.arange(24).reshape(3, 2, 4) % 5 == 3) * -0.5
