@@ -1,6 +1,6 @@
 """What a rule is: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
 
-How to add a rule. Write a file in converter/rewrite/rules/ with a function over a NodeView and a NodeRule that names it:
+How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView and a NodeRule that names it:
 
     def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         if not node.used(1):
@@ -11,14 +11,15 @@ How to add a rule. Write a file in converter/rewrite/rules/ with a function over
             double = Add (x0, x0)
             y0 = Relu (double)
         '''
-        return Replacement(node.statements(body), "made of Add and Relu")
+        return Replacement(statements(node, body), "made of Add and Relu")
 
     DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite)
 
-and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. In `statements`, x0, x1, ... are the
-node's inputs and y0, y1, ... its outputs; every other name that the text defines becomes a fresh value of the graph. Arrays
-come in by name: `node.statements(body, axes=np.array([1]))`. The text is written in the model's own opset
-(`node.opset`); what changed its form between opsets, such as the axes of a ReduceSum, is written with `opset_forms`.
+and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. `statements` and Writer of
+statement_writer.py write nodes: x0, x1, ... are the node's inputs and y0, y1, ... its outputs; every other
+name that the text defines becomes a fresh value of the graph. Arrays come in by name: `statements(node, body,
+table=np.array([1]))`. Numbers are written as attributes, `Unsqueeze <axes = [1]> (x0)`, and get the form that they have in
+the model's own opset (`node.opset`).
 
 - None: nothing to do. A rule fires only where TensorRT does not take the node as it is; a model that TensorRT takes
   comes out node for node.
@@ -51,7 +52,6 @@ from onnx import helper
 
 from trtsmith.converter.graph.scopes import Dim, Scope
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
-from trtsmith.importers.lowering import parse_statements
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
 
@@ -147,6 +147,11 @@ class NodeView:
     def given(self, attribute: str) -> bool:
         """Whether the node itself has the attribute."""
         return any(a.name == attribute for a in self.proto.attribute)
+
+    def graph(self, attribute: str) -> onnx.GraphProto:
+        """A subgraph of the node. StopIteration if it has none of that name."""
+        graph: onnx.GraphProto = next(a.g for a in self.proto.attribute if a.name == attribute)
+        return graph
 
     def has(self, fault: Fault) -> bool:
         """Whether the graph has to be written around the fault."""
@@ -247,34 +252,6 @@ class NodeView:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
         return self._scope.draft.names.value(f"{base}/{hint}")
-
-    def statements(self, text: str, /, **values: np.ndarray | str) -> list[onnx.NodeProto]:
-        """ONNX statements, one a line, as nodes of this graph. Raises onnx.parser.ParseError, or LookupError.
-
-        x0, x1, ... are the inputs, y0, y1, ... the outputs. `values` binds further names: arrays become Constant
-        nodes, strings are names of values of the graph. Every other name has to be defined before it is read.
-        """
-        nodes: list[onnx.NodeProto] = []
-        names: dict[str, str] = {"": ""}
-        for local, value in values.items():
-            if isinstance(value, str):
-                names[local] = value
-            else:
-                names[local] = self.fresh(local)
-                nodes.append(constant_node(names[local], value))
-        names |= {f"x{i}": name for i, name in enumerate(self.inputs)}
-        results = {f"y{i}": name for i, name in enumerate(self.outputs) if name}
-        for node in parse_statements(text, self.opset):
-            for position, local in enumerate(node.input):
-                if local not in names:
-                    raise LookupError(f"{local!r} is read by {node.op_type} and neither defined nor bound")
-                node.input[position] = names[local]
-            for position, local in enumerate(node.output):
-                if local:
-                    names[local] = results.get(local) or self.fresh(local)
-                    node.output[position] = names[local]
-            nodes.append(node)
-        return nodes
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:

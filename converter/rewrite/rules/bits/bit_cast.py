@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.bits.float_formats import FORMATS, bits_of, number_of
 from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS
 from trtsmith.importers.dtypes import NUMBERS
@@ -21,7 +22,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     target = next((name for name, known in NUMBERS.items() if known == number), "")
     integers = {"bool", *CARRIERS}
     if source == target or (source in integers and target in integers):
-        return Replacement(node.statements(f"y0 = Cast <to = {number}> (x0)"), "a Cast")
+        return Replacement(statements(node, f"y0 = Cast <to = {number}> (x0)"), "a Cast")
     if source in FORMATS and target in CARRIERS:
         carrier = CARRIERS[target]
         text, constants = bits_of(FORMATS[source], carrier)
@@ -37,7 +38,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "write two BitCasts, with an integer in between",
         )
     return Replacement(
-        node.statements(body, **read_by(body, constants)),
+        statements(node, body, **read_by(body, constants)),
         "sign, exponent and fraction by arithmetic",
         numerics=_DOUBLE if "float64" in (source, target) else _NAN,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, Carrier
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -78,7 +79,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     """
     constants |= {"zero": carrier.constant(0), "two": carrier.constant(2), "lowest": carrier.lowest}
     constants["width"] = carrier.constant(carrier.width)
-    return Replacement(node.statements(body, **read_by(body, constants)), "arithmetic with powers of two")
+    return Replacement(statements(node, body, **read_by(body, constants)), "arithmetic with powers of two")
 
 
 def _tables(carrier: Carrier) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.bits.bit_digits import digit_tables, digitwise, masked, modulus
 from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, Carrier
 from trtsmith.importers.dtypes import NUMBERS
@@ -53,7 +54,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if power is not None:
         constants["modulus"] = power
     how = "digits of four bits" if power is None else "a remainder, as the mask is constant"
-    return Replacement(node.statements(body, **read_by(body, constants)), f"integer arithmetic on {how}")
+    return Replacement(statements(node, body, **read_by(body, constants)), f"integer arithmetic on {how}")
 
 
 def _inverted(node: NodeView, dtype: str, carrier: Carrier) -> Replacement:
@@ -63,7 +64,7 @@ def _inverted(node: NodeView, dtype: str, carrier: Carrier) -> Replacement:
         y0 = Cast <to = {NUMBERS[dtype]}> (result)
     """
     ones = carrier.constant(-1 if carrier.signed else (1 << carrier.width) - 1)
-    return Replacement(node.statements(body, ones=ones), "the all-ones value less the operand")
+    return Replacement(statements(node, body, ones=ones), "the all-ones value less the operand")
 
 
 BITWISE = NodeRule(

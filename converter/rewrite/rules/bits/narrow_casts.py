@@ -8,6 +8,7 @@ of zero, as it was.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.converter.rewrite.rules.quantized.lines import INT32
 from trtsmith.importers.dtypes import NUMBERS
@@ -38,7 +39,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
     else:
         body = f"whole = Cast <to = {INT32}> (value)\n y0 = Cast <to = {to}> (whole)"
     return Replacement(
-        node.statements(body, value=inner.input(0)), f"without {narrow}, whose range the value has anyway"
+        statements(node, body, value=inner.input(0)), f"without {narrow}, whose range the value has anyway"
     )
 
 

@@ -6,13 +6,15 @@ TensorRT takes it for ONNX's operator of that name, whose inputs are others, so 
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import ints, split, squeeze, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     added_to_scores,
     attend,
+    behind,
     heads,
-    length,
     too_old,
+    unstacked,
+    write_present,
 )
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -29,37 +31,18 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(sizes, Refusal):
         return sizes
     scale = node.attributes.get("scale") or (sizes[0] // count) ** -0.5
-    lines = [
-        "product = MatMul (x0, x1)",
-        "projected = Add (product, x2)" if node.input(2) else "projected = Identity (product)",
-        split(["flat_q", "flat_k", "flat_v"], "projected", sizes, 2, node.opset),
-        heads("query", "flat_q", count),
-        heads("new_key", "flat_k", count),
-        heads("new_value", "flat_v", count),
-    ]
-    if node.input(4):
-        lines += [
-            split(["past_k", "past_v"], "x4", [1, 1], 0, node.opset),
-            squeeze("past_key", "past_k", [0], node.opset),
-            squeeze("past_value", "past_v", [0], node.opset),
-            "key = Concat <axis = 2> (past_key, new_key)",
-            "value = Concat <axis = 2> (past_value, new_value)",
-            length("past", "past_key", 2),
-        ]
-    else:
-        lines += ["key = Identity (new_key)", "value = Identity (new_value)", ints("past", [0], scalar=True)]
+    w = Writer(node)
+    product = w.do("MatMul", "x0", "x1")
+    projected = w.do("Add", product, "x2") if node.input(2) else w.do("Identity", product)
+    query, new_key, new_value = (heads(w, part, count) for part in w.split(projected, sizes, 2))
+    key, value, past = behind(w, unstacked(w, "x4") if node.input(4) else None, new_key, new_value)
     if node.used(1):
-        lines += [
-            unsqueeze("present_key", "key", [0], node.opset),
-            unsqueeze("present_value", "value", [0], node.opset),
-            "y1 = Concat <axis = 0> (present_key, present_value)",
-        ]
-    masks = added_to_scores(node, 3, dtype)
-    if isinstance(masks, Refusal):
-        return masks
-    lines += masks[0]
-    lines.append(attend("y0", "query", "key", "value", scale, masks[1], dtype))
-    return Replacement(node.statements("\n".join(lines)), "a projection and the attention of its parts")
+        write_present(w, key, value)
+    added = added_to_scores(w, 3, query, key, past, dtype)
+    if isinstance(added, Refusal):
+        return added
+    attend(w, query, key, value, scale, added, dtype)
+    return Replacement(w.nodes(), "a projection and the attention of its parts")
 
 
 def _unsupported(node: NodeView) -> Refusal | None:

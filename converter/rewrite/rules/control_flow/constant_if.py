@@ -8,11 +8,10 @@ equal, their shapes possible. A Squeeze of an axis that is not 1 in the branch t
 from __future__ import annotations
 
 import onnx
-from onnx import helper
 
 from trtsmith.converter.graph.scopes import branch_of
-from trtsmith.converter.rewrite.engine.inline_graph import graph_attribute, inlined
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _NEVER_FAIL = frozenset(
     """Abs Acos Asin Atan Cast Ceil Constant Cos Elu Erf Exp Floor HardSigmoid Identity IsNaN LeakyRelu Log Neg Not
@@ -26,10 +25,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if condition is None or not (node.made or (node.folded(0) and not _both_are_right(node.proto))):
         return None
     branch = branch_of(condition)
-    nodes, results = inlined(graph_attribute(node.proto, branch), node)
-    pairs = zip(results, node.outputs, strict=True)
-    nodes += [helper.make_node("Identity", [value], [name]) for value, name in pairs if name]
-    return Replacement(nodes, f"the {branch.replace('_', ' ')}, as the condition is constant")
+    w = Writer(node)
+    for index, value in enumerate(w.graph(node.graph(branch))):
+        w.do("Identity", value, result=f"y{index}")
+    return Replacement(w.nodes(), f"the {branch.replace('_', ' ')}, as the condition is constant")
 
 
 def _both_are_right(proto: onnx.NodeProto) -> bool:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from trtsmith.converter.graph.scopes import all_graphs
-from trtsmith.converter.rewrite.engine.inline_graph import graph_attribute, inlined, stacked
 from trtsmith.converter.rewrite.engine.node_rule import (
     NodeRule,
     NodeView,
@@ -15,6 +13,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_state, obstacle
 
 _MOST_NODES = 20_000
@@ -22,7 +21,7 @@ _MOST_NODES = 20_000
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    body = graph_attribute(node.proto, "body")
+    body = node.graph("body")
     why = obstacle(body) or changing_state(node, body)
     if not why:
         return _with_condition(node) if _lacks_condition(node, body) else None
@@ -86,27 +85,24 @@ def _unrolled(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Rep
     states = list(node.inputs[2:])
     columns = len(body.output) - 1 - len(states)
     rows: list[list[str]] = [[] for _ in range(columns)]
-    condition = node.fresh("condition")
-    nodes = [constant_node(condition, np.array(True))]
+    w = Writer(node)
+    condition = w.const(np.array(True))
+    states = [w.value(name) for name in states]
     for run in range(runs):
-        number = node.fresh("iteration")
-        nodes.append(constant_node(number, np.array(run, np.int64)))
-        made, results = inlined(body, node, [number, condition, *states])
-        nodes += made
+        results = w.graph(body, [w.const(np.array(run)), condition, *states])
         states = results[1 : 1 + len(states)]
         for row, name in zip(rows, results[1 + len(states) :], strict=True):
             row.append(name)
-    for state, name in zip(states, node.outputs, strict=False):
-        if name:
-            nodes.append(helper.make_node("Identity", [state], [name]))
+    for index, state in enumerate(states):
+        w.do("Identity", state, result=f"y{index}")
     for index, row in enumerate(rows, len(states)):
         if not node.used(index):
             continue
         if not row:
             fix = "remove the loop where the model is exported"
             return Refusal("it never runs, and what it collects is used", "at least one run", fix)
-        nodes += stacked(node, row, f"y{index}", 0)
-    return Replacement(nodes, f"its body {runs} times, as {why}")
+        w.concat([w.unsqueeze(part, [0]) for part in row], 0, f"y{index}")
+    return Replacement(w.nodes(), f"its body {runs} times, as {why}")
 
 
 def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, slice_, squeeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.dtypes import NUMBERS
 
 LARGEST = 32
@@ -46,7 +47,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     lines.append(squeeze("scalar", f"det_{size}", [last - 1, last], opset))
     narrow = dtype in ("float16", "bfloat16")
     lines.append(f"y0 = {f'Cast <to = {NUMBERS[dtype]}>' if narrow else 'Identity'} (scalar)")
-    return Replacement(node.statements("\n".join(lines), **constants), "elimination with partial pivoting")
+    return Replacement(statements(node, "\n".join(lines), **constants), "elimination with partial pivoting")
 
 
 _NUMBERS = {"one": 1.0, "minus_one": -1.0, "zero": 0.0}

@@ -8,6 +8,7 @@ from onnx import helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -34,7 +35,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     """
     values = {"zero": 0, "one": 1, "offset": int(node.attributes.get("k", 0))}
     arrays = {name: np.array(value, np.int64) for name, value in values.items()}
-    return Replacement(node.statements(body, **arrays), "a comparison of row and column numbers")
+    return Replacement(statements(node, body, **arrays), "a comparison of row and column numbers")
 
 
 def _number(dtype: str | None) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, squeeze, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
 
@@ -23,7 +24,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     if node.op_type == "Relu":
         body = "y0 = Max (x0, zero)"
-        return Replacement(node.statements(body, zero=np.array(0, dtype)), "Max with 0")
+        return Replacement(statements(node, body, zero=np.array(0, dtype)), "Max with 0")
     ranks = node.rank(0), node.rank(1)
     if ranks[0] is None or ranks[1] is None:
         return Refusal(
@@ -39,7 +40,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "cast the operands to float32, where sums below 2^24 are exact",
         )
     if node.op_type == "MatMul":
-        return Replacement(node.statements(_product(ranks[0], ranks[1], node.opset)), "products and a sum")
+        return Replacement(statements(node, _product(ranks[0], ranks[1], node.opset)), "products and a sum")
     return _gemm(node)
 
 
@@ -61,7 +62,7 @@ def _gemm(node: NodeView) -> Replacement | Refusal:
         {_product(2, 2, node.opset, "t0", "t1", "product")}
         y0 = {"Add (product, x2)" if node.input(2) else "Identity (product)"}
     """
-    return Replacement(node.statements(body), "products and a sum")
+    return Replacement(statements(node, body), "products and a sum")
 
 
 def _product(left: int, right: int, opset: int, a: str = "x0", b: str = "x1", result: str = "y0") -> str:

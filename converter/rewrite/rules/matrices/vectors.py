@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import squeeze, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -25,7 +26,7 @@ def _product(node: NodeView) -> Replacement | None:
         product = MatMul (row, x1)
         {squeeze("y0", "product", [right - 2], node.opset)}
     """
-    return Replacement(node.statements(body), "the vector as a matrix of one row")
+    return Replacement(statements(node, body), "the vector as a matrix of one row")
 
 
 def _along_it(node: NodeView) -> Replacement:
@@ -39,7 +40,7 @@ def _along_it(node: NodeView) -> Replacement:
         result = {node.op_type} <{", ".join(given)}> (row)
         {squeeze("y0", "result", [0, 1] if scalar else [0], node.opset)}
     """
-    return Replacement(node.statements(body), "the vector as a matrix of one row")
+    return Replacement(statements(node, body), "the vector as a matrix of one row")
 
 
 VECTORS = NodeRule(

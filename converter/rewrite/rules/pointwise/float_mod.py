@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -42,7 +43,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     values = {"infinity": np.inf, "zero": 0.0}
     constants = {name: np.array(value).astype(np.dtype(dtype)) for name, value in values.items()}
     return Replacement(
-        node.statements(_BODY, **constants),
+        statements(node, _BODY, **constants),
         "the remainder with the dividend's sign, brought to the divisor's",
         numerics="TensorRT computes a remainder as x - trunc(x / y) * y, which loses digits where x / y is large",
     )

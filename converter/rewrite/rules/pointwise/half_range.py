@@ -6,6 +6,7 @@ So every element is start + i * delta rounded once, where ONNX's definition adds
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.dtypes import NUMBERS
 
 _TYPES = {name: NUMBERS[name] for name in ("float16", "bfloat16")}
@@ -23,7 +24,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         y0 = Cast <to = {type_}> (wide)
     """
     return Replacement(
-        node.statements(body),
+        statements(node, body),
         f"Range of {node.dtype(0)} in float32",
         numerics="each element is rounded once, where ONNX adds in the type of the range",
     )

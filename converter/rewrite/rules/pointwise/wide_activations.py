@@ -6,6 +6,7 @@ The result is rounded once, which is at least as near as a computation in bfloat
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -16,7 +17,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         result = {node.op_type} (wide)
         y0 = Cast <to = 16> (result)
     """
-    return Replacement(node.statements(body), f"{node.op_type} in float32")
+    return Replacement(statements(node, body), f"{node.op_type} in float32")
 
 
 WIDE_ACTIVATIONS = NodeRule(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
@@ -41,7 +42,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     name = node.fresh("table")
     nodes, how = blocked(node, name, numbers.astype(np.int32) - grain.shaped(points), scale, grain, bits)
     gather = f"y0 = Gather <axis = {int(node.attributes.get('gather_axis', 0))}> (table, x1)"
-    return Replacement([*nodes, *node.statements(gather, table=name)], f"Gather of {how}", numerics=_NUMERICS)
+    return Replacement(
+        [*nodes, *statements(node, gather, table=name)], f"Gather of {how}", numerics=_NUMERICS
+    )
 
 
 GATHER_BLOCK_QUANTIZED = NodeRule(

@@ -17,6 +17,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
@@ -44,7 +45,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     body = "y0 = MatMul (x0, weights)"
     if node.input(5):
         body = "product = MatMul (x0, weights)\n y0 = Add (product, x5)"
-    return Replacement([*nodes, *node.statements(body, weights=weights)], f"MatMul with {how}")
+    return Replacement([*nodes, *statements(node, body, weights=weights)], f"MatMul with {how}")
 
 
 def _weights(

@@ -6,6 +6,7 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
@@ -39,7 +40,7 @@ def _dynamic(node: NodeView) -> Replacement | Refusal | None:
         quantised, scale, zero = DynamicQuantizeLinear (x0)
         y0 = com.microsoft.MatMulIntegerToFloat (quantised, x1, scale, x2, zero, {zero}, {bias})
     """
-    return Replacement(node.statements(body), "its input quantised, then a product of integers")
+    return Replacement(statements(node, body), "its input quantised, then a product of integers")
 
 
 MATMUL_TO_FLOAT = NodeRule(

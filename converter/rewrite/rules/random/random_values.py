@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.dtypes import NUMBERS
 
 _FLOAT = 1
@@ -50,7 +51,7 @@ def _bernoulli(node: NodeView) -> Replacement:
         chosen = Less (drawn, probability)
         y0 = {output} (chosen{like})
     """
-    return Replacement(node.statements(body), "a comparison with uniform numbers", numerics=NUMERICS)
+    return Replacement(statements(node, body), "a comparison with uniform numbers", numerics=NUMERICS)
 
 
 def _multinomial(node: NodeView) -> Replacement:
@@ -77,7 +78,7 @@ def _multinomial(node: NodeView) -> Replacement:
     constants = {"first": [0], "second": [1], "one": [1], "rest": [samples, 1]}
     arrays = {name: np.array(value) for name, value in constants.items()}
     return Replacement(
-        node.statements(body, axis=np.array(1), **arrays),
+        statements(node, body, axis=np.array(1), **arrays),
         "uniform numbers in the cumulated probabilities",
         numerics=NUMERICS,
     )
@@ -101,7 +102,7 @@ def _other_type(node: NodeView) -> Replacement | None:
         drawn = {node.op_type} <{", ".join((f"dtype = {_FLOAT}", *given))}> ({like})
         y0 = Cast <to = {wanted}> (drawn)
     """
-    return Replacement(node.statements(body), "drawn in float32, then cast")
+    return Replacement(statements(node, body), "drawn in float32, then cast")
 
 
 RANDOM_VALUES = NodeRule(

@@ -99,9 +99,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     for index in used if changed else ():
         if alone:  # the batch is the last axis but one
             final = "" if narrow or batch_first else f"y{index}"
-            results[index] = w.op(
-                f"Gather <axis = {2 if index == 0 else 1}> ({results[index]}, {w.ints(0)})", final
-            )
+            axis = 2 if index == 0 else 1
+            results[index] = w.do("Gather", results[index], w.ints(0), result=final, axis=axis)
         final = "" if narrow else f"y{index}"
         if batch_first:  # [sequence, directions, batch, hidden] and [directions, batch, hidden]
             order = [2, 0, 1, 3] if index == 0 else [1, 0, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _REDUCTIONS = tuple(
     f"Reduce{kind}"
@@ -24,7 +25,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         rest = ", ".join(f"{name} = {node.attributes[name]}" for name in _ATTRIBUTES if node.given(name))
         body = f"y0 = {node.op_type} {f'<{rest}>' if rest else ''} (x0, axes)"
         return Replacement(
-            node.statements(body, axes=axes), "the axes that the graph computes, as a constant"
+            statements(node, body, axes=axes), "the axes that the graph computes, as a constant"
         )
     if axes is not None:
         return None

@@ -7,6 +7,7 @@ largest false and the smallest true, as ONNX says of empty sets.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -24,7 +25,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         {"y0" if largest else "some"} = Greater (count, zero)
         {"" if largest else "y0 = Not (some)"}
     """
-    return Replacement(node.statements(body), f"{node.op_type} of booleans by counting")
+    return Replacement(statements(node, body), f"{node.op_type} of booleans by counting")
 
 
 BOOL_REDUCE = NodeRule(

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import slice_
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _ALL = (1 << 63) - 1
 
@@ -34,11 +35,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     size = (node.shape(0) or ())[at]
     one = np.array(1).astype(np.dtype(dtype))
     if size is None:
-        nodes = node.statements(_by_scan(at, rank, reverse, exclusive), one=one, at=np.array([at]))
+        nodes = statements(node, _by_scan(at, rank, reverse, exclusive), one=one, at=np.array([at]))
         return Replacement(nodes, "a Scan, as the length of the axis is known at run time only")
     body = _by_doubling(at, size, reverse, exclusive, node.opset)
     constants = {"one": one, "at": np.array([at]), "single": np.array([1])} if exclusive else {}
-    return Replacement(node.statements(body, **constants), "products of doubled width")
+    return Replacement(statements(node, body, **constants), "products of doubled width")
 
 
 def _by_doubling(axis: int, size: int, reverse: bool, exclusive: bool, opset: int) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.scatter.scatter_parts import Scatter, coordinates, in_parts
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, PARTS, REDUCTIONS, parts
 
@@ -68,7 +69,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     constants |= {f"number_{i}": np.array(i, np.int64) for i in range(rank)}
     how = "" if unique else ", updates of one element combined first"
     what = ("ScatterElements" if fits else "ScatterND") + how
-    return Replacement(node.statements(body, **read_by(body, constants)), what)
+    return Replacement(statements(node, body, **read_by(body, constants)), what)
 
 
 def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by, reduce, slice_, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
     PAIRS,
     PARTS,
@@ -64,7 +65,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         "neutral": reduction.neutral(dtype),
     }
     how = "constant indices that differ" if unique else "updates of one slice combined first"
-    return Replacement(node.statements(body, **read_by(body, constants)), f"ScatterND, {how}")
+    return Replacement(statements(node, body, **read_by(body, constants)), f"ScatterND, {how}")
 
 
 def _in_parts(reduction: Reduction, cuts: list[Part], inner_rank: int, unique: bool, opset: int) -> str:

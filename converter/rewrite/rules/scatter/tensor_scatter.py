@@ -13,6 +13,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _IN_PLACE = "TensorRT's layer runs only with the updated cache at the address of the cache that comes in; this one copies it"
 
@@ -40,7 +41,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     """
     constants = {name: np.array(value, np.int64) for name, value in (("zero", 0), ("one", 1), ("axis", axis))}
     return Replacement(
-        node.statements(body, **constants), "ScatterElements", (_IN_PLACE,) if in_place else ()
+        statements(node, body, **constants), "ScatterElements", (_IN_PLACE,) if in_place else ()
     )
 
 

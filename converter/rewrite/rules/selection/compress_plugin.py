@@ -6,6 +6,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_call
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 
 
@@ -22,7 +23,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {from_element("y0", "output", dtype)}
     """
     constants = {"flat": np.array([-1])} if flat else {}
-    return Replacement(node.statements(body, **constants), f"plugin {SELECTED_SLICES.name}")
+    return Replacement(statements(node, body, **constants), f"plugin {SELECTED_SLICES.name}")
 
 
 COMPRESS_PLUGIN = NodeRule(

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import slice_
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 LARGEST = 3840
 """TensorRT-RTX 1.7.1: "K exceeds the maximum value allowed (3840)"."""
@@ -45,7 +46,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     constants = {f"k{i}": np.array([part]) for i, part in enumerate(parts)}
     numbers = {"zero": 0, "one": 1, "axis": axis}
     constants |= {name: np.array(value, np.int64) for name, value in numbers.items()}
-    return Replacement(node.statements("\n".join(lines), **constants), f"{len(parts)} rounds of TopK")
+    return Replacement(statements(node, "\n".join(lines), **constants), f"{len(parts)} rounds of TopK")
 
 
 def _numbered(axis: int, rank: int, opset: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.ops.box_selection import BOX_SELECTION, NO_LIMIT
 
 
@@ -33,7 +34,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {plugin_call("y0, count", BOX_SELECTION, ", ".join(["x0", "x1", *ports]), fields)}
     """
     constants = {"one": np.array([1]), "none": np.array([0]), "any": np.zeros(1, np.float32)}
-    return Replacement(node.statements(body, **read_by(body, constants)), f"plugin {BOX_SELECTION.name}")
+    return Replacement(statements(node, body, **read_by(body, constants)), f"plugin {BOX_SELECTION.name}")
 
 
 NON_MAX_SUPPRESSION_PLUGIN = NodeRule(

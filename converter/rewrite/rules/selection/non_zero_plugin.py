@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 
@@ -17,7 +18,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {"x = Identity (x0)" if taken else "x = Cast <to = 9> (x0)"}
         {plugin_call("y0, count", NON_ZERO_POSITIONS, "x")}
     """
-    return Replacement(node.statements(body), f"plugin {NON_ZERO_POSITIONS.name}")
+    return Replacement(statements(node, body), f"plugin {NON_ZERO_POSITIONS.name}")
 
 
 NON_ZERO_PLUGIN = NodeRule(

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by, reduce, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
 LARGEST = 1 << 14
@@ -58,7 +59,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     """
     declares = f"the model declares {count} different elements: others are cut off"
     return Replacement(
-        node.statements(body, **read_by(body, constants)),
+        statements(node, body, **read_by(body, constants)),
         "all pairs compared",
         numerics=declares if size > 1 else "",
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from onnx import helper
-
-from trtsmith.converter.rewrite.engine.inline_graph import graph_attribute, inlined
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import elements, is_sequence
 
 
@@ -25,18 +23,15 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if len({len(column) for column in columns}) > 1:
         fix = "give sequences of one length"
         return Refusal(f"sequences of {', '.join(str(len(c)) for c in columns)} tensors", "one length", fix)
-    nodes = []
+    w = Writer(node)
     results: list[list[str]] = [[] for _ in node.outputs]
     for row in zip(*columns, strict=True):
-        made, outputs = inlined(graph_attribute(node.proto, "body"), node, row)
-        nodes += made
+        outputs = w.graph(node.graph("body"), [w.value(name) for name in row])
         for column, name in zip(results, outputs, strict=True):
             column.append(name)
-    for held, name in zip(results, node.outputs, strict=True):
-        kind = "SequenceConstruct" if held else "SequenceEmpty"
-        if name:
-            nodes.append(helper.make_node(kind, held, [name]))
-    return Replacement(nodes, f"its body {len(first)} times")
+    for index, column in enumerate(results):
+        w.do("SequenceConstruct" if column else "SequenceEmpty", *column, result=f"y{index}")
+    return Replacement(w.nodes(), f"its body {len(first)} times")
 
 
 SEQUENCE_MAP = NodeRule(

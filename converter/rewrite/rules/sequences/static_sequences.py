@@ -13,7 +13,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
-from trtsmith.converter.rewrite.engine.opset_forms import split, squeeze, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
     elements,
@@ -36,7 +36,7 @@ def _at(node: NodeView) -> Result:
     if isinstance(place, Refusal):
         return place
     return Replacement(
-        node.statements("y0 = Identity (element)", element=held[place]), "the tensor at that position"
+        statements(node, "y0 = Identity (element)", element=held[place]), "the tensor at that position"
     )
 
 
@@ -56,14 +56,12 @@ def _concat(node: NodeView) -> Result:
     if not held:
         fix = "export the model so that something is joined"
         return Refusal("the sequence is empty", "at least one tensor", fix)
-    axis, lines = node.attributes["axis"], []
-    names = {f"part_{i}": name for i, name in enumerate(held)}
-    parts = list(names)
+    w, axis = Writer(node), node.attributes["axis"]
+    parts = [w.value(name) for name in held]
     if node.attributes.get("new_axis"):
-        lines = [unsqueeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(parts)]
-        parts = [f"row_{i}" for i in range(len(parts))]
-    lines.append(f"y0 = Concat <axis = {axis}> ({', '.join(parts)})")
-    return Replacement(node.statements("\n".join(lines), **names), "Concat of its tensors")
+        parts = [w.unsqueeze(part, [axis]) for part in parts]
+    w.concat(parts, axis, "y0")
+    return Replacement(w.nodes(), "Concat of its tensors")
 
 
 def _split(node: NodeView) -> Result:
@@ -78,13 +76,12 @@ def _split(node: NodeView) -> Result:
     if len(sizes) > _MOST_PARTS:
         fix = "export the model without sequences"
         return Refusal(f"a sequence of {len(sizes):,} tensors", f"at most {_MOST_PARTS:,}", fix)
-    parts = [f"part_{i}" for i in range(len(sizes))]
-    lines = [split(parts, "x0", sizes, axis, node.opset)]
+    w = Writer(node)
+    parts = w.split("x0", sizes, axis)
     if not node.input(1) and not node.attributes.get("keepdims", 1):
-        lines += [squeeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(parts)]
-        parts = [f"row_{i}" for i in range(len(parts))]
-    lines.append(f"y0 = SequenceConstruct ({', '.join(parts)})")
-    return Replacement(node.statements("\n".join(lines)), "Split")
+        parts = [w.squeeze(part, [axis]) for part in parts]
+    w.do("SequenceConstruct", *parts, result="y0")
+    return Replacement(w.nodes(), "Split")
 
 
 def _built(node: NodeView) -> Result:
