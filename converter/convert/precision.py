@@ -11,14 +11,15 @@ import numpy as np
 
 from trtsmith.converter.convert.quantize.quantize import QUANTISED, quantise
 from trtsmith.converter.convert.quantize.samples import load_samples, split
-from trtsmith.converter.graph.scopes import elem_types
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.walk import elem_types
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16, Format
 from trtsmith.converter.rewrite.precision.observe import magnitudes
-from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
+from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.widen import widen_precision
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
@@ -97,17 +98,18 @@ def in_precision(
         quantised = quantise(
             rewritten.model, request.precision, samples, keep=request.keep, rewrites=rewritten.rewrites
         )
-        return _with(rewritten, quantised)
+        return replace(rewritten, model=quantised.model, precision=quantised.report)
     fmt = request.format
+    graph = Graph(rewritten.model)
     if fmt is None:
-        return _with(rewritten, widen_precision(rewritten.model, wide_io=request.io))
+        return _with(rewritten, graph, widen_precision(graph, wide_io=request.io))
     if REDUCED & elem_types(rewritten.model.proto.graph):  # what is in 16 bits already is decided anew
-        rewritten = _with(rewritten, widen_precision(rewritten.model))
+        rewritten = _with(rewritten, graph, widen_precision(graph))
     seen = (
         _magnitudes(rewritten, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
     )
-    reduced = reduce_precision(
-        rewritten.model,
+    reduction = reduce_precision(
+        graph,
         fmt,
         keep=request.keep,
         rewrites=rewritten.rewrites,
@@ -117,17 +119,17 @@ def in_precision(
         flavour=rewritten.flavour,
         fp16_sums=request.fp16_sums,
     )
-    return _with(rewritten, reduced)
+    return _with(rewritten, graph, reduction)
 
 
-def _with(rewritten: Rewritten, reduced: Reduced) -> Rewritten:
+def _with(rewritten: Rewritten, graph: Graph, reduced: Reduction) -> Rewritten:
     """An input that the types pass changed already is told once, from the model's type to the engine's."""
     after = {io.name: io.after for io in reduced.io_types}
     earlier = tuple(
         replace(io, after=after.pop(io.name)) if io.name in after else io for io in rewritten.io_types
     )
     io_types = (*earlier, *(io for io in reduced.io_types if io.name in after))
-    return replace(rewritten, model=reduced.model, io_types=io_types, precision=reduced.report)
+    return replace(rewritten, model=graph.model(), io_types=io_types, precision=reduced.report)
 
 
 def _samples(

@@ -10,9 +10,10 @@ import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from trtsmith.converter.graph.collector import collector_paused
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
-from trtsmith.converter.graph.scopes import all_graphs
 from trtsmith.converter.graph.type_check import infer_checked
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import PASSES, SPELLINGS
@@ -108,8 +109,9 @@ def rewrite(
             if inlined.found() > result.found():
                 result = inlined
         if flavour == "tensorrt_rtx":
-            separated, records = separate_outputs(result.model)
-            result = replace(result, model=separated, rewrites=(*result.rewrites, *records))
+            graph = Graph(result.model)
+            records = separate_outputs(graph)
+            result = replace(result, model=graph.model(), rewrites=(*result.rewrites, *records))
     return replace(result, flavour=flavour)
 
 
@@ -117,15 +119,17 @@ def _rewrite(
     model: Model, passes: Sequence[Pass], rules: Sequence[NodeRule], frozen: tuple[Frozen, ...]
 ) -> Rewritten:
     passed, records = _apply_passes(model, passes)
-    ruled = apply_rules(passed, rules)
+    graph = Graph(passed)
+    ruled = apply_rules(graph, rules)
+    if not ruled.changed:
+        graph = Graph(passed)  # without what was folded
     # rules read ONNX's own types; what the types pass makes of a node may then be another rule's
-    carried = carry_types(ruled.model)
-    changed = carried.model is not ruled.model
-    again = apply_rules(carried.model, rules) if changed else ruled
+    carried = carry_types(graph)
+    again = apply_rules(graph, rules) if carried.changed else ruled
     done = (*(r for r in records if isinstance(r, Rewrite)), *ruled.rewrites, *carried.rewrites)
-    done = (*done, *again.rewrites) if changed else done
+    done = (*done, *again.rewrites) if carried.changed else done
     declined = (*(r for r in records if isinstance(r, Declined)), *again.declined)
-    return Rewritten(again.model, merged(done), declined, frozen, carried.io_types)
+    return Rewritten(graph.model(), merged(done), declined, frozen, carried.io_types)
 
 
 def _apply_passes(model: Model, passes: Sequence[Pass]) -> tuple[Model, list[Record]]:

@@ -48,7 +48,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import Dim, Scope
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.importers.lowering import parse_statements
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
@@ -131,11 +132,11 @@ class NodeView:
 
     @property
     def opset(self) -> int:
-        return self._scope.draft.opset("")
+        return self._scope.whole.opset("")
 
     @property
     def version(self) -> int:
-        return self._scope.draft.opset(self.domain)
+        return self._scope.whole.opset(self.domain)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -158,7 +159,7 @@ class NodeView:
 
     def used(self, index: int) -> bool:
         """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
-        return self._scope.draft.used[self.output(index)] > 0
+        return self._scope.whole.used[self.output(index)] > 0
 
     def dtype(self, index: int) -> str | None:
         """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
@@ -199,7 +200,7 @@ class NodeView:
 
         beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
         """
-        operators = self._scope.draft.folded.get(self.input(index), ())
+        operators = self._scope.whole.folded.get(self.input(index), ())
         return any(op_type not in beyond for op_type in operators)
 
     def type_proto(self, index: int) -> onnx.TypeProto | None:
@@ -238,7 +239,7 @@ class NodeView:
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
-        return self._scope.draft.names.value(f"{base}/{hint}")
+        return self._scope.whole.names.value(f"{base}/{hint}")
 
     def statements(self, text: str, /, **values: np.ndarray | str) -> list[onnx.NodeProto]:
         """ONNX statements, one a line, as nodes of this graph. Raises onnx.parser.ParseError, or LookupError.

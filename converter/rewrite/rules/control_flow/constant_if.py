@@ -10,7 +10,7 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import branch_of
+from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.rewrite.engine.inline_graph import graph_attribute, inlined
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.rewrite.engine.inline_graph import graph_attribute, inlined, stacked
 from trtsmith.converter.rewrite.engine.node_rule import (
     Example,

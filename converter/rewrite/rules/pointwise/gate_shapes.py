@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trtsmith.converter.graph.scopes import Dim
+from trtsmith.converter.graph.tensor_types import Dim
 
 _SPATIAL = 2
 """The first axis behind batch and channels."""

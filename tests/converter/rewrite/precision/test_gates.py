@@ -7,11 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, casts, made_in, network, normal, types_of
+from tests.converter.rewrite.precision.networks import (
+    T,
+    casts,
+    made_in,
+    network,
+    normal,
+    reduce_model,
+    types_of,
+)
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
-from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 
 BODY = """(float[N,4,h,w] x) => (float[N,4,h,w] y) {
     [conv] a = Conv <pads = [1,1,1,1], group = 4> (x, k)
@@ -29,7 +36,7 @@ WEIGHTS = {"k": normal(4, 1, 3, 3), "c": normal(4, 1, 1), "w1": normal(4, 4, 1, 
 @pytest.mark.parametrize("fmt", [FP16, BF16])
 def test_a_gate_is_computed_in_float32(tmp_path: Path, fmt: Format) -> None:
     model = network(tmp_path, BODY, WEIGHTS)
-    reduced = reduce_precision(model, fmt, flavour="tensorrt_rtx")
+    reduced = reduce_model(model, fmt, flavour="tensorrt_rtx")
     types = types_of(reduced.model)
     assert made_in(reduced.model)["excite"] == T.FLOAT and made_in(reduced.model)["square"] == fmt.elem
     (excite,) = (node for node in reduced.model.proto.graph.node if node.name == "excite")
@@ -47,15 +54,15 @@ def test_a_gate_is_computed_in_float32(tmp_path: Path, fmt: Format) -> None:
 
 def test_a_gate_that_is_kept_in_float32_gets_no_casts_of_its_own(tmp_path: Path) -> None:
     model = network(tmp_path, BODY, WEIGHTS)
-    reduced = reduce_precision(model, FP16, keep=["excite"], flavour="tensorrt_rtx")
-    plain = reduce_precision(model, FP16, flavour="tensorrt_rtx")
+    reduced = reduce_model(model, FP16, keep=["excite"], flavour="tensorrt_rtx")
+    plain = reduce_model(model, FP16, flavour="tensorrt_rtx")
     assert made_in(reduced.model)["excite"] == T.FLOAT
     assert not [name for name in types_of(reduced.model) if name.endswith("/wide")]
     assert [name for name in types_of(plain.model) if name.endswith("/wide")]
 
 
 def test_tensorrt_needs_no_casts_for_it(tmp_path: Path) -> None:
-    reduced = reduce_precision(network(tmp_path, BODY, WEIGHTS), FP16, flavour="tensorrt")
+    reduced = reduce_model(network(tmp_path, BODY, WEIGHTS), FP16, flavour="tensorrt")
     assert made_in(reduced.model)["excite"] == T.FLOAT16 and reduced.report.between == ()
 
 
@@ -70,5 +77,5 @@ def test_tensorrt_needs_no_casts_for_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_gate(tmp_path: Path, body: str) -> None:
-    reduced = reduce_precision(network(tmp_path, body), FP16, reduced_io=True, flavour="tensorrt_rtx")
+    reduced = reduce_model(network(tmp_path, body), FP16, reduced_io=True, flavour="tensorrt_rtx")
     assert made_in(reduced.model)["m"] == T.FLOAT16 and reduced.report.between == ()
