@@ -1,7 +1,7 @@
 """The data that defines an operator. One frozen OpDef per operator; everything else derives from it.
 
-An OpDef says what the plugin is (identity, fields, ports, shapes), how the operator is written in the wild
-(spellings), what it computes (a float64 numpy reference and an expansion into standard ONNX operators) and with which
+An OpDef says what the plugin is (identity, fields, ports, shapes), how other tools write the operator
+(aliases), what it computes (a float64 numpy reference and an expansion into standard ONNX operators) and with which
 inputs it is to be tested (cases, tolerances).
 """
 
@@ -70,7 +70,7 @@ class Field:
     """One plugin field, which is also one attribute of the plugin node.
 
     length:  number of elements for list kinds.
-    default: value that the torch operator and the `trtsmith::` spelling take when it is left out; None: required.
+    default: value that the torch operator and the `trtsmith::` alias take when it is left out; None: required.
     minimum: smallest allowed element; allowed: the only allowed values.
     """
 
@@ -114,9 +114,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Attr:
-    """One attribute of a spelling, as other tools write it.
+    """One attribute of an alias, as other tools write it.
 
-    default: value when absent, as the tool that defines the spelling has it; None: required.
+    default: value when absent, as the tool that defines the alias has it; None: required.
     lengths: allowed numbers of elements for list kinds; empty: any.
     ignored: accepted and not used, because it does not change the numbers.
     """
@@ -129,11 +129,11 @@ class Attr:
 
 
 @dataclass(frozen=True)
-class SpelledNode:
-    """A node as a spelling sees it, already checked against the spelling's inputs and attributes.
+class AliasedNode:
+    """A node as an alias sees it, already checked against the alias's inputs and attributes.
 
     attrs:    attribute values by name, defaults filled in.
-    present:  names of the spelling's inputs that are connected.
+    present:  names of the alias's inputs that are connected.
     dtypes:   element type by input name ("float32", ...), where known.
     shapes:   shape by input name, None for an unknown dimension, where known.
     """
@@ -144,13 +144,13 @@ class SpelledNode:
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
 
-def _same_fields(node: SpelledNode) -> Fields:
+def _same_fields(node: AliasedNode) -> Fields:
     return dict(node.attrs)
 
 
 @dataclass(frozen=True)
-class Spelling:
-    """One way in which the operator is written in the wild.
+class Alias:
+    """One way in which another tool writes the operator.
 
     domains:       node domains; `trt.plugins` is accepted everywhere, and "" where ONNX has no operator of that name.
     inputs:        input names in the node's order; a trailing "?" marks an optional one. A name that equals a port
@@ -162,9 +162,9 @@ class Spelling:
     fields:        plugin fields from the node.
     prologue:      ONNX statements (onnx.parser syntax, opset 11 and later) that make ports out of inputs. Floating
                    inputs reach it in one dtype, that of the first; floating ports must leave it so.
-    epilogue:      ONNX statements that make the spelling's outputs out of ports; output ports are named as the ports.
+    epilogue:      ONNX statements that make the alias's outputs out of ports; output ports are named as the ports.
     outputs:       output names in the node's order.
-    source:        who defines the spelling.
+    source:        who defines the alias.
     """
 
     op_type: str
@@ -175,11 +175,11 @@ class Spelling:
     constants: tuple[Attr, ...] = ()
     outputs: tuple[str, ...] = ()
     opsets: tuple[int, int | None] = (1, None)
-    when: Callable[[SpelledNode], bool] | None = None
-    guard: Callable[[SpelledNode], Refusal | None] | None = None
-    fields: Callable[[SpelledNode], Fields] = _same_fields
-    prologue: str | Callable[[SpelledNode], str] = ""
-    epilogue: str | Callable[[SpelledNode], str] = ""
+    when: Callable[[AliasedNode], bool] | None = None
+    guard: Callable[[AliasedNode], Refusal | None] | None = None
+    fields: Callable[[AliasedNode], Fields] = _same_fields
+    prologue: str | Callable[[AliasedNode], str] = ""
+    epilogue: str | Callable[[AliasedNode], str] = ""
 
 
 @dataclass(frozen=True)
@@ -246,6 +246,7 @@ class OpDef:
                      none where outputs are exact.
     benchmarks:      sizes at which networks use the operator, to time it with.
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
+    workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
     """
 
@@ -259,7 +260,7 @@ class OpDef:
     reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]
     expand: Callable[[Expansion], str]
     cases: tuple[Case, ...]
-    spellings: tuple[Spelling, ...] = ()
+    aliases: tuple[Alias, ...] = ()
     bounds: Callable[[Fields, Shapes], dict[str, Dim]] = _no_sizes
     torch_reference: Callable[[Fields, Mapping[str, Any]], tuple[Any, ...]] = _nowhere
     tolerance: Mapping[str, float] = field(default_factory=dict)
@@ -268,6 +269,7 @@ class OpDef:
     onnx: str = ""
     benchmarks: tuple[Case, ...] = ()
     work: Callable[[Fields, Shapes], Work] | None = None
+    workspace: bool = False
     float32_only: str = ""
 
     def port(self, name: str) -> Port:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import signal
-from collections.abc import Generator
+import subprocess
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -40,11 +44,39 @@ def gpu_count() -> int:
 
 @pytest.fixture
 def default_signals() -> Generator[None, None, None]:
-    """SIGHUP and SIGTERM as a terminal leaves them: nohup has SIGHUP ignored, and children inherit that."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGTERM)}
+    """SIGINT, SIGHUP and SIGTERM as a terminal leaves them, here and in children, which inherit what is ignored.
+
+    nohup ignores SIGHUP, and a script's `&` SIGINT.
+    """
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def start() -> Generator[Callable[..., subprocess.Popen[str]], None, None]:
+    """Starts a command in a session of its own. What runs of it when the test ends, passed or failed, is killed."""
+    started = []
+
+    def start(command: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+        process = subprocess.Popen(command, text=True, start_new_session=True, **options)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

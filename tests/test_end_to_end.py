@@ -1,4 +1,4 @@
-"""Export, convert with the real TensorRT-RTX, bundle: small versions of the models, and every spelling there is."""
+"""Export, convert with the real TensorRT-RTX, bundle: small versions of the models, and every alias there is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.export import export_model
 from tests.converter.cli.commands.running import trtsmith
 from tests.converter.models import save, value
 from tests.importers.foreign import EXAMPLES, Example
-from trtsmith.importers.registry import OPS, own_spelling
+from trtsmith.importers.registry import OPS, own_alias
 
 MODELS = {
     "deformable_detr": {"MultiscaleDeformableAttention"},
@@ -56,19 +56,19 @@ def check_bundle(engine: Path, operators: set[str]) -> None:
     assert manifest["verdict"]["status"] == "agree"
 
 
-def test_every_spelling_has_an_example() -> None:
-    spelled = {(op.name, s.op_type) for op in OPS for s in (*op.spellings, own_spelling(op))}
-    assert {(e.op, e.op_type) for e in EXAMPLES} == spelled
+def test_every_alias_has_an_example() -> None:
+    known = {(op.name, s.op_type) for op in OPS for s in (*op.aliases, own_alias(op))}
+    assert {(e.op, e.op_type) for e in EXAMPLES} == known
 
 
 @pytest.mark.parametrize("opset", [18, 19, 22])
-def test_every_spelling_in_every_domain_becomes_an_engine(
+def test_every_alias_in_every_domain_becomes_an_engine(
     opset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All examples of the wild are nodes of one model; opset 19 and 22 differ in ONNX's own DeformConv."""
+    """All foreign examples are nodes of one model; opset 19 and 22 differ in ONNX's own DeformConv."""
     nodes: list[onnx.NodeProto] = []
     inputs, weights, feeds, expected = [], {}, {}, {}
-    for index, (example, domain) in enumerate(spellings(opset)):
+    for index, (example, domain) in enumerate(aliases(opset)):
         prefix = f"e{index}_"
         arrays = example.inputs()
         for name, array in arrays.items():
@@ -98,17 +98,17 @@ def test_every_spelling_in_every_domain_becomes_an_engine(
     assert ran.code == 0 and "error" not in ran.err, ran  # TensorRT warns of int64 inputs
     report = json.loads((tmp_path / "report.json").read_text())
     assert len(report["engine"]["plugin_layers"]) == len(nodes) and report["verdict"]["status"] == "agree"
-    check_bundle(engine, {example.op for example, _ in spellings(opset)})
+    check_bundle(engine, {example.op for example, _ in aliases(opset)})
 
 
-def spellings(opset: int) -> list[tuple[Example, str]]:
+def aliases(opset: int) -> list[tuple[Example, str]]:
     """Examples that a model of this opset can hold: in opset 18, those in every domain that they are known in."""
     if opset > 18:
         return [(e, e.domain) for e in EXAMPLES if e.op_type == "DeformConv" and e.version == opset]
     domains = {
         (op.name, s.op_type): (*s.domains, "", "trt.plugins") if s.op_type != "DeformConv" else ("",)
         for op in OPS
-        for s in (*op.spellings, own_spelling(op))
+        for s in (*op.aliases, own_alias(op))
     }
     return [
         (e, domain)

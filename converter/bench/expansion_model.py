@@ -7,7 +7,7 @@ from onnx import numpy_helper
 
 from trtsmith.converter.plugin.bench.kernel_bench import CONSTANT_PORTS, INDEX_DTYPE
 from trtsmith.converter.plugin.bench.kernel_expansion import expanded_model
-from trtsmith.converter.plugin.host.plugin_values import numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import Arrays, Fields, OpDef
 
 
@@ -16,7 +16,7 @@ def engine_model(op: OpDef, fields: Fields, generated: Arrays, dtype: str) -> on
 
     generated: inputs by port name. dtype: of type variable T.
     """
-    types = {"T": numpy_dtype(dtype), "I": numpy_dtype(INDEX_DTYPE)}
+    types = {"T": array_dtype(dtype), "I": array_dtype(INDEX_DTYPE)}
     arrays = {p.name: generated[p.name].astype(types[p.type]) for p in op.inputs if p.name in generated}
     described = {
         name: (dtype if op.port(name).type == "T" else INDEX_DTYPE, array.shape)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from trtsmith.converter.model.arrays import load_array, load_arrays
 from trtsmith.converter.model.errors import UsageError
@@ -17,6 +16,8 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
+from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.problem import Problem
 
 _FORM = "NAME=VALUE: 3, 0.5, true, [0,1], or @FILE.npy"
@@ -25,27 +26,27 @@ Values = Mapping[str, np.ndarray]
 
 
 def rewrite_frozen(
-    model: Model, freeze: Sequence[str] = (), inputs: Path | None = None, flavour: str = "tensorrt"
+    model: Model, freeze: Sequence[str] = (), inputs: Path | None = None, target: Target = TENSORRT
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
     """The model rewritten with inputs frozen, and what they are frozen to.
 
     freeze: as --freeze gives them. inputs: an .npz file; what TensorRT wants constant, and `freeze` does not name, gets
-        the value that is there. flavour: of TensorRT, for which it is rewritten. UsageError lists what is wrong.
+        the value that is there. target: the TensorRT for which it is rewritten. UsageError lists what is wrong.
     """
     values = parse_freeze(freeze, model.proto)
     if inputs is None:
-        return rewrite(model, flavour=flavour, freeze=values), values
+        return rewrite(model, target, freeze=values), values
     examples = load_arrays(inputs, "--inputs")
     whole = inline(
         model, frozenset(all_functions(model))
     ).proto  # functions read inputs under names of their own
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
-    result = rewrite(model, flavour=flavour, freeze=values)
+    result = rewrite(model, target, freeze=values)
     if any(record.fatal for record in result.declined):
         more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
         if more:
             values |= more
-            result = rewrite(model, flavour=flavour, freeze=values)
+            result = rewrite(model, target, freeze=values)
     return result, values
 
 
@@ -93,7 +94,7 @@ def _value(text: str, value: onnx.ValueInfoProto) -> np.ndarray:
     if not value.type.HasField("tensor_type") or elem_type in (0, onnx.TensorProto.STRING):
         what = f"input {value.name!r} is no tensor of numbers"
         raise UsageError(Problem(what, where, "an input of numbers or booleans", "remove the flag"))
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+    dtype = numpy_dtype(elem_type)
     try:
         read = np.array(json.loads(text, parse_int=_whole))
     except (ValueError, RecursionError, OverflowError):

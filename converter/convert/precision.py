@@ -11,11 +11,11 @@ import numpy as np
 
 from trtsmith.converter.convert.quantize.quantize import QUANTISED, quantise
 from trtsmith.converter.convert.quantize.samples import load_samples, split
-from trtsmith.converter.graph.graph import Graph
-from trtsmith.converter.graph.walk import elem_types
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import graph_inputs
+from trtsmith.converter.rewrite.engine.merge_records import merged
+from trtsmith.converter.rewrite.phases import Rewriting
 from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16, Format
 from trtsmith.converter.rewrite.precision.observe import magnitudes
@@ -93,66 +93,69 @@ def in_precision(
     """
     if not request.precision:
         return rewritten
+    return rewritten.in_precision(lambda work: _brought(work, request, feeds, given))
+
+
+def _brought(
+    work: Rewriting, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, given: bool
+) -> Rewriting:
+    """The phase itself."""
     if request.precision in QUANTISED:
-        samples = _samples(rewritten, request, feeds if given else None)
-        quantised = quantise(
-            rewritten.model, request.precision, samples, keep=request.keep, rewrites=rewritten.rewrites
+        samples = _samples(work, request, feeds if given else None)
+        done = quantise(
+            work.model, request.precision, samples, keep=request.keep, rewrites=merged(work.rewrites)
         )
-        return replace(rewritten, model=quantised.model, precision=quantised.report)
+        work.graph.become(done.model)
+        return replace(work, precision=done.report)
     fmt = request.format
-    graph = Graph(rewritten.model)
     if fmt is None:
-        return _with(rewritten, graph, widen_precision(graph, wide_io=request.io))
-    if REDUCED & elem_types(rewritten.model.proto.graph):  # what is in 16 bits already is decided anew
-        rewritten = _with(rewritten, graph, widen_precision(graph))
-    seen = (
-        _magnitudes(rewritten, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
-    )
-    reduction = reduce_precision(
-        graph,
+        return _with(work, widen_precision(work.graph, wide_io=request.io))
+    if not REDUCED.isdisjoint(work.graph.elem_types()):  # what is in 16 bits already is decided anew
+        work = _with(work, widen_precision(work.graph))
+    seen = _magnitudes(work, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
+    reduced = reduce_precision(
+        work.graph,
         fmt,
         keep=request.keep,
-        rewrites=rewritten.rewrites,
+        rewrites=merged(work.rewrites),
         seen=seen,
         reduced_io=request.io,
         decided=request.decided,
-        flavour=rewritten.flavour,
+        target=work.options.target,
         fp16_sums=request.fp16_sums,
     )
-    return _with(rewritten, graph, reduction)
+    return _with(work, reduced)
 
 
-def _with(rewritten: Rewritten, graph: Graph, reduced: Reduction) -> Rewritten:
-    """An input that the types pass changed already is told once, from the model's type to the engine's."""
+def _with(work: Rewriting, reduced: Reduction) -> Rewriting:
+    """An input that the types phase changed already is told once, from the model's type to the engine's."""
     after = {io.name: io.after for io in reduced.io_types}
-    earlier = tuple(
-        replace(io, after=after.pop(io.name)) if io.name in after else io for io in rewritten.io_types
-    )
+    earlier = tuple(replace(io, after=after.pop(io.name)) if io.name in after else io for io in work.io_types)
     io_types = (*earlier, *(io for io in reduced.io_types if io.name in after))
-    return replace(rewritten, model=graph.model(), io_types=io_types, precision=reduced.report)
+    return replace(work, io_types=io_types, precision=reduced.report)
 
 
 def _samples(
-    rewritten: Rewritten, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None
+    work: Rewriting, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None
 ) -> list[dict[str, np.ndarray]] | None:
     """Inputs to calibrate with, as the rewritten graph takes them."""
-    specs = list(graph_inputs(rewritten.model.proto))
+    specs = list(graph_inputs(work.model.proto))
     if request.calibration:
-        before = {io.name: io.before for io in rewritten.io_types}
+        before = {io.name: io.before for io in work.io_types}
         told = [replace(spec, dtype=before.get(spec.name, spec.dtype)) for spec in specs]
         samples = load_samples(request.calibration, told)
     elif feeds is not None:
         samples = split({spec.name: feeds[spec.name] for spec in specs}, specs)
     else:
         return None
-    return [to_engine(sample, rewritten.io_types) for sample in samples]
+    return [to_engine(sample, work.io_types) for sample in samples]
 
 
-def _magnitudes(rewritten: Rewritten, feeds: Mapping[str, np.ndarray]) -> dict[str, float]:
+def _magnitudes(work: Rewriting, feeds: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Magnitudes in the float32 run; none if onnxruntime cannot run the graph, which the verdict then says."""
-    wanted = {value.name for value in rewritten.model.proto.graph.input}
-    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, rewritten.io_types)
+    wanted = {value.name for value in work.model.proto.graph.input}
+    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, work.io_types)
     try:
-        return magnitudes(expand(rewritten.model), given) or {}
+        return magnitudes(expand(work.model), given) or {}
     except ConversionError:
         return {}

@@ -37,15 +37,18 @@ class Graph:
     stale:     nodes that shape inference has not seen yet.
     folded:    values that are constants only since folding: by name, the operators that computed them.
     functions: (domain, name) of the functions that the model carries.
+    revision:  grows with every change.
     """
 
     def __init__(self, model: Model) -> None:
         """Types of values are those that the model states."""
+        self.revision = 0
         self.become(model)
 
     def become(self, model: Model) -> None:
         """Goes on with another model: what a tool for whole models has made of this one."""
         self.source = model
+        self.revision += 1
         self.functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
         self.used: defaultdict[str, int] = defaultdict(int)
         self.readers: defaultdict[str, list[Node]] = defaultdict(list)
@@ -77,6 +80,15 @@ class Graph:
         """(domain, op_type) of all nodes."""
         return {(node.domain, node.op_type) for node in self.nodes()}
 
+    def elem_types(self) -> set[int]:
+        """onnx.TensorProto.DataType of every initializer and of every value whose type is known."""
+        found: set[int] = set()
+        for scope in self.scopes():
+            for tensors in (scope.defaults, scope.tensors):
+                found.update(tensor.data_type for tensor in tensors.values())
+            found.update(value.type.tensor_type.elem_type for value in scope.types.values())
+        return found
+
     def readers_of(self, name: str) -> Iterator[Node]:
         """The nodes of any graph that read a value of that name; not those whose subgraphs alone do."""
         return (node for node in self.readers[name] if not node.gone and name in node.inputs)
@@ -100,11 +112,11 @@ class Graph:
     def changed(self) -> None:
         """`model` has to be written again."""
         self._model = None
+        self.revision += 1
 
-    @property
-    def untouched(self) -> bool:
-        """Whether nothing has changed yet."""
-        return self._model is self.source
+    def changed_since(self, model: Model) -> bool:
+        """Whether anything has changed since `model` gave that one."""
+        return self._model is not model
 
     def model(self) -> Model:
         """The graph as a model; the one that it was made of if nothing has changed. To be read only."""

@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 
 from trtsmith.converter.graph.constant_nodes import branch_of, constant_value, is_constant_node
-from trtsmith.converter.graph.infer import dtype_name
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.tensor_types import Dim, dims_of, type_of_tensor
 from trtsmith.converter.graph.walk import graph_attributes, may_carry_graphs, subgraphs
 from trtsmith.converter.graph.write_back import up_to_date
+from trtsmith.importers.dtypes import dtype_name
 
 if TYPE_CHECKING:
     from trtsmith.converter.graph.graph import Graph

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections import deque
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.rewrite.target import Fault, Target
+from trtsmith.importers.dtypes import NUMBERS
 
 NAME = "separate-outputs"
 
@@ -28,26 +30,29 @@ _VIEWS = frozenset(
 )
 """Operators whose result may be the memory of an input, or a part of it."""
 
-_TYPES = frozenset(
-    {
-        TensorProto.FLOAT,
-        TensorProto.FLOAT16,
-        TensorProto.BFLOAT16,
-        TensorProto.INT32,
-        TensorProto.INT64,
-        TensorProto.BOOL,
-    }
-)
+_TYPES = frozenset(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64", "bool"))
 """Those that TensorRT has an Identity of: bytes it only casts."""
 
-_UNWRITTEN = (
-    "TensorRT-RTX 1.6.1 leaves some outputs unwritten that share elements with other values: it has its own"
+UNWRITTEN = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "leaves some outputs unwritten that share elements with other values",
+    "engines run on an H200",
 )
-_LOST = "TensorRT-RTX 1.6.1 loses the transposition of an output that no input decides: an Identity keeps it"
+LOST = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "loses the transposition of an output that no input decides",
+    "engines run on an H200",
+)
+_UNWRITTEN = f"{UNWRITTEN}: it has its own"
+_LOST = f"{LOST}: an Identity keeps it"
 
 
-def separate_outputs(graph: Graph) -> tuple[Rewrite, ...]:
+def separate_outputs(graph: Graph, target: Target) -> tuple[Rewrite, ...]:
     """Puts an Identity behind each output of the model that needs one; a record for each. Types are inferred."""
+    if not (UNWRITTEN.concerns(target) or LOST.concerns(target)):
+        return ()
     notes = {name: note for name in graph.root.results if (note := _note(graph, name))}
     if not notes:
         return ()

@@ -22,11 +22,11 @@ Make = Callable[[np.random.Generator], dict[str, np.ndarray]]
 
 def _offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """near: a few pixels, as networks learn them; far: mostly outside; lattice: whole pixels, so that positions are
-    exactly on the border and on the ring around it; wild: not numbers, infinite, beyond every integer type."""
+    exactly on the border and on the ring around it; strange: not numbers, infinite, beyond every integer type."""
     if kind == "lattice":
         return rng.integers(-3, 4, shape).astype(np.float64)
     offsets = rng.normal(scale=30.0 if kind == "far" else 1.5, size=shape)
-    if kind == "wild":
+    if kind == "strange":
         flat = offsets.reshape(-1)
         flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9], flat[::7].shape)
     return offsets
@@ -91,7 +91,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
         case("many_outputs", (1, 16, 20, 23), 130, (1, 1)),
         case("whole_pixels", (1, 4, 7, 6), 4, offsets="lattice", **same),
         case("far_outside", (1, 4, 7, 6), 4, offsets="far", **same),
-        case("nan_and_huge_offsets", (2, 4, 7, 6), 4, offsets="wild", offset_groups=2, **same),
+        case("nan_and_huge_offsets", (2, 4, 7, 6), 4, offsets="strange", offset_groups=2, **same),
         case("no_batch", (0, 4, 7, 6), 4, **same),
         # Eight channels or more to a group and an offset group, which the tensor cores take: awkward there too.
         case("tensor_cores_groups", (2, 32, 9, 7), 18, groups=2, **same),
@@ -101,18 +101,20 @@ def cases(masked: bool) -> tuple[Case, ...]:
             "tensor_cores_strided", (2, 24, 13, 10), 6, stride=(2, 3), dilation=(2, 1), padding=(0, 1, 2, 3)
         ),
         case("tensor_cores_far_outside", (1, 16, 7, 6), 130, offsets="far", **same),
-        case("tensor_cores_nan_and_huge_offsets", (2, 32, 7, 6), 9, offsets="wild", offset_groups=2, **same),
+        case(
+            "tensor_cores_nan_and_huge_offsets", (2, 32, 7, 6), 9, offsets="strange", offset_groups=2, **same
+        ),
         case("no_batch_tensor_cores", (0, 16, 7, 6), 4, **same),
         # Several chunks of 64 channels share their positions; too many taps to keep; every offset group one load.
         case("tensor_cores_chunks", (2, 128, 9, 11), 70, **same),
-        case("tensor_cores_chunks_nan_and_huge_offsets", (1, 128, 7, 6), 9, offsets="wild", **same),
+        case("tensor_cores_chunks_nan_and_huge_offsets", (1, 128, 7, 6), 9, offsets="strange", **same),
         case("tensor_cores_kernel_7x7", (1, 128, 9, 8), 12, (7, 7), padding=(3, 3, 3, 3)),
         case("tensor_cores_offset_groups_of_4", (2, 32, 9, 7), 12, offset_groups=8, **same),
         case(
             "tensor_cores_offset_groups_of_8_nan_and_huge_offsets",
             (1, 32, 7, 6),
             10,
-            offsets="wild",
+            offsets="strange",
             groups=2,
             offset_groups=4,
             stride=(2, 1),

@@ -195,4 +195,5 @@ BOX_SELECTION = OpDef(
             large=True,
         ),
     ),
+    workspace=True,
 )

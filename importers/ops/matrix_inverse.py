@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.generation import Meaning
-from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling, Work
+from trtsmith.importers.opdef import Alias, Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Work
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -127,10 +127,10 @@ MATRIX_INVERSE = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=_expand,
-    spellings=(
-        Spelling(op_type="Inverse", domains=("com.microsoft",), inputs=("x",), source="onnxruntime contrib"),
-        Spelling(op_type="InverseTRT", domains=(), inputs=("x",), source="BEVFormer_tensorrt"),
-        Spelling(op_type="InversePlugin", domains=("custom_op",), inputs=("x",), source="NVIDIA DL4AGX"),
+    aliases=(
+        Alias(op_type="Inverse", domains=("com.microsoft",), inputs=("x",), source="onnxruntime contrib"),
+        Alias(op_type="InverseTRT", domains=(), inputs=("x",), source="BEVFormer_tensorrt"),
+        Alias(op_type="InversePlugin", domains=("custom_op",), inputs=("x",), source="NVIDIA DL4AGX"),
     ),
     cases=(
         Case("one_of_each", {}, _inputs(1, 1)),
@@ -156,4 +156,5 @@ MATRIX_INVERSE = OpDef(
         "inverse": lambda emit, a: emit(a),
         "linalg_inv_ex": lambda emit, a, check_errors=False: (emit(a), a.new_zeros(a.shape[:-2]).int()),
     },
+    workspace=True,
 )

@@ -1,4 +1,4 @@
-"""Every spelling, built as the wild writes it, lowered, expanded and run, against an oracle of its own."""
+"""Every alias, built as other tools write it, lowered, expanded and run, against an oracle of its own."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from tests.importers.foreign.deformable_convolution import DCN1
 from tests.importers.foreign.modulated_deformable_convolution import DCN2
 from tests.importers.foreign.multiscale_deformable_attention import MSDA
 from tests.importers.running import TYPES, error, run_model, run_standard, tensor_type
-from trtsmith.importers.lowering import Lowered, WildNode, lower
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Attr, Kind, OpDef, Refusal, Spelling
-from trtsmith.importers.registry import OPS, own_spelling
+from trtsmith.importers.lowering import ForeignNode, Lowered, lower
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Attr, Kind, OpDef, Refusal
+from trtsmith.importers.registry import OPS, own_alias
 from trtsmith.importers.schema import registered_schemas
 
-SPELLINGS = [(op, spelling) for op in OPS for spelling in (*op.spellings, own_spelling(op))]
+ALIASES = [(op, alias) for op in OPS for alias in (*op.aliases, own_alias(op))]
 EACH = pytest.mark.parametrize("example", EXAMPLES, ids=str)
 
 
-def spelling_of(example: Example) -> Spelling:
-    return next(s for op, s in SPELLINGS if op.name == example.op and s.op_type == example.op_type)
+def alias_of(example: Example) -> Alias:
+    return next(s for op, s in ALIASES if op.name == example.op and s.op_type == example.op_type)
 
 
 def find(op: str, op_type: str) -> Example:
     return next(e for e in EXAMPLES if e.op == op and e.op_type == op_type)
 
 
-def wild(
+def foreign(
     example: Example,
     arrays: Mapping[str, np.ndarray | None] | None = None,
     *,
     domain: str | None = None,
     known: bool = True,
     **changed: Any,
-) -> WildNode:
+) -> ForeignNode:
     """The example as a node that went through an ONNX file; an attribute changed to None is left out."""
     arrays = example.inputs() if arrays is None else arrays
     attributes = {n: v for n, v in {**example.attributes, **changed}.items() if v is not None}
@@ -55,7 +55,7 @@ def wild(
         helper.make_attribute(n, v) for n, v in attributes.items()
     )  # one may be called `name`
     tensors = {n: a for n, a in arrays.items() if a is not None}
-    return WildNode(
+    return ForeignNode(
         name=node.name,
         op_type=node.op_type,
         domain=node.domain,
@@ -69,13 +69,13 @@ def wild(
 
 
 def lowered(example: Example, *args: Any, **options: Any) -> Lowered:
-    result = lower(wild(example, *args, **options), example.version)
+    result = lower(foreign(example, *args, **options), example.version)
     assert isinstance(result, Lowered), result
     return result
 
 
 def refused(example: Example, *args: Any, version: int | None = None, **options: Any) -> Refusal:
-    result = lower(wild(example, *args, **options), example.version if version is None else version)
+    result = lower(foreign(example, *args, **options), example.version if version is None else version)
     assert isinstance(result, Refusal), result
     for part in (result.reason, result.expected, result.fix):
         assert part
@@ -85,7 +85,7 @@ def refused(example: Example, *args: Any, version: int | None = None, **options:
 def lowered_model(
     result: Lowered, arrays: Mapping[str, np.ndarray], opset: int, dtype: str
 ) -> onnx.ModelProto:
-    """A model of the nodes that took the wild node's place, with those of its inputs that they read."""
+    """A model of the nodes that took the foreign node's place, with those of its inputs that they read."""
     used = {value for node in result.nodes for value in node.input}
     feeds = {n: a for n, a in arrays.items() if n in used}
     graph = helper.make_graph(
@@ -109,10 +109,10 @@ def tensors_of(example: Example) -> dict[str, np.ndarray]:
     return {n: a for n, a in example.inputs().items() if a is not None}
 
 
-@pytest.mark.parametrize(("op", "spelling"), SPELLINGS, ids=[f"{op.name}-{s.op_type}" for op, s in SPELLINGS])
-def test_every_spelling_has_an_example(op: OpDef, spelling: Spelling) -> None:
-    assert any(e.op == op.name and e.op_type == spelling.op_type for e in EXAMPLES), (
-        f"write an Example of {spelling.op_type} for {op.name} in tests/importers/wild/"
+@pytest.mark.parametrize(("op", "alias"), ALIASES, ids=[f"{op.name}-{s.op_type}" for op, s in ALIASES])
+def test_every_alias_has_an_example(op: OpDef, alias: Alias) -> None:
+    assert any(e.op == op.name and e.op_type == alias.op_type for e in EXAMPLES), (
+        f"write an Example of {alias.op_type} for {op.name} in tests/importers/foreign/"
     )
 
 
@@ -122,7 +122,7 @@ def test_computes_what_its_author_documents(example: Example, opset: int) -> Non
     arrays = tensors_of(example)
     result = lowered(example)
     assert result.op.name == example.op
-    assert result.spelling.op_type == example.op_type
+    assert result.alias.op_type == example.op_type
     assert result.notes == ()
     assert error(run_lowered(result, arrays, opset), example.oracle(arrays)) < 2e-6
 
@@ -134,17 +134,17 @@ def test_needs_no_inferred_types_or_shapes(example: Example) -> None:
 
 
 @EACH
-def test_every_domain_of_the_spelling(example: Example) -> None:
+def test_every_domain_of_the_alias(example: Example) -> None:
     expected = [node.op_type for node in lowered(example).nodes]
     standard = onnx.defs.has(example.op_type)
-    for domain in {*spelling_of(example).domains, "trt.plugins", *(() if standard else ("", "ai.onnx"))}:
+    for domain in {*alias_of(example).domains, "trt.plugins", *(() if standard else ("", "ai.onnx"))}:
         assert [node.op_type for node in lowered(example, domain=domain).nodes] == expected, domain
-    assert lower(wild(example, domain="somebody.else"), example.version) is None
+    assert lower(foreign(example, domain="somebody.else"), example.version) is None
 
 
 @EACH
 def test_moved_to_the_alias_domain_its_own_opset_no_longer_counts(example: Example) -> None:
-    moved = lower(wild(example, domain="trt.plugins"), 1)
+    moved = lower(foreign(example, domain="trt.plugins"), 1)
     assert isinstance(moved, Lowered)
     assert moved.fields == lowered(example).fields
 
@@ -212,7 +212,7 @@ NARROW = [
     for e in EXAMPLES
     for dtype in ("float16", "bfloat16", "float64")
     if not (
-        dtype == "bfloat16" and spelling_of(e).prologue
+        dtype == "bfloat16" and alias_of(e).prologue
     )  # onnxruntime's CPU kernels of a prologue have no bfloat16
 ]
 
@@ -261,8 +261,8 @@ def test_unknown_attribute(example: Example) -> None:
 
 
 def declared(example: Example) -> tuple[Attr, ...]:
-    spelling = spelling_of(example)
-    return tuple(a for a in (*spelling.attributes, *spelling.constants) if not a.ignored)
+    alias = alias_of(example)
+    return tuple(a for a in (*alias.attributes, *alias.constants) if not a.ignored)
 
 
 @EACH
@@ -289,7 +289,7 @@ def test_missing_attribute(example: Example) -> None:
     for attr in declared(example):
         if attr.name in example.constants or attr.name not in example.attributes:
             continue
-        result = lower(wild(example, **{attr.name: None}), example.version)
+        result = lower(foreign(example, **{attr.name: None}), example.version)
         if attr.default is None:
             assert isinstance(result, Refusal)
             assert f"missing attribute {attr.name!r}" in result.reason
@@ -313,9 +313,9 @@ def test_scalars_and_one_element_lists_mean_the_same(example: Example) -> None:
 
 @EACH
 def test_missing_input(example: Example) -> None:
-    spelling = spelling_of(example)
+    alias = alias_of(example)
     arrays = example.inputs()
-    for name, slot in zip(list(arrays), spelling.inputs, strict=False):
+    for name, slot in zip(list(arrays), alias.inputs, strict=False):
         if not slot.endswith("?") and (example.op_type, name) not in (
             ("DeformConv", "mask"),
             ("deform_conv2d", "mask"),
@@ -326,22 +326,22 @@ def test_missing_input(example: Example) -> None:
 
 @EACH
 def test_too_many_inputs_and_outputs(example: Example) -> None:
-    spelling = spelling_of(example)
+    alias = alias_of(example)
     arrays = example.inputs()
-    full = len(spelling.inputs) + len(spelling.constants)
+    full = len(alias.inputs) + len(alias.constants)
     extra = {f"extra_{i}": np.zeros(1, np.float32) for i in range(full + 1 - len(arrays))}
-    node = wild(replace(example, constants=frozenset(extra) | example.constants), {**arrays, **extra})
+    node = foreign(replace(example, constants=frozenset(extra) | example.constants), {**arrays, **extra})
     result = lower(node, example.version)
     assert isinstance(result, Refusal)
     assert f"{full + 1} inputs" in result.reason
-    result = lower(replace(wild(example), outputs=("result", "more")), example.version)
+    result = lower(replace(foreign(example), outputs=("result", "more")), example.version)
     assert isinstance(result, Refusal)
     assert "2 outputs" in result.reason
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if spelling_of(e).opsets[0] > 1], ids=str)
-def test_opset_before_the_spelling(example: Example) -> None:
-    first = spelling_of(example).opsets[0]
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if alias_of(e).opsets[0] > 1], ids=str)
+def test_opset_before_the_alias(example: Example) -> None:
+    first = alias_of(example).opsets[0]
     refusal = refused(example, version=first - 1)
     assert f"of opset {first - 1}" in refusal.reason
     assert f"opset {first} or later" in refusal.expected

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_plugins
-from trtsmith.converter.cli.console import Console, check_report, one_line, table, write_report
+from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
-from trtsmith.converter.convert.pipeline import analyse
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.plan import Plan
+from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -43,9 +46,8 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
     model, plugins, report = options.model, tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    rewritten, planned = analyse(
-        model, plugins, options.freeze, options.inputs, options.flavour, precision_of(options)
-    )
+    analysis = analyse(load_model(model), analysis_options(options))
+    rewritten, planned = analysis.rewritten, analysis.plan
     document = _document(model, rewritten, planned)
     write_report(report, document)
     if as_json:
@@ -55,6 +57,17 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     if not as_json:
         console.problems(planned.problems)
     return EXIT_OK if planned.convertible else EXIT_FAILED
+
+
+def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
+    """Of the flags that every command has which reads a model."""
+    return AnalysisOptions(
+        target=expected_target(options.flavour),
+        freeze=tuple(options.freeze),
+        inputs=options.inputs,
+        plugins=tuple(options.plugins),
+        precision=precision_of(options),
+    )
 
 
 def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:

@@ -15,16 +15,17 @@ from trtsmith.converter.cli.arguments import (
     positive_seconds,
     targets,
 )
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, convert
 from trtsmith.converter.engine.bundle.bundle import manifest_path, toolkit_version
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify import parse_tolerances
-from trtsmith.converter.verify.check import MODES
+from trtsmith.converter.verify.conversion_check import MODES
 
 _DESCRIPTION = (
     """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""

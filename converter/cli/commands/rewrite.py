@@ -10,15 +10,14 @@ from trtsmith.converter.cli.arguments import add_flavour, add_freezing
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
-from trtsmith.converter.convert.freezing import rewrite_frozen
-from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
-from trtsmith.converter.convert.precision import examples, in_precision
-from trtsmith.converter.engine.build.flavour import expected_flavour
+from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import EXIT_OK, ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.rewrite import rewrite as stage
+from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.target import TENSORRT
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -49,18 +48,18 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    request = precision_of(options)
-    flavour = "tensorrt" if options.plugin_v2 else expected_flavour(options.flavour)
-    original = load_model(options.model)
-    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs, flavour)
+    target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
+    asked = AnalysisOptions(
+        target, tuple(options.freeze), None, options.inputs, (), precision_of(options), whole=False
+    )
+    analysis = analyse(load_model(options.model), asked)
+    rewritten = analysis.rewritten
     fatal = [record.problem() for record in rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)
-    if request.precision:
-        rewritten = in_precision(rewritten, request, examples(original, options.inputs, frozen))
     model = rewritten.model
     if options.expand:
-        model = stage.expand(model)
+        model = expand(model)
     elif options.plugin_v2:
         model = for_plugin_v2(model)
     save_model(model, options.output)
@@ -72,7 +71,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(f"warning: {one_line(warning)}")
     for line in precision_lines(rewritten, every_node=console.verbose):
         console.say(line)
-    for problem in plan(rewritten).problems:
+    for problem in analysis.plan.problems:
         console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)
     console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")

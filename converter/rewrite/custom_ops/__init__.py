@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from trtsmith.converter.rewrite.engine.records import Kinds, Pass, Record
-from trtsmith.importers.registry import find_spellings
+from trtsmith.importers.registry import find_aliases
 
 if TYPE_CHECKING:
     import onnx_graphsurgeon as gs
 
 
-def _spellings(graph: gs.Graph) -> Iterable[Record]:
-    from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_spellings
+def _aliases(graph: gs.Graph) -> Iterable[Record]:
+    from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_aliases
 
-    return rewrite_spellings(graph)
+    return rewrite_aliases(graph)
 
 
 def _grid_sample_attention(graph: gs.Graph) -> Iterable[Record]:
@@ -27,15 +27,25 @@ def _grid_sample_attention(graph: gs.Graph) -> Iterable[Record]:
     return map_grid_sample_attention(graph)
 
 
-def _has_spelling(kinds: Kinds) -> bool:
-    return any(find_spellings(domain, op_type) for domain, op_type in kinds)
+def _is_alias(domain: str, op_type: str) -> bool:
+    return bool(find_aliases(domain, op_type))
+
+
+def _has_alias(kinds: Kinds) -> bool:
+    return any(_is_alias(*kind) for kind in kinds)
 
 
 def _has_attention(kinds: Kinds) -> bool:
     return {("", "GridSample"), ("", "ReduceSum")} <= kinds
 
 
-SPELLINGS = Pass("spellings", "custom nodes, however spelled, become plugin nodes", _spellings, _has_spelling)
+ALIASES = Pass(
+    "aliases",
+    "nodes of custom operators become plugin nodes, by whichever alias",
+    _aliases,
+    _has_alias,
+    _is_alias,
+)
 GRID_SAMPLE_ATTENTION = Pass(
     "grid-sample-attention",
     "multi-scale deformable attention exported as a chain of GridSample becomes a plugin node",
@@ -43,4 +53,4 @@ GRID_SAMPLE_ATTENTION = Pass(
     _has_attention,
 )
 
-PASSES: tuple[Pass, ...] = (SPELLINGS, GRID_SAMPLE_ATTENTION)
+PASSES: tuple[Pass, ...] = (ALIASES, GRID_SAMPLE_ATTENTION)

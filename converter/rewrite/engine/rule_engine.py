@@ -24,6 +24,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Repl
 from trtsmith.converter.rewrite.engine.records import Declined, Rewrite
 from trtsmith.converter.rewrite.fold import fold_and_infer
 from trtsmith.converter.rewrite.freeze import ready_made_flags
+from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -36,7 +37,7 @@ ROUNDS = 12
 class Ruled:
     """What the rules did, one record for each original node.
 
-    changed: whether they found anything. If not, constants may have been folded all the same, of which nobody has need.
+    changed: whether they found anything. If not, the graph is as it was.
     """
 
     rewrites: tuple[Rewrite, ...] = ()
@@ -68,9 +69,12 @@ class _Entry:
         )
 
 
-def apply_rules(graph: Graph, rules: Sequence[NodeRule], rounds: int = ROUNDS) -> Ruled:
+def apply_rules(
+    graph: Graph, rules: Sequence[NodeRule], target: Target = TENSORRT, rounds: int = ROUNDS
+) -> Ruled:
     """Every rule on every node, again and again. Types are inferred, before and afterwards.
 
+    target: the TensorRT that gets the graph, which rules may ask for.
     ConversionError, with the rule's name, if rules still fire after `rounds` rounds or one breaks its contract.
     """
     table: dict[tuple[str, str], list[NodeRule]] = defaultdict(list)
@@ -80,18 +84,19 @@ def apply_rules(graph: Graph, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
             table[domain, name].append(rule)
     if table.keys().isdisjoint(graph.kinds()):
         return Ruled()
-    before = graph.source if graph.untouched else None
+    before = graph.model()
     ledger: dict[str, _Entry] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
     for _ in range(rounds):
         fold_and_infer(graph)
         if ledger:
             graph.folded.clear()  # the graph that TensorRT gets has them as constants now
-        step = _Round(graph, table, ledger, origin)
+        step = _Round(graph, table, target, ledger, origin)
         step.run()
         if not step.fired:
-            changed = bool(ledger or step.declined)
-            changed = changed or (before is not None and _folded_away(before, graph, table))
+            changed = bool(ledger or step.declined or _folded_away(before, graph, table, target))
+            if not changed and graph.changed_since(before):
+                graph.become(before)  # constants were folded for nothing
             return Ruled(_records(graph, ledger, origin), tuple(step.declined), changed)
         graph.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
@@ -109,7 +114,9 @@ def _real_flags(scope: Scope, found: re.Match[str]) -> str:
     return f"{flags}   (with your own value)" if flags else found[0]
 
 
-def _folded_away(model: Model, graph: Graph, table: Mapping[tuple[str, str], Sequence[NodeRule]]) -> bool:
+def _folded_away(
+    model: Model, graph: Graph, table: Mapping[tuple[str, str], Sequence[NodeRule]], target: Target
+) -> bool:
     """Whether constants took the place of a node that a rule takes: as it is, the model would keep the node."""
     gone = {
         node.output[0]
@@ -121,7 +128,7 @@ def _folded_away(model: Model, graph: Graph, table: Mapping[tuple[str, str], Seq
     if not gone:
         return False
     return any(
-        rule.rewrite(NodeView(node.proto, node.name, node.scope)) is not None
+        rule.rewrite(NodeView(node.proto, node.name, node.scope, target=target)) is not None
         for node in Graph(model).root.nodes
         if gone.intersection(node.outputs)
         for rule in table.get(node.kind, ())
@@ -152,6 +159,7 @@ class _Round:
         self,
         graph: Graph,
         table: Mapping[tuple[str, str], Sequence[NodeRule]],
+        target: Target,
         ledger: dict[str, _Entry],
         origin: dict[str, str],
     ) -> None:
@@ -159,6 +167,7 @@ class _Round:
         self.declined: list[Declined] = []
         self._graph = graph
         self._table = table
+        self._target = target
         self._ledger = ledger
         self._origin = origin
         self._replacements: defaultdict[Scope, dict[Node, tuple[str, list[onnx.NodeProto]]]] = defaultdict(
@@ -184,7 +193,7 @@ class _Round:
     def _take(self, node: Node, rules: Sequence[NodeRule]) -> bool:
         """Offer the node to the rules. Whether one took it."""
         proto = up_to_date(node)
-        view = NodeView(proto, proto.name, node.scope, made=proto.name in self._origin)
+        view = NodeView(proto, proto.name, node.scope, proto.name in self._origin, self._target)
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             result = rule.rewrite(view)

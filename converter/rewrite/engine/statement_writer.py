@@ -13,15 +13,10 @@ import onnx
 
 from trtsmith.converter.rewrite.engine import opset_forms
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 
 TO_END = np.iinfo(np.int64).max
 """As the end of a slice: all that is there."""
-
-CODES = {
-    name: int(onnx.TensorProto.DataType.Value(name.upper() if name != "float32" else "FLOAT"))
-    for name in ("float32", "float16", "bfloat16", "int32", "int64", "bool", "uint8", "int8")
-} | {"float64": int(onnx.TensorProto.DOUBLE)}
-"""ONNX's number of an element type, for `Cast <to = ...>`."""
 
 
 class Writer:
@@ -81,14 +76,10 @@ class Writer:
 
     def number(self, value: float, dtype: str) -> str:
         """A scalar of an element type, "bfloat16" too."""
-        if dtype == "bfloat16":
-            import ml_dtypes
-
-            return self.const(np.array(value, ml_dtypes.bfloat16))
-        return self.const(np.array(value, dtype))
+        return self.const(np.array(value, numpy_dtype(dtype)))
 
     def cast(self, data: str, dtype: str, result: str = "") -> str:
-        return self.op(f"Cast <to = {CODES[dtype]}> ({data})", result)
+        return self.op(f"Cast <to = {NUMBERS[dtype]}> ({data})", result)
 
     def shape(self, data: str) -> str:
         if data not in self._shapes:

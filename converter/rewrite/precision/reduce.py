@@ -18,7 +18,6 @@ from trtsmith.converter.rewrite.local_functions import inline
 from trtsmith.converter.rewrite.precision.affine import fold_affine
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.formats import BF16, Format
-from trtsmith.converter.rewrite.precision.gates import gates, put_between_casts
 from trtsmith.converter.rewrite.precision.judge import Judge, Judgement, Wish, foreign
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, QDQ_OPSET, at_least
@@ -28,6 +27,7 @@ from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cas
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.precision.writer import Writer
+from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 
 MARGIN = 2.0
@@ -55,7 +55,7 @@ def reduce_precision(
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
     decided: Mapping[str, str] | None = None,
-    flavour: str = "tensorrt",
+    target: Target = TENSORRT,
     fp16_sums: bool = False,
 ) -> Reduction:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
@@ -67,8 +67,8 @@ def reduce_precision(
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
-    flavour:    the TensorRT that gets the graph: how many products a reduced node may sum
-        (converter/rewrite/precision/sums.py), and which nodes are put between Casts (converter/rewrite/precision/gates.py).
+    target:     the TensorRT that gets the graph: how many products a reduced node may sum
+        (converter/rewrite/precision/sums.py).
     fp16_sums:  whether products of float16 may be summed in float16, any number of them.
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
@@ -89,7 +89,7 @@ def reduce_precision(
                 graph.add_files(store.files())
                 order = list(graph.nodes())
         ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
-        longest = None if fp16_sums else longest_sum(flavour, fmt)
+        longest = None if fp16_sums else longest_sum(target, fmt)
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest).judge(
             order, ports
         )
@@ -99,8 +99,6 @@ def reduce_precision(
         with closing(Converted(graph.source, fmt.elem)) as weights:
             writer = Writer(graph, fmt, ports, reduced, weights, reduced_io)
             writer.write()
-            between = gates(reduced) if flavour == "tensorrt_rtx" else set()
-            casts = writer.casts + put_between_casts(graph, between, fmt)
             graph.add_files(weights.files())
         graph.infer()
     report = PrecisionReport(
@@ -108,10 +106,9 @@ def reduce_precision(
         reduced=sum(reduced.values()),
         kept=kept,
         beside=sum(1 for n, wish in judged.items() if wish.wish is Wish.EITHER and not reduced[n]),
-        casts=casts,
+        casts=writer.casts,
         weights=weights.count,
         seen=bool(seen),
-        between=tuple(sorted(between)),
         folded=folded,
     )
     return Reduction(report, _io_types(before, _edge_types(graph), fmt) if reduced_io else ())

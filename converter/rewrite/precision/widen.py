@@ -9,7 +9,7 @@ from onnx import TensorProto as T
 from onnx import helper
 
 from trtsmith.converter.graph.graph import Graph
-from trtsmith.converter.graph.infer import dtype_name, infer_shapes
+from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.local_functions import inline
@@ -18,6 +18,7 @@ from trtsmith.converter.rewrite.precision.emulate import REDUCED, TYPE_ATTRIBUTE
 from trtsmith.converter.rewrite.precision.reduce import Reduction
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.dtypes import dtype_name
 
 _FLOATS: dict[int, str] = {**{elem: dtype_name(elem) for elem in REDUCED}, T.FLOAT: "float32"}
 

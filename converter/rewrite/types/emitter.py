@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.engine.node_rule import constant_node
+from trtsmith.importers.dtypes import numpy_dtype
 
 
 class Emitter:
@@ -53,7 +54,7 @@ class Emitter:
 
     def constant(self, value: float, elem: int) -> str:
         """A scalar; equal ones of a graph are one value."""
-        array = np.array(value, helper.tensor_dtype_to_np_dtype(elem))
+        array = np.array(value, numpy_dtype(elem))
         key = str(array.dtype), array.tobytes()
         if key not in self._constants:
             self._constants[key] = self.fresh("const")

@@ -1,4 +1,4 @@
-"""What every operator's tests need and its definition cannot say: nodes as the wild writes them, and wrong shapes.
+"""What every operator's tests need and its definition cannot say: nodes as other tools write them, and wrong shapes.
 
 One module for each operator, of the name that its definition's module has, with EXAMPLES and INCONSISTENT; with the
 latter alone for operators that are ONNX's own elsewhere.

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import ml_dtypes
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
 from trtsmith.converter.rewrite.engine.opset_forms import reduce
+from trtsmith.importers.dtypes import NUMBERS, WORDS, numpy_dtype
 
 ADVICE = (
     "save the model with graph_optimization_level = ORT_ENABLE_EXTENDED or lower, or give the original model"
 )
 
-_TEXT = {"float32": "float", "float64": "double"}
-_CODES = {"float32": 1, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11, "bfloat16": 16}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -47,20 +45,20 @@ def unknown(node: NodeView, index: int, what: str) -> Refusal:
 
 
 def array(value: float | Sequence[float], dtype: str) -> np.ndarray:
-    return np.array(value, np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype))
+    return np.array(value, numpy_dtype(dtype))
 
 
 def number(result: str, value: float, dtype: str) -> str:
     """A scalar constant, rounded to the type here: ONNX's text has no values of the small types."""
     exact = float(array(value, dtype))
-    if dtype in _TEXT:
-        return f"{result} = Constant <value = {_TEXT[dtype]} {{{exact!r}}}> ()"
+    if dtype in ("float32", "float64"):
+        return f"{result} = Constant <value = {WORDS[dtype]} {{{exact!r}}}> ()"
     wide = f"{result}_wide"
     return f"{number(wide, exact, 'float32')}\n{cast(result, wide, dtype)}"
 
 
 def cast(result: str, data: str, dtype: str) -> str:
-    return f"{result} = Cast <to = {_CODES[dtype]}> ({data})"
+    return f"{result} = Cast <to = {NUMBERS[dtype]}> ({data})"
 
 
 def gelu(result: str, data: str, dtype: str, opset: int) -> str:

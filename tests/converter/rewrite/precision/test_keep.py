@@ -20,7 +20,7 @@ NODES = [
 ]
 REWRITES = [
     Rewrite("swish", "Swish", "functions", "by its function", made=("/head/Relu", "/neck/Conv")),
-    Rewrite("mmcv_dcn", "mmcv::MMCVDeformConv2d", "spellings", "plugin", plugin_node="dcn"),
+    Rewrite("mmcv_dcn", "mmcv::MMCVDeformConv2d", "aliases", "plugin", plugin_node="dcn"),
 ]
 
 
