@@ -119,5 +119,5 @@ def without_plugins(result: Rewritten) -> Rewritten:
         rewrites=result.rewrites,
         declined=result.declined,
         io_types=io_types,
-        before=replace(again.before, io_types=io_types),
+        before=replace(again.before, work=replace(again.before.work, io_types=io_types)),
     )

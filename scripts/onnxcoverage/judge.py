@@ -13,7 +13,7 @@ from onnx import helper
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import Case
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
