@@ -5,7 +5,7 @@ IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
 CPP_FILES = $(shell find plugins_cpp tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 ARGS ?=
 
-.PHONY: help setup demo test lint format wheel check-wheel clean
+.PHONY: help setup demo test lint format docs wheel check-wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -24,8 +24,8 @@ setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .v
 demo:  ## export a PyTorch model with custom operators, convert it, print the verdict
 	@$(IN_ENV) python scripts/demo.py $(ARGS)
 
-test:  ## every test; those that need a GPU are skipped without one, and counted
-	@$(IN_ENV) python -m pytest $(ARGS)
+test:  ## every test, on all cores; those that need a GPU are skipped without one, and counted
+	@$(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1 $(ARGS)
 
 lint:  ## ruff, mypy and clang-format
 	@$(IN_LINT_ENV) ruff check .
@@ -37,6 +37,9 @@ format:  ## let ruff and clang-format rewrite what they can
 	@$(IN_LINT_ENV) ruff check --fix .
 	@$(IN_LINT_ENV) ruff format .
 	@$(IN_LINT_ENV) clang-format -i $(CPP_FILES)
+
+docs:  ## build/site, from docs/; a link to nothing is an error
+	@NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) mkdocs build --strict --quiet
 
 # In the build folder of `make setup`, so that no kernel is compiled twice.
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES

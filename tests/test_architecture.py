@@ -31,8 +31,8 @@ ORDER = (
 )
 """Packages, lowest first: each may import itself and those before it. All but importers are converter's."""
 
-OUTSIDE_IMPORTERS = {"numpy", "onnx", "torch"}
-"""What importers may import from other projects. torch: only torch_ops at its top, references inside functions."""
+OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "torch"}
+"""What importers may import of other projects. torch: torch_ops at its top, references inside functions."""
 
 IMPORT_BY_NAME = {
     "engine.build.flavour": "TensorRT, of the flavour that is asked for",

@@ -31,6 +31,8 @@ class AnalysisOptions:
     freeze:  inputs that become constants. frozen: values of all of them, where they are known already; `freeze` and
         `inputs` are then not asked. inputs: an .npz file of example inputs.
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
+    whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
+        nodes of plugins that nobody named.
     """
 
     target: Target = TENSORRT
@@ -39,6 +41,7 @@ class AnalysisOptions:
     inputs: Path | None = None
     plugins: tuple[Path, ...] = ()
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,9 @@ def analyse(
         frozen = dict(options.frozen)
     foreign = creators.foreign_creators(options.plugins)
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
-    if not options.precision.precision or not first.convertible:
+    refused = any(record.fatal for record in plain.declined)
+    ready = first.convertible or not (options.whole or refused)
+    if not options.precision.precision or not ready:
         return first
     values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, values, given=given)

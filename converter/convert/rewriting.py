@@ -48,7 +48,7 @@ def rewrite_model(options: RewriteOptions) -> Analysis:
     refuses to take as they are.
     """
     target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
-    asked = AnalysisOptions(target, options.freeze, None, options.inputs, (), options.precision)
+    asked = AnalysisOptions(target, options.freeze, None, options.inputs, (), options.precision, whole=False)
     analysis = analyse(load_model(options.model), asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:

@@ -21,9 +21,11 @@ from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.fold import fold_constants
 from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
 from trtsmith.converter.rewrite.rules import RULES
-from trtsmith.converter.rewrite.separate_outputs import separate_outputs
-from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separate_outputs
+from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
+from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.converter.rewrite.types import IoType, carry_types
 from trtsmith.importers.registry import normalise_domain
 
@@ -197,3 +199,9 @@ def _run(phases: Sequence[Phase], work: Rewriting) -> Rewriting:
     for phase in phases:
         work = phase.run(work)
     return work
+
+
+def known_faults() -> tuple[tuple[str, Fault], ...]:
+    """What TensorRT is known to compute wrongly, each with the name of the rule or phase that writes around it."""
+    of_rules = ((rule.name, fault) for rule in RULES for fault in (*rule.faults, *rule.partly))
+    return (*of_rules, (SEPARATE_OUTPUTS, UNWRITTEN), (SEPARATE_OUTPUTS, LOST), ("precision", FLOAT16_SUMS))

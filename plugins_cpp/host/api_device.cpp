@@ -1,9 +1,9 @@
 // The C ABI: device memory, streams, running a plugin and timing it.
-#include "handles.hpp"
-
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
+
+#include "handles.hpp"
 
 using namespace trtsmith::host;
 

@@ -1,7 +1,7 @@
 // The C ABI: plugins, all but running them.
-#include "handles.hpp"
-
 #include <algorithm>
+
+#include "handles.hpp"
 
 using namespace trtsmith::host;
 

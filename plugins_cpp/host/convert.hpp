@@ -1,13 +1,13 @@
 // Between the C ABI's structures and TensorRT's.
 #pragma once
 
-#include "error.hpp"
-
 #include <NvInferRuntime.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include "error.hpp"
 
 namespace trtsmith::host {
 

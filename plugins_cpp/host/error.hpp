@@ -1,12 +1,12 @@
-// How failures travel inside the host: thrown as Failure, turned into a status and a string at the C ABI.
+// Failures inside the host: thrown as Failure, turned into a status and a string at the C ABI.
 #pragma once
-
-#include "api.h"
 
 #include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "api.h"
 
 namespace trtsmith::host {
 

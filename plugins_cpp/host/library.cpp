@@ -1,11 +1,12 @@
 #include "library.hpp"
 
-#include "log.hpp"
-#include "registry.hpp"
-
 #include <dlfcn.h>
 
 #include <cstring>
+
+#include "error.hpp"
+#include "log.hpp"
+#include "registry.hpp"
 
 namespace trtsmith::host {
 namespace {

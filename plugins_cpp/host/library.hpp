@@ -1,10 +1,11 @@
 // A plugin library that is open, its creators, and making plugins with them.
 #pragma once
 
-#include "plugin.hpp"
-
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "plugin.hpp"
 
 namespace trtsmith::host {
 

@@ -1,16 +1,13 @@
 // One plugin, whatever its interface: what the C ABI calls, implemented by plugin_v3.cpp and plugin_v2.cpp.
 #pragma once
 
-#include "api.h"
-#include "error.hpp"
-#include "expr.hpp"
-
 #include <NvInferRuntime.h>
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "api.h"
 
 namespace trtsmith::host {
 

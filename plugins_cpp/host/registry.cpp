@@ -2,14 +2,14 @@
 #define TENSORRT_BUILD_LIB 1
 #include "registry.hpp"
 
-#include "log.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
 #include <utility>
+
+#include "log.hpp"
 
 namespace trtsmith::host {
 namespace {

@@ -5,7 +5,7 @@
 // four factors, left in shared memory. Then the team splits into groups of as many lanes as a head has words; a group
 // gathers one sample at a time, so that no address or weight is computed twice, and the groups' sums are added by
 // shuffles. Blocks stay on the chip and take equal ranges of neighbouring queries of the same heads, for the first-level
-// cache. plugins_cpp/NOTES.md has the measurements.
+// cache. docs/maintainers/kernel-notes.md has the measurements.
 #pragma once
 
 #include "multiscale_deformable_attention_exact.cuh"

@@ -1,20 +1,21 @@
-// What the V3 and the V2 adapter share: the rules that follow from an operator's signature.
+// The rules that follow from an operator's signature, for the V3 and the V2 adapter.
 //
 // An Op is a plain struct:
-//     static constexpr char const* kName, kVersion;
+//     static constexpr const char *kName, *kVersion;
 //     struct Params { ... };                                   // POD
 //     static constexpr std::array<Field<Params>, N> kFields;
 //     static constexpr Signature<I, O> kSignature;
-//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, Shape<D>* out);
-//     static std::string check(Params const&, Tensors const&);     // "" or what does not fit; called before run
-//     static size_t workspace(Params const&, Tensors const&);      // optional; bytes
-//     static cudaError_t run(Params const&, Tensors const&, void* workspace, cudaStream_t);
+//     template <typename D> static void shape(const Params&, const Shape<D>* in, int32_t nbInputs, Shape<D>* out);
+//     static std::string check(const Params&, const Tensors&);     // "" or what does not fit; called before run
+//     static size_t workspace(const Params&, const Tensors&);      // optional; bytes
+//     static cudaError_t run(const Params&, const Tensors&, void* workspace, cudaStream_t);
 //
 // An Op whose output sizes depend on values has size ports, and two rules instead of one:
-//     template <class D> static void sizes(Params const&, Shape<D> const* in, int32_t nbInputs, SizeBounds<D>* sizes);
-//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, D const* sizes,
-//                                          Shape<D>* out);
-// Each dimension of an output is one of `sizes` or follows from the inputs. What run() is told of the sizes of outputs is
+//     template <typename D>
+//     static void sizes(const Params&, const Shape<D>* in, int32_t nbInputs, SizeBounds<D>* sizes);
+//     template <typename D>
+//     static void shape(const Params&, const Shape<D>* in, int32_t nbInputs, const D* sizes, Shape<D>* out);
+// Each dimension of an output is one of `sizes` or follows from the inputs. The sizes of outputs that run() is told are
 // of no use to it: it packs the outputs densely by the sizes that it finds, which it writes to the size ports, in int32.
 #pragma once
 
@@ -38,14 +39,14 @@ namespace trtsmith {
 
 inline constexpr const char* kPluginNamespace = "trtsmith";
 
-template <class Op>
+template <typename Op>
 struct Rules {
     static_assert(Op::kSignature.optionalsAreLast(), "optional inputs must come last");
     static_assert(Op::kSignature.outputTypesFollow(), "every output type must follow from a required input");
     static_assert(Op::kSignature.sizesAreLastScalars(), "size tensors are scalars of int32 and come last");
     static_assert(Op::kSignature.maxInputs() <= kMaxPorts && Op::kSignature.nbOutputs() <= kMaxPorts);
 
-    static constexpr bool kSized = Op::kSignature.nbSizes() > 0;
+    static constexpr bool kDataDependent = Op::kSignature.nbSizes() > 0;
     static constexpr int64_t kUnknown = -1;
 
     static void checkCounts(int32_t nbInputs, int32_t nbOutputs) {
@@ -58,7 +59,7 @@ struct Rules {
     }
 
     // Linear tensors whose types agree with the type variables. Looks at positions up to pos only.
-    template <class Desc>
+    template <typename Desc>
     static bool supports(int32_t pos, const Desc* inOut, int32_t nbInputs, int32_t nbOutputs) {
         checkCounts(nbInputs, nbOutputs);
         require(pos >= 0 && pos < nbInputs + nbOutputs, "position " + std::to_string(pos) + " does not exist");
@@ -98,7 +99,7 @@ struct Rules {
                 in[static_cast<size_t>(i)][axis] = ExprDim(builder, inputs[i].d[axis]);
             }
         }
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<SizeBounds<ExprDim>, kMaxPorts> bounds{};
             std::array<ExprDim, kMaxPorts> sizes{};
             Op::template sizes<ExprDim>(params, in.data(), nbInputs, bounds.data());
@@ -128,7 +129,7 @@ struct Rules {
 
     // Sizes are written as int32, and a kernel cannot refuse one that does not fit: so their bounds must.
     static void checkSizes(const typename Op::Params& params, const Shape<int64_t>* in, int32_t nbInputs) {
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<SizeBounds<int64_t>, kMaxPorts> bounds{};
             Op::template sizes<int64_t>(params, in, nbInputs, bounds.data());
             for (int32_t i = 0; i < Op::kSignature.nbSizes(); ++i) {
@@ -141,7 +142,7 @@ struct Rules {
         }
     }
 
-    template <class Desc>
+    template <typename Desc>
     static Tensors tensors(const Desc* in, int32_t nbInputs, const Desc* out, int32_t nbOutputs,
                            const void* const* inData = nullptr, void* const* outData = nullptr) {
         checkCounts(nbInputs, nbOutputs);
@@ -157,7 +158,7 @@ struct Rules {
         return tensors;
     }
 
-    template <class Desc>
+    template <typename Desc>
     static size_t workspace(const typename Op::Params& params, const Desc* in, int32_t nbInputs, const Desc* out,
                             int32_t nbOutputs) {
         if constexpr (requires(const Tensors& t) { Op::workspace(params, t); }) {
@@ -177,7 +178,7 @@ struct Rules {
             in[i] = tensors.in[i].shape;
         }
         checkSizes(params, in.data(), tensors.nbInputs);
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<int64_t, kMaxPorts> sizes{};
             sizes.fill(kUnknown);  // and TensorRT does not know them either
             Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, sizes.data(), out.data());
@@ -188,7 +189,7 @@ struct Rules {
             const Shape<int64_t>& given = tensors.out[i].shape;
             bool same = given.rank == out[i].rank;
             for (int32_t axis = 0; same && axis < given.rank; ++axis) {
-                same = given[axis] == out[i][axis] || (kSized && out[i][axis] == kUnknown);
+                same = given[axis] == out[i][axis] || (kDataDependent && out[i][axis] == kUnknown);
             }
             require(same,
                     std::string("output '") + Op::kSignature.outputs[i].name + "' has another shape than its rule");
@@ -217,7 +218,7 @@ struct Rules {
     }
 
 private:
-    template <class Desc>
+    template <typename Desc>
     static Tensor tensor(const Desc& desc, const void* data) {
         Tensor result{data, DType::kFloat32, toShape(sizesOf(desc))};
         require(toDType(descOf(desc).type, result.type), "a tensor has a type that no kernel takes");

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,7 @@
 
 namespace trtsmith {
 
-template <class Op>
+template <typename Op>
 class PluginV3 final : public nvinfer1::IPluginV3,
                        public nvinfer1::IPluginV3OneCore,
                        public nvinfer1::IPluginV3OneBuild,
@@ -55,7 +54,7 @@ public:
             for (int32_t i = 0; i < nbInputs; ++i) {
                 Rules<Op>::checkRank(i, in[i].desc.dims.nbDims);
             }
-            if constexpr (Rules<Op>::kSized) {
+            if constexpr (Rules<Op>::kDataDependent) {
                 std::array<Shape<int64_t>, kMaxPorts> largest{};
                 for (int32_t i = 0; i < nbInputs; ++i) {
                     largest[static_cast<size_t>(i)] = toShape(in[i].max);
@@ -141,7 +140,7 @@ private:
     nvinfer1::PluginFieldCollection mCollection{};
 };
 
-template <class Op>
+template <typename Op>
 class CreatorV3 final : public nvinfer1::IPluginCreatorV3One {
 public:
     CreatorV3()

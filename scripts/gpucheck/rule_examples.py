@@ -15,6 +15,7 @@ from gpucheck.engines import open_engine
 from gpucheck.node_tests import CASE_S, FORMS, judge_form
 from gpucheck.record import Notes
 from onnxcoverage.examples import example_case
+from tests.rule_examples import examples_of
 from trtsmith.converter.rewrite.rules import RULES
 
 PLUGIN = "-plugin"
@@ -28,7 +29,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
     import tensorrt_rtx  # noqa: F401
 
     rules = [rule for rule in RULES if not rule.name.endswith(PLUGIN)]
-    examples = [(rule, example) for rule in rules for example in rule.examples]
+    examples = [(rule, example) for rule in rules for example in examples_of(rule)]
 
     def work(job: str) -> dict[str, Any]:
         rule, example = examples[int(job)]

@@ -10,6 +10,7 @@ import onnx
 from planted import changes
 from planted.changes import Change
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 PLUGIN_NODES = {
     "geometry": "node__symbolic_multi_out__0/MatrixInverse",
@@ -47,7 +48,7 @@ def _without_root(node: NodeView) -> Replacement:
         squares = Mul (x0, x0)
         y0 = ReduceSum <keepdims = 1> (squares, x1)
     """
-    return Replacement(node.statements(body), "a sum of squares")
+    return Replacement(statements(node, body), "a sum of squares")
 
 
 WRONG_RULE = NodeRule("norm-without-root", "a rule that is wrong", ("ReduceL2",), _without_root)

@@ -7,9 +7,11 @@ import pytest
 
 from onnxcoverage.examples import example_model
 from tests.converter.rewrite.precision.networks import network, normal
+from tests.rule_examples import examples_of
+from tests.rule_examples.example import Example
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.phases import PHASES
 from trtsmith.converter.rewrite.rewrite import rewrite
@@ -23,7 +25,7 @@ TWO_MEANS = """(float[1,4,6,6] x) => (float[1,4,6,6] y) {
     [last] y = Conv <pads = [1,1,1,1]> (m, k)
 }"""
 
-EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in rule.examples]
+EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in examples_of(rule)]
 
 
 def left_over(model: Model, target: Target) -> list[tuple[str, str]]:

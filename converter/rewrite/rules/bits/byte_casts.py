@@ -7,9 +7,7 @@ type). Of the pairs of all other types it drops only what the type in between ro
 
 from __future__ import annotations
 
-import numpy as np
-
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.dtypes import NUMBERS
@@ -44,35 +42,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
     )
 
 
-def _example(source: str, between: str, last: str, after: str = "y = Cast <to = TO> (b)") -> Example:
-    number = NUMBERS["float32" if last == "float" else last]
-    info = np.iinfo(source)
-    return Example(
-        f"{source} to {between} to {last}",
-        f"""<ir_version: 8, opset_import: ["" : 17]>
-        g ({source}[256] x) => ({last}[256] y) {{
-            b = Cast <to = {NUMBERS[between]}> (x)
-            {after.replace("TO", str(number))}
-        }}""",
-        feeds={"x": np.arange(info.min, info.max + 1).astype(source)},
-        rtol=0,
-        atol=0,
-    )
-
-
 BYTE_CASTS = NodeRule(
     "byte-casts",
     "Casts of int8 and uint8 to bool, and of uint8 to int8",
     ("Cast",),
     _rewrite,
-    (
-        *(
-            _example(source, "bool", last)
-            for source in ("int8", "uint8")
-            for last in ("float", "int32", "int64", source)
-        ),
-        *(_example("uint8", "int8", last) for last in ("float", "int32", "int64", "uint8", "bool")),
-        _example("uint8", "bool", "bool", "y = Identity (b)"),
-    ),
     faults=_FAULTS,
 )

@@ -5,7 +5,7 @@ TensorRT-RTX 1.6.1 computes the order depth, column, row whatever the attribute 
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -45,13 +45,5 @@ SPACE_TO_DEPTH = NodeRule(
     "SpaceToDepth of mode CRD, which TensorRT takes for DCR",
     ("SpaceToDepth",),
     _rewrite,
-    (
-        Example(
-            "crd",
-            """<ir_version: 12, opset_import: ["" : 28]>
-            g (float[2, 3, 4, 6] x) => (float[2, 12, 2, 3] y) { y = SpaceToDepth <blocksize = 2, mode = "CRD"> (x) }""",
-            reference=True,
-        ),
-    ),
     faults=_FAULTS,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -62,34 +62,10 @@ def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> str:
     return w.arange(w.size("x0", len(shape) + axis)) if size is None else w.const(np.arange(size))
 
 
-def _example(name: str, kind: str, shape: str, k: int | None, opset: int = 14) -> Example:
-    weights = "" if k is None else f"<int64 k = {{{k}}}>"
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}]>
-        g ({kind}{shape} x) => ({kind}{shape} y) {weights} {{ y = Trilu (x{"" if k is None else ", k"}) }}""",
-        reference=kind in ("bool", "int32"),  # onnxruntime has no Trilu of these
-    )
-
-
 UPPER_TRIANGLE = NodeRule(
     "upper-triangle",
     "Trilu of an upper triangle, of which TensorRT gives the lower one",
     ("Trilu",),
     _rewrite,
-    (
-        _example("int64", "int64", "[4, 5]", None),
-        _example("stack, k above", "float", "[2, 3, 4, 3]", 1),
-        _example("k below", "float16", "[5, 4]", -2),
-        _example("k beyond", "int32", "[3, 4]", 6),
-        _example("bool", "bool", "[3, 4]", 1),
-        Example(
-            "k of run time",
-            """<ir_version: 8, opset_import: ["" : 14]> g (float[3, 4] x, int64 k) => (float[3, 4] y) {
-                y = Trilu (x, k)
-            }""",
-            feeds={"k": np.array(2)},
-        ),
-    ),
     faults=_FAULTS,
 )

@@ -35,21 +35,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(nodes, f"{node.op_type} as standard operators", notes=(note,))
 
 
-_NON_ZERO = """<ir_version: 8, opset_import: ["" : 17, "trtsmith" : 1]>
-g (float[2, 3] x, bool c) => (int64[2, n] y) {
-    y = If (c) <
-        then_branch = t () => (int64[2, n] a) {
-            a, count = trtsmith.NonZeroPositions <plugin_version = "1", plugin_namespace = "trtsmith"> (x)
-        },
-        else_branch = e () => (int64[2, n] b) { b = Constant <value = int64[2, 1] {0, 0}> () }
-    >
-}"""
-
 WORKSPACE_IN_BRANCH = NodeRule(
     "workspace-in-branch",
     "plugins that ask for a workspace, in a branch of an If",
     tuple(f"{PLUGIN_NAMESPACE}::{op.name}" for op in ALL_OPS if op.workspace),
     _rewrite,
-    refused=(_NON_ZERO,),
     faults=_FAULTS,
 )
