@@ -149,6 +149,10 @@ class NodeView:
         """Whether the node itself has the attribute."""
         return any(a.name == attribute for a in self.proto.attribute)
 
+    def own(self, *names: str) -> dict[str, Any]:
+        """Those of the node's own attributes that have these names."""
+        return {name: self.attributes[name] for name in names if self.given(name)}
+
     def graph(self, attribute: str) -> onnx.GraphProto:
         """A subgraph of the node. StopIteration if it has none of that name."""
         graph: onnx.GraphProto = next(a.g for a in self.proto.attribute if a.name == attribute)
