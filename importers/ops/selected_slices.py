@@ -29,16 +29,18 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _expand(expansion: Expansion) -> str:
-    """ONNX's Compress takes bfloat16 in late opsets only; float32 holds it."""
-    axis = expansion.fields["axis"]
-    bfloat16 = expansion.dtype == "bfloat16"
+    """Without Compress: the positions at which the condition holds, and the slices gathered from there."""
     return f"""
-axis = Constant <value = int64 {{{axis}}}> ()
-given = {"Cast <to = 1>" if bfloat16 else "Identity"} (x)
-selected = Compress <axis = {axis}> (given, condition)
-output = {"Cast <to = 16>" if bfloat16 else "Identity"} (selected)
-sizes = Shape (selected)
-length = Gather <axis = 0> (sizes, axis)
+axis = Constant <value = int64[1] {{{expansion.fields["axis"]}}}> ()
+start = Constant <value = int64[1] {{0}}> ()
+minus_one = Constant <value = int64[1] {{-1}}> ()
+sizes = Shape (x)
+slices = Gather <axis = 0> (sizes, axis)
+reached = Slice (condition, start, slices)
+found = NonZero (reached)
+positions = Reshape (found, minus_one)
+output = Gather <axis = {expansion.fields["axis"]}> (x, positions)
+length = Size (positions)
 count = Cast <to = 6> (length)"""
 
 

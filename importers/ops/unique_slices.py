@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Kind, OpDef, Port, Shapes
 from trtsmith.importers.ops._slices import AXIS, check_axis
+from trtsmith.importers.ops._unique_slices_onnx import expand
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -41,21 +42,6 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
         "counts": np.array([len(group) for group in groups], np.int64),
         "count": np.array(len(groups), np.int32),
     }
-
-
-def _expand(expansion: Expansion) -> str:
-    """onnxruntime has Unique in float32 and int64, which hold the other types of elements."""
-    axis = expansion.fields["axis"]
-    into = 7 if expansion.dtype in ("int32", "int64") else 1
-    to = {"float32": 1, "int32": 6, "int64": 7, "float16": 10, "bfloat16": 16}[expansion.dtype]
-    return f"""
-zero = Constant <value = int64 {{0}}> ()
-given = Cast <to = {into}> (x)
-unique, first, inverse, counts = Unique <axis = {axis}, sorted = {expansion.fields["sorted"]}> (given)
-output = Cast <to = {to}> (unique)
-sizes = Shape (first)
-length = Gather <axis = 0> (sizes, zero)
-count = Cast <to = 6> (length)"""
 
 
 def _inputs(*shape: int, kinds: int = 4) -> Any:
@@ -111,7 +97,7 @@ UNIQUE_SLICES = OpDef(
     bounds=_bounds,
     check=check_axis,
     reference=_reference,
-    expand=_expand,
+    expand=expand,
     cases=(
         Case("one_of_each", _along(0), _inputs(1)),
         Case("vector", _along(0), _inputs(37, kinds=9)),
