@@ -8,7 +8,6 @@ PyTorch reference on any device, a fake (meta) implementation from the shape rul
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,8 @@ from torch.utils._pytree import tree_map
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Kind, OpDef
 from trtsmith.importers.registry import OPS
 
+TORCH_OPS = tuple(op for op in OPS if op.torch_reference is not None)
+
 _SCHEMA_TYPE = {
     Kind.INT: "int",
     Kind.FLOAT: "float",
@@ -28,11 +29,6 @@ _SCHEMA_TYPE = {
     Kind.INTS: "int[]",
     Kind.FLOATS: "float[]",
 }
-
-
-def torch_name(op: OpDef) -> str:
-    """snake_case: MatrixInverse is torch.ops.trtsmith.matrix_inverse."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", op.name).lower()
 
 
 def schema(op: OpDef) -> str:
@@ -46,7 +42,7 @@ def schema(op: OpDef) -> str:
         )
         parameters.append(f"{_SCHEMA_TYPE[f.kind]} {f.name}{default}")
     result = "Tensor" if len(op.outputs) == 1 else "(" + ", ".join(["Tensor"] * len(op.outputs)) + ")"
-    return f"{torch_name(op)}({', '.join(parameters)}) -> {result}"
+    return f"{op.snake_name}({', '.join(parameters)}) -> {result}"
 
 
 def _split(op: OpDef, arguments: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -78,9 +74,12 @@ def _outputs_like(
 def _define(library: torch.library.Library, op: OpDef) -> None:
     library.define(schema(op))
 
+    reference = op.torch_reference
+    assert reference is not None
+
     def run(*arguments: Any) -> Any:
         tensors, fields = _split(op, arguments)
-        return _result(op, op.torch_reference(fields, tensors))
+        return _result(op, reference(fields, tensors))
 
     def fake(*arguments: Any) -> Any:
         tensors, fields = _split(op, arguments)
@@ -89,8 +88,8 @@ def _define(library: torch.library.Library, op: OpDef) -> None:
             op, [like.new_empty(s, dtype=dtype) for dtype, s in _outputs_like(op, tensors, fields)]
         )
 
-    library.impl(torch_name(op), run, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{PLUGIN_NAMESPACE}::{torch_name(op)}", fake, lib=library)
+    library.impl(op.snake_name, run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{PLUGIN_NAMESPACE}::{op.snake_name}", fake, lib=library)
 
 
 def _emitter(op: OpDef) -> Callable[..., Any]:
@@ -122,9 +121,9 @@ def _emitter(op: OpDef) -> Callable[..., Any]:
 def export_decompositions() -> dict[Any, Callable[..., Any]]:
     """What ExportedProgram.run_decompositions needs to turn our operators, and PyTorch's own that mean them, into nodes."""
     table: dict[Any, Callable[..., Any]] = {}
-    for op in OPS:
+    for op in TORCH_OPS:
         emit = _emitter(op)
-        table[getattr(getattr(torch.ops, PLUGIN_NAMESPACE), torch_name(op)).default] = emit
+        table[getattr(getattr(torch.ops, PLUGIN_NAMESPACE), op.snake_name).default] = emit
         for name, rule in op.aten.items():
             overload = getattr(torch.ops.aten, name).default
             table[overload] = lambda *arguments, _rule=rule, _emit=emit, **options: _rule(
@@ -197,5 +196,5 @@ def _quiet() -> Iterator[None]:
 
 
 _LIBRARY = torch.library.Library(PLUGIN_NAMESPACE, "DEF")  # the registration lives as long as this object
-for _op in OPS:
+for _op in TORCH_OPS:
     _define(_LIBRARY, _op)

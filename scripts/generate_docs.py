@@ -26,7 +26,7 @@ from gpucheck import engine_tables  # noqa: E402
 from onnxcoverage.record import operator_rows, outcomes_of  # noqa: E402
 from pluginvsnative.table import native_tables  # noqa: E402
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef  # noqa: E402
-from trtsmith.importers.registry import ALL_OPS, OPS  # noqa: E402
+from trtsmith.importers.registry import OPS  # noqa: E402
 
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
@@ -106,7 +106,7 @@ def operators() -> str:
     """Every operator: what it computes, the types of its tensors, and the op_types that mean it."""
     rows = [
         (f"**{op.name}**", op.doc, dtypes(op), ", ".join(op.interfaces), "<br>".join(_read_from(op)))
-        for op in ALL_OPS
+        for op in OPS
     ]
     return markdown_table(("operator", "computes", "types", "plugins", "read from"), rows)
 
@@ -139,7 +139,7 @@ def torch_operators() -> str:
     """The schema of every PyTorch operator, and PyTorch's own operators that are exported as the same node."""
     from trtsmith.importers.torch_ops import schema
 
-    schemas = "\n".join(f"torch.ops.{PLUGIN_NAMESPACE}.{schema(op)}" for op in OPS)
+    schemas = "\n".join(f"torch.ops.{PLUGIN_NAMESPACE}.{schema(op)}" for op in OPS if op.torch_reference)
     also = "; ".join(f"`{name}` as `{op.name}`" for op in OPS for name in sorted(op.aten))
     return f"```\n{schemas}\n```\n\nOf PyTorch's own operators, `export` also writes {also}."
 

@@ -157,6 +157,7 @@ BOX_SELECTION = OpDef(
     check=_check,
     reference=_reference,
     expand=expand,
+    huge="it needs 69 GB of workspace for 2^31 scores",
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),
         Case("few", _with(), _inputs(1, 1, 40)),

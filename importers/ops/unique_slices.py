@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Huge, HugeCase, Kind, OpDef, Port, Shapes
+from trtsmith.importers.ops._huge import SAMPLED, numbers
 from trtsmith.importers.ops._slices import AXIS, check_axis
 from trtsmith.importers.ops._unique_slices_onnx import expand
 
@@ -71,6 +72,31 @@ def _along(axis: int, sorted_: int = 1) -> dict[str, int]:
     return {"axis": axis, "sorted": sorted_}
 
 
+def _huge(side: int, device: str) -> Huge:
+    """Rows of side elements, the last ones as the first: at 46400, x and the output's room have 2.15e9 elements (4.3 GB)."""
+    import torch
+
+    x = torch.randn(side, side, device=device, dtype=torch.float16)
+    again = min(SAMPLED, side // 3)
+    x[-again:] = x[:again]
+    count = side - again
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        output, first, inverse, _, found = outputs
+        packed = output.reshape(-1)[: count * side].reshape(count, side)
+        groups = inverse.long().clamp(0, count - 1)
+        middle = slice(side // 2, side // 2 + again)
+        return [
+            ("count", numbers(found), np.array(float(count))),
+            ("middle rows", numbers(packed[groups[middle]]), numbers(x[middle])),
+            ("last rows", numbers(packed[groups[-again:]]), numbers(x[-again:])),
+            ("first positions of the last rows", numbers(first[groups[-again:]]), np.arange(again) + 0.0),
+            ("order", numbers(packed[:, 0]), np.sort(numbers(x[:count, 0]))),
+        ]
+
+    return Huge({"axis": 0, "sorted": 1}, {"x": x}, check)
+
+
 UNIQUE_SLICES = OpDef(
     name="UniqueSlices",
     onnx="Unique",
@@ -98,6 +124,7 @@ UNIQUE_SLICES = OpDef(
     check=check_axis,
     reference=_reference,
     expand=expand,
+    huge=HugeCase(_huge, size=46400, small=150),
     cases=(
         Case("one_of_each", _along(0), _inputs(1)),
         Case("vector", _along(0), _inputs(37, kinds=9)),

@@ -12,10 +12,10 @@ from planted.changes import Change
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 
 PLUGIN_NODES = {
-    "geometry": "node__symbolic_multi_out__0/MatrixInverse",
-    "centernet_dcn": "node__symbolic_multi_out_1__0/ModulatedDeformableConvolution",
+    "geometry": "node__symbolic_multi_out__0",
+    "centernet_dcn": "node__symbolic_multi_out_1__0",
 }
-"""The plugin node of a model in which an error is planted."""
+"""The node of a model that becomes a plugin node, in which an error is planted."""
 
 
 @dataclass(frozen=True)

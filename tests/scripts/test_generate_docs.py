@@ -12,9 +12,8 @@ import pytest
 import generate_docs
 from generate_docs import render_engines
 from gpucheck import engine_tables
-from trtsmith.importers.opdef import Alias
-from trtsmith.importers.registry import ALL_OPS, OPS
-from trtsmith.importers.torch_ops import torch_name
+from trtsmith.importers.opdef import TYPE_VARIABLES, Alias
+from trtsmith.importers.registry import OPS
 
 DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
 
@@ -61,13 +60,14 @@ def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) ->
 
 def test_every_alias_is_in_the_table() -> None:
     lines = {line.split("|")[1].strip("* "): line for line in generate_docs.operators().splitlines()}
-    assert [name for name in lines if name[0] not in "o-"] == [op.name for op in ALL_OPS]
-    for op in ALL_OPS:
+    assert [name for name in lines if name[0] not in "o-"] == [op.name for op in OPS]
+    for op in OPS:
         for alias in op.aliases:
             assert f"`{alias.op_type}`" in lines[op.name]
             assert all(f"`{domain}`" in lines[op.name] for domain in alias.domains if domain)
-        assert "float32" in lines[op.name] and ("| V3, V2 |" if op in OPS else "| V3 |") in lines[op.name]
-    assert "`NonZero` (ONNX, where TensorRT lacks it)" in lines["NonZeroPositions"]
+        assert TYPE_VARIABLES[op.key][0] in lines[op.name]
+        assert ("| V3 |" if op.data_dependent else "| V3, V2 |") in lines[op.name]
+        assert (f"`{op.onnx}` (ONNX, where TensorRT lacks it)" in lines[op.name]) is bool(op.onnx)
 
 
 def test_an_alias_names_its_domains_and_opsets() -> None:
@@ -80,8 +80,9 @@ def test_an_alias_names_its_domains_and_opsets() -> None:
 
 def test_every_operator_has_its_pytorch_form() -> None:
     text = generate_docs.torch_operators()
-    assert all(f"torch.ops.trtsmith.{torch_name(op)}(" in text for op in OPS)
-    assert "`linalg_inv` as `MatrixInverse`" in text
+    for op in OPS:
+        assert (f"torch.ops.trtsmith.{op.snake_name}(" in text) is (op.torch_reference is not None)
+        assert all(f"`{name}` as `{op.name}`" in text for name in op.aten)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
-from trtsmith.importers.ops.box_selection import BOX_SELECTION, NO_LIMIT
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("NonMaxSuppression")
+NO_LIMIT = int(PLUGIN.field("most").default)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -30,10 +33,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {"most = Reshape (x2, one)" if node.input(2) else "most = Identity (none)"}
         {"overlap = Reshape (x3, one)" if node.input(3) else "overlap = Identity (any)"}
         {"floor = Reshape (x4, one)" if node.input(4) else ""}
-        {plugin_call("y0, count", BOX_SELECTION, ", ".join(["x0", "x1", *ports]), fields)}
+        {plugin_call("y0, count", PLUGIN, ", ".join(["x0", "x1", *ports]), fields)}
     """
     constants = {"one": np.array([1]), "none": np.array([0]), "any": np.zeros(1, np.float32)}
-    return Replacement(node.statements(body, **read_by(body, constants)), f"plugin {BOX_SELECTION.name}")
+    return Replacement(node.statements(body, **read_by(body, constants)), f"plugin {PLUGIN.name}")
 
 
 _RNG = np.random.default_rng(4)

@@ -7,19 +7,21 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
 from trtsmith.importers.opdef import TYPE_VARIABLES
-from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("NonZero")
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
     dtype = node.dtype(0)
     if dtype is None or dtype == "string" or node.rank(0) == 0:
         return None  # what a scalar gives, ONNX says in two ways
-    taken = dtype in TYPE_VARIABLES[NON_ZERO_POSITIONS.key]
+    taken = dtype in TYPE_VARIABLES[PLUGIN.key]
     body = f"""
         {"x = Identity (x0)" if taken else "x = Cast <to = 9> (x0)"}
-        {plugin_call("y0, count", NON_ZERO_POSITIONS, "x")}
+        {plugin_call("y0, count", PLUGIN, "x")}
     """
-    return Replacement(node.statements(body), f"plugin {NON_ZERO_POSITIONS.name}")
+    return Replacement(node.statements(body), f"plugin {PLUGIN.name}")
 
 
 _VALUES = (np.arange(24).reshape(3, 2, 4) % 5 == 3) * -0.5

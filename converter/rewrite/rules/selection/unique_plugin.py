@@ -6,7 +6,9 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_call
-from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("Unique")
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -22,11 +24,11 @@ def _rewrite(node: NodeView) -> Replacement | None:
     body = f"""
         {as_element("data", "x0", dtype)}
         {"x = Reshape (data, flat)" if flat else "x = Identity (data)"}
-        {plugin_call(f"output, {indices}, count", UNIQUE_SLICES, "x", fields)}
+        {plugin_call(f"output, {indices}, count", PLUGIN, "x", fields)}
         {from_element("y0", "output", dtype) if node.used(0) else ""}
     """
     constants = {"flat": np.array([-1])} if flat else {}
-    return Replacement(node.statements(body, **constants), f"plugin {UNIQUE_SLICES.name}")
+    return Replacement(node.statements(body, **constants), f"plugin {PLUGIN.name}")
 
 
 def _example(name: str, dtype: str, attributes: str, values: np.ndarray, shape: str) -> Example:
