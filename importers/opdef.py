@@ -288,6 +288,7 @@ class OpDef:
     baselines:       other implementations to time it against, as torch_reference has them, by their names in
                      converter/plugin/bench.
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
+    workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
     """
 
@@ -315,6 +316,7 @@ class OpDef:
     benchmarks: tuple[Case, ...] = ()
     baselines: Mapping[str, TorchFunction] = field(default_factory=dict)
     work: Callable[[Fields, Shapes], Work] | None = None
+    workspace: bool = False
     float32_only: str = ""
 
     def field(self, name: str) -> Field:

@@ -26,7 +26,7 @@ OPS: tuple[OpDef, ...] = (
     UNIQUE_SLICES,
     BOX_SELECTION,
 )
-"""Every operator, in the order of the libraries' list (plugins_cpp/ops/list.hpp). What a part of them has in common, an
+"""Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""
 
 MODELOPT_DOMAIN = "trt.plugins"

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto as T
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import Case, load_cases
@@ -29,9 +29,10 @@ from onnxcoverage.forks import Finding, run_all
 from trtsmith.converter.engine.build.flavour import load_flavour
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
 from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 
 TARGET = Path(__file__).parent.parent / "converter" / "rewrite" / "precision" / "measured_types.json"
-REDUCED = {"float16": T.FLOAT16, "bfloat16": T.BFLOAT16}
+REDUCED = {name: NUMBERS[name] for name in ("float16", "bfloat16")}
 CASES = 4
 WRITTEN = {
     "Einsum": 'Einsum <equation = "bij,bjk->bik"> (x, x)',
@@ -169,7 +170,7 @@ def retyped(case: Case, elem: int) -> tuple[onnx.ModelProto, dict[str, np.ndarra
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
     names = set(reducible(model))
-    dtype = helper.tensor_dtype_to_np_dtype(elem)
+    dtype = numpy_dtype(elem)
     feeds = {n: np.asarray(v).astype(dtype) if n in names else np.asarray(v) for n, v in case.inputs.items()}
     for value in (*model.graph.input, *model.graph.output):
         if value.name in names:

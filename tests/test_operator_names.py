@@ -18,7 +18,7 @@ from trtsmith.importers.registry import OPS
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("converter", "importers", "plugins_cpp", "scripts", "trtsmith")
 OWN = ("importers/ops/", "plugins_cpp/kernels/", "plugins_cpp/ops/")
-LISTS = ("importers/registry.py", "plugins_cpp/ops/list.hpp")
+LISTS = ("importers/registry.py", "plugins_cpp/ops/list.cmake")
 ENDINGS = {".py", ".h", ".hpp", ".cpp", ".cu", ".cuh"}
 
 

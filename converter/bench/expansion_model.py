@@ -6,7 +6,7 @@ import onnx
 from onnx import numpy_helper
 
 from trtsmith.converter.plugin.bench.kernel_expansion import expanded_model
-from trtsmith.converter.plugin.host.plugin_values import numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import Arrays, Fields, OpDef
 
 
@@ -17,7 +17,7 @@ def engine_model(op: OpDef, fields: Fields, generated: Arrays, dtype: str) -> on
     """
     types = {p.name: op.dtypes(dtype)[p.type] for p in op.inputs}
     arrays = {
-        p.name: generated[p.name].astype(numpy_dtype(types[p.name])) for p in op.inputs if p.name in generated
+        p.name: generated[p.name].astype(array_dtype(types[p.name])) for p in op.inputs if p.name in generated
     }
     described = {name: (types[name], array.shape) for name, array in arrays.items()}
     model = expanded_model(op, fields, described)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import onnx
 
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.schema import registered_schemas
 
 _FAILURES = (
@@ -70,12 +69,6 @@ def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
     return {
         name: dtype_name(type_.elem_type) for name, type_ in value_types(proto).items() if type_.elem_type
     }
-
-
-@cache
-def dtype_name(elem_type: int) -> str:
-    """An onnx.TensorProto.DataType as numpy and ml_dtypes name it; "object" for strings."""
-    return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
 
 
 def value_shapes(proto: onnx.ModelProto) -> dict[str, tuple[int | None, ...]]:

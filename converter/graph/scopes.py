@@ -15,8 +15,9 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
-from trtsmith.converter.graph.infer import dtype_name, infer_shapes
+from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.registry import normalise_domain
 
 Dim = int | str | None

@@ -9,15 +9,15 @@ from typing import Any
 
 import onnx
 
-from trtsmith.converter.graph.infer import dtype_name, infer_shapes, infers_with_types
+from trtsmith.converter.graph.infer import infer_shapes, infers_with_types
 from trtsmith.converter.graph.scopes import Draft, Node, Scope, subgraphs
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.dtypes import dtype_name, type_string
 from trtsmith.importers.problem import Problem
 
 _MOST = 50
 _FIX = "insert a Cast in front of the node, or correct it where the model is exported"
-_NAMES: dict[int, str] = {onnx.TensorProto.FLOAT: "float", onnx.TensorProto.DOUBLE: "double"}
 
 
 def infer_checked(model: Model) -> Model:
@@ -66,7 +66,7 @@ def _node_problems(node: Node, where: str) -> Iterator[Problem]:
         port = schema.inputs[min(index, len(schema.inputs) - 1)]
         said = f"input {name[:200]!r} (number {index}) is {dtype_name(elem_type)}"
         later = newest.inputs[min(index, len(newest.inputs) - 1)]
-        if _type_string(elem_type) not in {*port.types, *later.types}:
+        if type_string(elem_type) not in {*port.types, *later.types}:
             allowed = sorted(t[7:-1] for t in port.types if t.startswith("tensor("))
             yield Problem(said, where, "one of " + ", ".join(allowed) if allowed else "no tensor", _FIX)
             return
@@ -76,11 +76,6 @@ def _node_problems(node: Node, where: str) -> Iterator[Problem]:
                 f"{said}, and input {first[:200]!r} is {dtype_name(type_)}", where, "one type for both", _FIX
             )
             return
-
-
-def _type_string(elem_type: int) -> str:
-    name = _NAMES.get(elem_type) or str(onnx.TensorProto.DataType.Name(elem_type)).lower()
-    return f"tensor({name})"
 
 
 @cache

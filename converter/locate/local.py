@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from trtsmith.converter.graph.scopes import all_graphs
-from trtsmith.converter.locate.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model

@@ -11,8 +11,8 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
-from trtsmith.converter.locate.edges import plain_edges
-from trtsmith.converter.locate.emulation import emulation
+from trtsmith.converter.locate.executors.edges import plain_edges
+from trtsmith.converter.locate.executors.emulation import emulation
 from trtsmith.converter.locate.fault_graph import with_outputs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run

@@ -16,11 +16,11 @@ from trtsmith.converter.model.tensors import (
     byte_count,
     is_external,
     is_packed,
-    numpy_dtype,
     reference_of,
     set_reference,
 )
 from trtsmith.converter.model.weights import MappedFile
+from trtsmith.importers.dtypes import numpy_dtype
 
 INLINE_LIMIT = (
     1024  # bytes; data from this size on stays in its file. Smaller constants are shapes, axes, scalars.

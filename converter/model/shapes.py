@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
 
 Sizes = tuple[int, ...]
@@ -71,7 +72,7 @@ def graph_inputs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
         specs.append(
             InputSpec(
                 value.name,
-                str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)),
+                dtype_name(tensor.elem_type),
                 tuple(
                     d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
                     for d in tensor.shape.dim

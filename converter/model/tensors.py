@@ -6,26 +6,15 @@ import math
 import re
 from dataclasses import dataclass
 
-import numpy as np
 import onnx
 
+from trtsmith.importers.dtypes import BITS
 from trtsmith.importers.problem import Problem
 
 T = onnx.TensorProto
 
-# Bits of one element as raw_data stores it. Types of less than a byte are packed, the last byte padded.
-BITS: dict[int, int] = {
-    T.FLOAT: 32, T.UINT8: 8, T.INT8: 8, T.UINT16: 16, T.INT16: 16, T.INT32: 32, T.INT64: 64, T.BOOL: 8,
-    T.FLOAT16: 16, T.DOUBLE: 64, T.UINT32: 32, T.UINT64: 64, T.COMPLEX64: 64, T.COMPLEX128: 128,
-    T.BFLOAT16: 16, T.FLOAT8E4M3FN: 8, T.FLOAT8E4M3FNUZ: 8, T.FLOAT8E5M2: 8, T.FLOAT8E5M2FNUZ: 8,
-    T.UINT4: 4, T.INT4: 4,
-}  # fmt: skip
-# Types that only newer releases of onnx know.
-BITS |= {
-    getattr(T, name): bits
-    for name, bits in (("FLOAT4E2M1", 4), ("FLOAT8E8M0", 8), ("UINT2", 2), ("INT2", 2))
-    if hasattr(T, name)
-}
+_UNREAD = frozenset({T.FLOAT6E2M3, T.FLOAT6E3M2})
+"""Types of ONNX that neither onnxruntime nor TensorRT reads."""
 
 _TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _MAX_BYTES = 1 << 47  # the address space of a process: nothing larger can be computed with
@@ -100,8 +89,8 @@ def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
 
     dims, data_type = tuple(tensor.dims), tensor.data_type
     shape = f"shape {list(dims[:16])} of type {data_type_name(data_type)}"
-    if data_type != T.STRING and data_type not in BITS:
-        return problem(f"Its data type is {data_type_name(data_type)}.", "a data type that ONNX defines")
+    if data_type != T.STRING and (data_type not in BITS or data_type in _UNREAD):
+        return problem(f"Its data type is {data_type_name(data_type)}.", "a data type that onnxruntime reads")
     if tensor.HasField("segment"):
         return problem("It is one segment of a larger tensor.", "a whole tensor")
     if len(dims) > 64 or any(size < 0 for size in dims):
@@ -174,10 +163,3 @@ def _check_reference(tensor: onnx.TensorProto, problem_where: str, shape: str) -
     if length != expected:
         return problem(f"Its external data is {length} bytes long.", f"{expected} bytes, for {shape}")
     return None
-
-
-def numpy_dtype(data_type: int) -> np.dtype[np.generic]:
-    """The numpy type of an element; bfloat16, the float8 types and the packed types are those of
-    ml_dtypes.
-    """
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(data_type))

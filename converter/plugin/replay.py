@@ -25,6 +25,7 @@ from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.verify import TOLERANCE
+from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES
 from trtsmith.importers.problem import Problem
@@ -123,7 +124,7 @@ def _expected(name: str, model: Model, expected: Mapping[str, np.ndarray]) -> np
 
 
 def _target(node: onnx.NodeProto) -> np.dtype[Any]:
-    return np.dtype(helper.tensor_dtype_to_np_dtype(next(a.i for a in node.attribute if a.name == "to")))
+    return numpy_dtype(next(a.i for a in node.attribute if a.name == "to"))
 
 
 def _plain(value: Any) -> Any:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from trtsmith.converter.graph.scopes import Scope, all_graphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
@@ -81,14 +81,7 @@ forms with these want constants."""
 
 _SIZES: Mapping[str, frozenset[int]] = {**SHAPE_OPERANDS, "Loop": frozenset({0})}
 
-_FLOAT_TYPES = frozenset(
-    {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
-        onnx.TensorProto.DOUBLE,
-    }
-)
+_FLOAT_TYPES = frozenset(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "float64"))
 
 _CARRIERS = frozenset(
     """Abs Add Cast Ceil Concat Div Flatten Floor Gather Identity Max Min Mul Neg Relu Reshape Slice Squeeze Sub
@@ -145,7 +138,7 @@ def value_problems(
         return [Problem(f"the model has no input {name!r}", where, f"one of {known}", "correct the name")]
     fix = f"--freeze {example_flag(inputs[name])}   (with your own value)"
     type_ = inputs[name].type.tensor_type
-    want = helper.tensor_dtype_to_np_dtype(type_.elem_type)
+    want = numpy_dtype(type_.elem_type)
     if value.dtype != want:
         return [Problem(f"the value of {name!r} is {value.dtype}", where, str(want), fix)]
     dims = [d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim]
@@ -164,9 +157,7 @@ def value_problems(
 def example_flag(value: onnx.ValueInfoProto) -> str:
     """NAME=VALUE as --freeze takes it, with zeros for the value, quoted for a shell."""
     type_ = value.type.tensor_type
-    dtype = (
-        np.dtype(helper.tensor_dtype_to_np_dtype(type_.elem_type)) if type_.elem_type else np.dtype(np.int64)
-    )
+    dtype = numpy_dtype(type_.elem_type) if type_.elem_type else np.dtype(np.int64)
     shape = [d.dim_value if d.HasField("dim_value") else 1 for d in type_.shape.dim]
     zeros: object = np.zeros(shape, dtype if dtype.kind in "iub" else np.float32).tolist()
     if np.prod(shape) > 16:

@@ -14,12 +14,14 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.scopes import all_graphs, is_constant_node, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.rewrite.target import Fault, Target
+from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.registry import normalise_domain
 
 NAME = "separate-outputs"
@@ -30,26 +32,29 @@ _VIEWS = frozenset(
 )
 """Operators whose result may be the memory of an input, or a part of it."""
 
-_TYPES = frozenset(
-    {
-        TensorProto.FLOAT,
-        TensorProto.FLOAT16,
-        TensorProto.BFLOAT16,
-        TensorProto.INT32,
-        TensorProto.INT64,
-        TensorProto.BOOL,
-    }
-)
+_TYPES = frozenset(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64", "bool"))
 """Those that TensorRT has an Identity of: bytes it only casts."""
 
-_UNWRITTEN = (
-    "TensorRT-RTX 1.6.1 leaves some outputs unwritten that share elements with other values: it has its own"
+UNWRITTEN = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "leaves some outputs unwritten that share elements with other values",
+    "engines run on an H200",
 )
-_LOST = "TensorRT-RTX 1.6.1 loses the transposition of an output that no input decides: an Identity keeps it"
+LOST = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "loses the transposition of an output that no input decides",
+    "engines run on an H200",
+)
+_UNWRITTEN = f"{UNWRITTEN}: it has its own"
+_LOST = f"{LOST}: an Identity keeps it"
 
 
-def separate_outputs(model: Model) -> tuple[Model, tuple[Rewrite, ...]]:
+def separate_outputs(model: Model, target: Target) -> tuple[Model, tuple[Rewrite, ...]]:
     """The model with an Identity behind each output that needs one, and a record for each; itself if none does."""
+    if not (UNWRITTEN.concerns(target) or LOST.concerns(target)):
+        return model, ()
     view = _View(model.proto.graph)
     notes = {value.name: note for value in model.proto.graph.output if (note := view.note(value))}
     if not notes:

@@ -8,12 +8,12 @@ from pathlib import Path
 import onnx
 
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.graph.infer import dtype_name
 from trtsmith.converter.graph.scopes import all_graphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import InputSpec, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
 
 _FIX = (

@@ -12,6 +12,7 @@ from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.scopes import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
 from trtsmith.importers.registry import normalise_domain
@@ -32,8 +33,6 @@ WIDE = frozenset(
 )
 """Operators whose results stay in float32 in the half precisions: they overflow, or add up many values."""
 
-_STORED = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-
 _SPLIT = float(2**13 + 1)
 """Veltkamp's constant: with c = _SPLIT * x, c - (c - x) is x rounded to 24 - 13 = 11 significant bits, those of TF32."""
 
@@ -44,8 +43,7 @@ def engine_precision(asked: str) -> str:
     What was asked for in float32, or has whole numbers of its own between float32 values, is computed in TF32.
     """
     names = {
-        "float16": "fp16",
-        "bfloat16": "bf16",
+        **{fmt.name: flag for flag, fmt in FORMATS.items()},
         **{name: name for name in ("fp16", "bf16", "int8", "fp8")},
     }
     return names.get(asked, "tf32")
@@ -83,7 +81,7 @@ def rounded(model: Model, precision: str) -> Model:
         if precision == "tf32":
             nodes = list(_products_rounded(graph, dtypes, names, split))
         else:
-            nodes = list(_values_stored(graph, dtypes, names, made, _STORED[precision]))
+            nodes = list(_values_stored(graph, dtypes, names, made, FORMATS[precision].elem))
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
     if precision == "tf32":

@@ -74,7 +74,7 @@ def huge(masked: bool) -> HugeCase:
     def make(side: int, device: str) -> Huge:
         import torch
 
-        half = {"device": device, "dtype": torch.float16}
+        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
         offset = torch.randint(-16, 17, (1, 2, side, side), device=device, dtype=torch.int8).to(torch.float16)
         inputs = {"x": torch.randn(1, 2, side, side, **half), "offset": offset.div_(4)}
         if masked:

@@ -16,7 +16,7 @@ def _huge(side: int, device: str) -> Huge:
 
     heads, channels = 8, 32
     rows = side * side
-    half = {"device": device, "dtype": torch.float16}
+    half: dict[str, Any] = {"device": device, "dtype": torch.float16}
     value = torch.randn(1, rows, heads, channels, **half)
     locations = torch.rand(1, rows, heads, 1, 1, 2, **half)
     locations[:, -SAMPLED:] = 1 - locations[:, -SAMPLED:] * 2**-8  # the last queries read the last rows

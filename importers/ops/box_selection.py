@@ -185,4 +185,5 @@ BOX_SELECTION = OpDef(
             large=True,
         ),
     ),
+    workspace=True,
 )

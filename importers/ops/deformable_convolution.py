@@ -72,4 +72,5 @@ DEFORMABLE_CONVOLUTION = OpDef(
     baselines=BASELINES,
     benchmarks=benchmarks(masked=False),
     work=common.work,
+    workspace=True,
 )

@@ -187,4 +187,5 @@ MATRIX_INVERSE = OpDef(
         "inverse": lambda emit, a: emit(a),
         "linalg_inv_ex": lambda emit, a, check_errors=False: (emit(a), a.new_zeros(a.shape[:-2]).int()),
     },
+    workspace=True,
 )

@@ -165,4 +165,5 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
     baselines=BASELINES,
     benchmarks=benchmarks(masked=True),
     work=common.work,
+    workspace=True,
 )

@@ -118,4 +118,5 @@ NON_ZERO_POSITIONS = OpDef(
         Case("large", {}, _inputs(3, 350, 1001), large=True),
         Case("many_tiles", {}, _inputs(1_200_003, share=0.01), large=True),
     ),
+    workspace=True,
 )

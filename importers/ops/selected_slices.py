@@ -124,4 +124,5 @@ SELECTED_SLICES = OpDef(
         Case("large", _at(1), _inputs(16, 8400, 85, axis=1, share=0.1), large=True),
         Case("large_vector", _at(0), _inputs(300_007), large=True),
     ),
+    workspace=True,
 )

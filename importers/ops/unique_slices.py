@@ -146,4 +146,5 @@ UNIQUE_SLICES = OpDef(
         Case("large", _along(0), _inputs(500_003, kinds=200), large=True),
         Case("large_rows", _along(0, 0), _inputs(150_007, 4, kinds=12), large=True),
     ),
+    workspace=True,
 )

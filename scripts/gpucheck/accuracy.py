@@ -21,6 +21,7 @@ from gpucheck.record import Notes
 from gpucheck.references import reader
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.plugin.cases import SEED, cast_inputs, type_choices
+from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.importers.opdef import Arrays, Case, OpDef
@@ -97,7 +98,10 @@ def _one(
     del tensors, exact
     try:
         with library.creator(op.name).create(dict(case.fields)) as plugin:
-            first, second = plugin.run(list(inputs.values())), plugin.run(list(inputs.values()))
+            first, second = (
+                run_plugin(plugin, list(inputs.values())),
+                run_plugin(plugin, list(inputs.values())),
+            )
     except PluginError as error:
         notes.failure(f"{where}: {error.problems[0].what}")
         notes.row(**row)

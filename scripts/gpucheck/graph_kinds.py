@@ -6,19 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
 from gpucheck.graph_draw import Draw, NothingFitsError
+from trtsmith.importers.dtypes import NUMBERS
 
-_TARGETS = {
-    "float32": TensorProto.FLOAT,
-    "float16": TensorProto.FLOAT16,
-    "int32": TensorProto.INT32,
-    "int64": TensorProto.INT64,
-    "bool": TensorProto.BOOL,
-    "uint8": TensorProto.UINT8,
-    "int8": TensorProto.INT8,
-}
+_TARGETS = {name: NUMBERS[name] for name in ("float32", "float16", "int32", "int64", "bool", "uint8", "int8")}
 
 
 def _any(_: np.ndarray) -> bool:

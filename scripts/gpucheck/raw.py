@@ -11,7 +11,7 @@ import numpy as np
 from trtsmith.converter.plugin.host.device_tensors import run_raw
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.host_library import Native
-from trtsmith.converter.plugin.host.plugin_values import TensorDesc, describe_arrays, numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype, describe_arrays
 from trtsmith.converter.plugin.host.size_tensors import written_shape
 
 
@@ -81,7 +81,7 @@ class ExactMemory:
         return address
 
     def _read(self, desc: TensorDesc, address: int) -> np.ndarray:
-        array = np.zeros(desc.shape, numpy_dtype(desc.dtype))
+        array = np.zeros(desc.shape, array_dtype(desc.dtype))
         size = max(array.nbytes - self.missing, 0)
         if size:
             self.native.call(

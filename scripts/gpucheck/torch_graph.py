@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from onnx import helper, numpy_helper
 from torch import Tensor
 
+from trtsmith.importers.dtypes import numpy_dtype
+
 Attributes = Mapping[str, Any]
 Compute = Callable[[Sequence[Any], Attributes], Any]
 
@@ -56,7 +58,7 @@ class TorchGraph:
         if node.op_type == "Constant":
             return self._placed(numpy_helper.to_array(attributes["value"]), node.output[0])
         if node.op_type == "Cast":
-            wanted = helper.tensor_dtype_to_np_dtype(attributes["to"])
+            wanted = numpy_dtype(attributes["to"])
             if wanted.kind == "f":
                 return inputs[0].to(self._device, self._dtype)
             return inputs[0].to("cpu", torch.from_numpy(np.zeros(1, wanted)).dtype)

@@ -1,4 +1,4 @@
-"""The examples of rules (converter/rewrite/engine/node_rule.py) as cases: a model, inputs, and what the original gives."""
+"""The examples of rules (tests/rule_examples) as cases: a model, inputs, and what the original gives."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import helper, reference
+from onnx import reference
 
 from onnxcoverage.cases import Case
+from tests.rule_examples.example import Example
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.importers.dtypes import numpy_dtype
 
 
 def example_model(example: Example, folder: Path) -> Model:
@@ -31,7 +33,7 @@ def example_feeds(model: Model, example: Example) -> dict[str, np.ndarray]:
     for value in model.proto.graph.input:
         if value.name not in given:
             shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
-            dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            dtype = numpy_dtype(value.type.tensor_type.elem_type)
             array = rng.uniform(0.5, 4.0, shape) * rng.choice([-1, 1], shape)
             integral = dtype.kind in "ui" or dtype.kind == "b"
             values = np.abs(np.rint(array)) + 1 if integral else example.scale * array

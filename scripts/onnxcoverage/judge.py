@@ -22,7 +22,9 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import loop_inputs_to_freeze
+from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.rewrite.types import to_model
+from trtsmith.importers.dtypes import dtype_name, numpy_dtype
 from trtsmith.importers.problem import Problem
 
 _FED = frozenset(
@@ -91,7 +93,7 @@ def rewrite_case(case: Case, folder: Path, freeze_inputs: bool) -> tuple[Model, 
     wanted = inputs_to_freeze(model.proto) | loop_inputs_to_freeze(model.proto)
     names = wanted if freeze_inputs else frozenset()
     freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
-    return model, rewrite(model, flavour="tensorrt_rtx", freeze=freeze)
+    return model, rewrite(model, RTX, freeze=freeze)
 
 
 def is_changed(result: Rewritten) -> bool:
@@ -186,7 +188,7 @@ def as_type(value: Any, type_: onnx.TypeProto) -> Any:
     value = np.asarray(value) if isinstance(value, np.generic) else value  # some cases give scalars
     if not isinstance(value, np.ndarray) or not type_.HasField("tensor_type"):
         return value
-    want = helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
+    want = numpy_dtype(type_.tensor_type.elem_type)
     return value if value.dtype == want or want == np.object_ else value.astype(want)
 
 
@@ -207,7 +209,7 @@ def run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     for value in proto.graph.output:
         type_ = value.type.tensor_type.elem_type
         if type_ and type_ != onnx.TensorProto.STRING:
-            dtype = str(helper.tensor_dtype_to_np_dtype(type_))
+            dtype = dtype_name(type_)
             if dtype not in _FED:
                 back[f"{value.name}/as_float32"] = value.name
                 cast = helper.make_node("Cast", [value.name], [f"{value.name}/as_float32"], to=1)

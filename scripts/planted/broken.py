@@ -22,9 +22,9 @@ LIBRARY = "libtrtsmith_plugins.so"
 
 
 def break_sources(folder: Path) -> None:
-    """Copy plugins_cpp there with the operator alone whose kernel has the line, and break it. SetupError without the line."""
+    """Copy plugins_cpp there with the operator alone whose kernel has the line, and break it. SetupError without it."""
     shutil.copytree(native.SOURCES, folder)
-    sources = {path: path.read_text() for path in (folder / "kernels").glob("*.cu")}
+    sources = {path: path.read_text() for path in (folder / "kernels").glob("*.cu*")}
     kernel = next((path for path, source in sources.items() if RIGHT in source), None)
     if sum(source.count(RIGHT) for source in sources.values()) != 1 or kernel is None:
         what, fix = (
@@ -33,11 +33,10 @@ def break_sources(folder: Path) -> None:
         )
         raise SetupError(Problem(what, str(folder / "kernels"), RIGHT, fix))
     operator = next(op for op in OPS if kernel.stem.startswith(op.snake_name))
-    for path in (*sources, *(folder / "ops").rglob("*.cpp")):
-        if not path.stem.startswith(operator.snake_name):
-            path.unlink()
-    (folder / "ops" / "list.hpp").write_text(
-        f"#pragma once\n\n#define TRTSMITH_OPERATORS(X) X({operator.name})\n"
+    operators = folder / "ops" / "list.cmake"
+    lines = operators.read_text().splitlines(keepends=True)
+    operators.write_text(
+        "".join(line for line in lines if line.startswith(f"trtsmith_operator({operator.name} "))
     )
     kernel.write_text(sources[kernel].replace(RIGHT, WRONG))
 

@@ -11,6 +11,7 @@ from models import MODELS
 from planted import changes
 from planted.changes import Change
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def _without_root(node: NodeView) -> Replacement:
         squares = Mul (x0, x0)
         y0 = ReduceSum <keepdims = 1> (squares, x1)
     """
-    return Replacement(node.statements(body), "a sum of squares")
+    return Replacement(statements(node, body), "a sum of squares")
 
 
 WRONG_RULE = NodeRule("norm-without-root", "a rule that is wrong", ("ReduceL2",), _without_root)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
-from trtsmith.converter.engine.build.flavour import Flavour, dtype_name
+from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.importers.problem import Problem
 
 
@@ -99,7 +99,7 @@ def _inputs(network: Any) -> list[Any]:
 
 
 def _describe(tensor: Any, mode: str) -> EngineTensor:
-    dtype = dtype_name(tensor.dtype.name)
+    dtype = trt_dtype_name(tensor.dtype.name)
     return EngineTensor(tensor.name, dtype, tuple(tensor.shape), mode, bool(tensor.is_shape_tensor))
 
 

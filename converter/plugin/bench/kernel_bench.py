@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from trtsmith.converter.plugin.bench.kernel_figures import (
     row,
 )
 from trtsmith.converter.plugin.cases import SEED
-from trtsmith.converter.plugin.host.plugin_values import numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Work
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import OPS, by_name
@@ -61,12 +61,13 @@ class Subject(Protocol):
 
     def ours(self, count: int) -> Measured: ...
 
-    def rivals(self, names: Sequence[str], count: int) -> Mapping[str, Measured | Unavailable]: ...
-
     def close(self) -> None: ...
 
 
-class Bench(Protocol):
+SubjectT = TypeVar("SubjectT", bound=Subject)
+
+
+class Bench(Protocol[SubjectT]):
     """A machine to measure on. memory: bytes that may be used for tensors."""
 
     l2_bytes: int
@@ -74,7 +75,12 @@ class Bench(Protocol):
 
     def ceilings(self) -> Ceilings: ...
 
-    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> Subject: ...
+    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> SubjectT: ...
+
+    def rivals(
+        self, subject: SubjectT, names: Sequence[str], count: int
+    ) -> Mapping[str, Measured | Unavailable]:
+        """What others take for the same, by name."""
 
 
 def select(
@@ -123,7 +129,7 @@ def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
 
 def measure(
     plan: Plan,
-    bench: Bench,
+    bench: Bench[SubjectT],
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
@@ -155,14 +161,20 @@ def measure(
 
 
 def _row(
-    plan: Plan, bench: Bench, ceilings: Ceilings, op: OpDef, case: Case, generated: Arrays, dtype: str
+    plan: Plan,
+    bench: Bench[SubjectT],
+    ceilings: Ceilings,
+    op: OpDef,
+    case: Case,
+    generated: Arrays,
+    dtype: str,
 ) -> dict[str, Any]:
     moved, work = requirements(op, case, generated, dtype)
     sets = rotation_sets(moved, bench.l2_bytes, bench.memory)
     subject = bench.subject(op, case, generated, dtype, sets)
     try:
         ours = subject.ours(plan.count)
-        rivals = subject.rivals(plan.rivals, plan.count)
+        rivals = bench.rivals(subject, plan.rivals, plan.count)
     finally:
         subject.close()
     return row(case.name, dtype, moved, work, sets, op.tolerance[dtype], ceilings, ours, rivals)
@@ -172,7 +184,7 @@ def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[
     """Bytes that must be moved and operations that must be done."""
     shapes = {name: tuple(array.shape) for name, array in generated.items()}
     shapes |= op.shape(case.fields, shapes)
-    sizes = {variable: numpy_dtype(name).itemsize for variable, name in op.dtypes(dtype).items()}
+    sizes = {variable: array_dtype(name).itemsize for variable, name in op.dtypes(dtype).items()}
     return moved_bytes(op, shapes, sizes), op.work(case.fields, shapes) if op.work else Work(0)
 
 

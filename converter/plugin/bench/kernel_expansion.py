@@ -8,17 +8,13 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from trtsmith.importers.dtypes import NUMBERS, dtype_name
 from trtsmith.importers.expansion import expand_model
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Fields, OpDef
 
 OPSET = 17
 IR_VERSION = 9
-
-_ELEMENTS: Mapping[str, int] = {
-    "float32": onnx.TensorProto.FLOAT, "float16": onnx.TensorProto.FLOAT16,
-    "bfloat16": onnx.TensorProto.BFLOAT16, "int32": onnx.TensorProto.INT32, "int64": onnx.TensorProto.INT64,
-}  # fmt: skip
 
 
 def expanded_model(
@@ -36,12 +32,9 @@ def expanded_model(
     )
     while node.input and not node.input[-1]:
         node.input.pop()
-    values = [
-        helper.make_tensor_value_info(n, _ELEMENTS[dtype], shape) for n, (dtype, shape) in inputs.items()
-    ]
+    values = [helper.make_tensor_value_info(n, NUMBERS[dtype], shape) for n, (dtype, shape) in inputs.items()]
     results = [
-        helper.make_tensor_value_info(port.name, _ELEMENTS[given[0]], shapes[port.name])
-        for port in op.outputs
+        helper.make_tensor_value_info(port.name, NUMBERS[given[0]], shapes[port.name]) for port in op.outputs
     ]
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(PLUGIN_NAMESPACE, 1)]
     graph = helper.make_graph([node], op.name, values, results)
@@ -72,9 +65,7 @@ def cuda_runs(
         for value in model.graph.output:
             kind = value.type.tensor_type
             shape = tuple(d.dim_value for d in kind.shape.dim)
-            dtype = next(
-                getattr(torch, name) for name, number in _ELEMENTS.items() if number == kind.elem_type
-            )
+            dtype = getattr(torch, dtype_name(kind.elem_type))
             results.append(torch.empty(shape, dtype=dtype, device="cuda"))
             binding.bind_output(value.name, "cuda", 0, kind.elem_type, shape, results[-1].data_ptr())
         bindings.append(binding)

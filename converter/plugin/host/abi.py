@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from ctypes import POINTER, c_char_p, c_float, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from enum import IntEnum
 
+from trtsmith.importers.dtypes import BITS, NUMBERS
+
 ABI = 1
 MAX_DIMS = 8
 
@@ -32,8 +34,8 @@ FIELD_TYPES: tuple[str, ...] = (
 """Types of plugin fields by the value of nvinfer1::PluginFieldType."""
 
 FIELD_BITS: Mapping[str, int] = {
-    "float16": 16, "float32": 32, "float64": 64, "int8": 8, "int16": 16, "int32": 32, "char": 8, "dims": 576,
-    "unknown": 8, "bfloat16": 16, "int64": 64, "float8": 8, "int4": 4, "float4": 4,
+    "char": 8, "dims": 576, "unknown": 8, "float8": 8, "float4": 4,
+    **{name: BITS[NUMBERS[name]] for name in FIELD_TYPES if name in NUMBERS},
 }  # fmt: skip
 """Bits of one element of a plugin field."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.marshal import Io
-from trtsmith.converter.plugin.host.plugin_values import TensorDesc, numpy_dtype
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype
 
 Allocate = Callable[[int], int]
 """Device memory of so many bytes; its address."""
@@ -85,4 +85,4 @@ def run_raw(
 
 def size_of(desc: TensorDesc) -> int:
     """Bytes."""
-    return math.prod(desc.shape) * numpy_dtype(desc.dtype).itemsize
+    return math.prod(desc.shape) * array_dtype(desc.dtype).itemsize

@@ -11,18 +11,15 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host_library import Native, PluginError
-from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, describe_arrays, numpy_dtype
+from trtsmith.converter.plugin.host.instance import Plugin
+from trtsmith.converter.plugin.host.marshal import Io
+from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, array_dtype, describe_arrays
 from trtsmith.converter.plugin.host.size_tensors import cut_to_sizes
-
-if TYPE_CHECKING:
-    from trtsmith.converter.plugin.host.instance import Plugin
-    from trtsmith.converter.plugin.host.marshal import Io
 
 GUARD = 256
 POISON = 0xFF
@@ -150,7 +147,7 @@ def _prepared(
         for device, array in zip(ins, arrays, strict=True):
             device.write(array)
         outs = tuple(
-            buffer(int(np.prod(desc.shape, dtype=np.int64)) * numpy_dtype(desc.dtype).itemsize, f"output {i}")
+            buffer(int(np.prod(desc.shape, dtype=np.int64)) * array_dtype(desc.dtype).itemsize, f"output {i}")
             for i, desc in enumerate(out_descs)
         )
         workspace = buffer(workspace_size, "the workspace")
@@ -193,7 +190,7 @@ def run_plugin(
         full = []
         for desc, buffer in zip(ready.descs, ready.outputs, strict=True):
             data = buffer.read(0, buffer.size)
-            full.append(np.frombuffer(data, dtype=numpy_dtype(desc.dtype)).reshape(desc.shape).copy())
+            full.append(np.frombuffer(data, dtype=array_dtype(desc.dtype)).reshape(desc.shape).copy())
     return [
         cut_to_sizes(array, sizes, full, plugin.where)
         for array, sizes in zip(full, ready.size_outputs, strict=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.plugin.host import abi
+from trtsmith.importers.dtypes import BITS, NUMBERS, numpy_dtype
 
 Shape = tuple[int, ...]
 
@@ -108,22 +109,14 @@ def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tup
     return tuple(result)
 
 
-def numpy_dtype(name: str) -> np.dtype[np.generic]:
-    """The numpy type of a TensorRT element type; bfloat16 and float8 come from ml_dtypes.
-
-    Raises ValueError for types that numpy cannot hold (int4, float4).
-    """
-    if name in ("float32", "float16", "int8", "int32", "bool", "uint8", "int64"):
-        return np.dtype(name)
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e8m0fnu"):
-        import ml_dtypes  # only needed for these
-
-        dtype: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
-        return dtype
-    raise ValueError(f"{name} has no numpy type")
+def array_dtype(name: str) -> np.dtype[np.generic]:
+    """The numpy type of a TensorRT element type. Raises ValueError for types of less than a byte, and for no type."""
+    if BITS.get(NUMBERS.get(name, 0), 0) < 8:
+        raise ValueError(f"{name} has no numpy type")
+    return numpy_dtype(name)
 
 
-def dtype_name(dtype: np.dtype[np.generic]) -> str:
+def element_type(dtype: np.dtype[np.generic]) -> str:
     """The name of a numpy type in plugin_abi.DTYPES. Raises ValueError for types that TensorRT lacks."""
     if dtype.name not in abi.DTYPES:
         raise ValueError(f"TensorRT has no element type {dtype.name}; it has {', '.join(abi.DTYPES)}")
@@ -131,4 +124,4 @@ def dtype_name(dtype: np.dtype[np.generic]) -> str:
 
 
 def describe_arrays(arrays: Sequence[np.ndarray]) -> tuple[TensorDesc, ...]:
-    return tuple(TensorDesc(dtype_name(array.dtype), array.shape) for array in arrays)
+    return tuple(TensorDesc(element_type(array.dtype), array.shape) for array in arrays)

@@ -18,10 +18,12 @@ from trtsmith.converter.rewrite.custom_ops.surgery import (
     value_names,
     with_fresh_names,
 )
-from trtsmith.converter.rewrite.engine.records import Declined, Pass, Record, Rewrite
+from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
 from trtsmith.importers.lowering import lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Refusal
 from trtsmith.importers.registry import find_aliases
+
+NAME = "aliases"
 
 
 def qualified(domain: str, op_type: str) -> str:
@@ -55,14 +57,14 @@ def rewrite_aliases(
             result = lower(foreign_node(node, name), opset_of(graph, domain))
             if isinstance(result, Refusal):
                 node.name = name  # so that the plan finds the node by the name in the record
-                yield Declined(name, qualified(domain, node.op), ALIASES.name, result)
+                yield Declined(name, qualified(domain, node.op), NAME, result)
             elif result is not None:
                 own = {tensor.name for tensor in (*node.inputs, *node.outputs)}
                 replacements[id(node)] = with_fresh_names(result.nodes, own, values)
                 yield Rewrite(
                     name,
                     qualified(domain, node.op),
-                    ALIASES.name,
+                    NAME,
                     f"plugin {result.op.name}, an alias of {result.alias.source}",
                     result.plugin_node,
                     result.notes,
@@ -70,11 +72,3 @@ def rewrite_aliases(
         replace_nodes(part, replacements)
         if replacements:
             ensure_domain(graph, PLUGIN_NAMESPACE)
-
-
-ALIASES = Pass(
-    "aliases",
-    "custom nodes become plugin nodes, by the aliases of our operators",
-    rewrite_aliases,
-    lambda domain, op_type: bool(find_aliases(domain, op_type)),
-)

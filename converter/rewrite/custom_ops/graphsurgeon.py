@@ -22,7 +22,6 @@ from onnx_graphsurgeon.logger import G_LOGGER
 
 from trtsmith.converter.model.check import iter_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.tensors import numpy_dtype
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon_extras import (
     EmptyList,
     RawAttribute,
@@ -33,6 +32,7 @@ from trtsmith.converter.rewrite.custom_ops.graphsurgeon_extras import (
     set_aside_all,
     take_unwritable,
 )
+from trtsmith.importers.dtypes import numpy_dtype
 
 A = onnx.AttributeProto
 

@@ -1,6 +1,6 @@
 """What a rule is: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
 
-How to add a rule. Write a file in converter/rewrite/rules/ with a function over a NodeView and a NodeRule that names it:
+How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView and a NodeRule of it:
 
     def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         if not node.used(1):
@@ -11,14 +11,15 @@ How to add a rule. Write a file in converter/rewrite/rules/ with a function over
             double = Add (x0, x0)
             y0 = Relu (double)
         '''
-        return Replacement(node.statements(body), "made of Add and Relu")
+        return Replacement(statements(node, body), "made of Add and Relu")
 
-    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite, examples)
+    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite)
 
-and put it into the tuple of converter/passes/rules/__init__.py. In `statements`, x0, x1, ... are the node's inputs and
-y0, y1, ... its outputs; every other name that the text defines becomes a fresh value of the graph. Arrays come in by
-name: `node.statements(body, axes=np.array([1]))`. The text is written in the model's own opset (`node.opset`); what
-changed its form between opsets, such as the axes of a ReduceSum, is written with `rewrite.engine.opset_forms`.
+and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. `statements` and Writer of
+statement_writer.py write nodes: x0, x1, ... are the node's inputs and y0, y1, ... its outputs; every other
+name that the text defines becomes a fresh value of the graph. Arrays come in by name: `statements(node, body,
+table=np.array([1]))`. Numbers are written as attributes, `Unsqueeze <axes = [1]> (x0)`, and get the form that they have in
+the model's own opset (`node.opset`).
 
 - None: nothing to do. A rule fires only where TensorRT does not take the node as it is; a model that TensorRT takes
   comes out node for node.
@@ -33,13 +34,14 @@ changed its form between opsets, such as the axes of a ReduceSum, is written wit
 printed and written into report and manifest. Leave it empty only where the replacement is exact (rounding of the same
 formula in the same type counts as exact).
 
-Every rule carries examples: models that it takes. tests/converter/rewrite/rules/test_rules.py runs all of them: the original
-against the rewritten graph in onnxruntime, and TensorRT builds the rewritten one. A rule without examples fails there.
+Every rule has examples, models that it takes, in tests/rule_examples/FAMILY/, in a file of the same name. test_rules.py runs
+all of them: the original against the rewritten graph in onnxruntime, and TensorRT builds the rewritten one. A rule without
+examples fails there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -49,11 +51,11 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.scopes import Dim, Scope
-from trtsmith.importers.lowering import parse_statements
+from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
 
-__all__ = ["Example", "NodeRule", "NodeView", "Refusal", "Replacement"]
+__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement"]
 
 
 @dataclass(frozen=True)
@@ -73,41 +75,28 @@ class Replacement:
 
 
 @dataclass(frozen=True)
-class Example:
-    """A model that a rule takes, to test the rule with. Its inputs are generated: non-zero, seeded.
-
-    text:     the model in ONNX text; symbolic dimensions are allowed of inputs in `feeds` only.
-    feeds:    values for inputs that must not be random, by name.
-    scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
-    rtol:     |rewritten - original| <= rtol * |original| + atol.
-    reference: whether onnx's reference implementation is the oracle, where onnxruntime lacks the operator.
-    builds:   whether TensorRT builds the rewritten model by now; False needs a sentence in `why`.
-    """
-
-    name: str
-    text: str
-    feeds: Mapping[str, np.ndarray] | None = None
-    scale: float = 1.0
-    rtol: float = 1e-5
-    atol: float = 1e-6
-    reference: bool = False
-    builds: bool = True
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class NodeRule:
     """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`.
 
-    refused: models, as ONNX text, in which the rule refuses a node; for a rule that only refuses they are its examples.
+    flavour: the only TensorRT that does not import the node, one of FLAVOURS; "" where that is so of each.
+    faults:  if the rule exists for a TensorRT that imports the node and computes it wrongly: its faults. The rule then
+        comes last, on the graph in its final types, and only for targets that a fault concerns.
+    partly:  faults for which a rule that every target needs does more; it asks `node.has(FAULT)`.
     """
 
     name: str
     doc: str
     op_types: tuple[str, ...]
     rewrite: Callable[[NodeView], Replacement | Refusal | None]
-    examples: tuple[Example, ...] = ()
-    refused: tuple[str, ...] = ()
+    flavour: str = ""
+    faults: tuple[Fault, ...] = ()
+    partly: tuple[Fault, ...] = ()
+
+    def concerns(self, target: Target) -> bool:
+        """Whether graphs for the target are offered to the rule."""
+        if self.faults:
+            return any(fault.concerns(target) for fault in self.faults)
+        return self.flavour in ("", target.flavour)
 
 
 class NodeView:
@@ -115,11 +104,14 @@ class NodeView:
 
     name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
     version: of the node's domain. inputs, outputs: value names, "" where one is left out.
-    made:    whether a rule made the node, so that it is not the user's.
+    made:    whether a rule made the node, so that it is not the user's. target: the TensorRT that gets the graph.
     """
 
-    def __init__(self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False) -> None:
+    def __init__(
+        self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False, target: Target = TENSORRT
+    ) -> None:
         self.made = made
+        self.target = target
         self.proto = proto
         self.name = name
         self.op_type = proto.op_type
@@ -145,9 +137,30 @@ class NodeView:
             self._attributes = {**schema_defaults(self.domain, self.op_type, self.version), **given}
         return self._attributes
 
+    def inside(self) -> Iterator[str]:
+        """The operators whose graphs hold the node, inner ones first."""
+        scope = self._scope
+        while scope.outer is not None:
+            yield next(node.op_type for node in scope.outer.nodes if scope in node.scopes)
+            scope = scope.outer
+
     def given(self, attribute: str) -> bool:
         """Whether the node itself has the attribute."""
         return any(a.name == attribute for a in self.proto.attribute)
+
+    def graph(self, attribute: str) -> onnx.GraphProto:
+        """A subgraph of the node. StopIteration if it has none of that name."""
+        graph: onnx.GraphProto = next(a.g for a in self.proto.attribute if a.name == attribute)
+        return graph
+
+    def has(self, fault: Fault) -> bool:
+        """Whether the graph has to be written around the fault."""
+        return fault.concerns(self.target)
+
+    def because(self, faults: Sequence[Fault], mended: str = "") -> str:
+        """A note for the user: the fault of the target's that is written around, and how."""
+        fault = next((fault for fault in faults if self.has(fault)), faults[0])
+        return f"{fault}: {mended}" if mended else str(fault)
 
     def input(self, index: int) -> str:
         """Name of an input, "" where it is left out."""
@@ -233,40 +246,12 @@ class NodeView:
     def maker_of(self, name: str) -> NodeView | None:
         """The same for any value that the node can read."""
         proto = self.producer_of(name)
-        return None if proto is None else NodeView(proto, proto.name, self._scope)
+        return None if proto is None else NodeView(proto, proto.name, self._scope, target=self.target)
 
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
         return self._scope.draft.names.value(f"{base}/{hint}")
-
-    def statements(self, text: str, /, **values: np.ndarray | str) -> list[onnx.NodeProto]:
-        """ONNX statements, one a line, as nodes of this graph. Raises onnx.parser.ParseError, or LookupError.
-
-        x0, x1, ... are the inputs, y0, y1, ... the outputs. `values` binds further names: arrays become Constant
-        nodes, strings are names of values of the graph. Every other name has to be defined before it is read.
-        """
-        nodes: list[onnx.NodeProto] = []
-        names: dict[str, str] = {"": ""}
-        for local, value in values.items():
-            if isinstance(value, str):
-                names[local] = value
-            else:
-                names[local] = self.fresh(local)
-                nodes.append(constant_node(names[local], value))
-        names |= {f"x{i}": name for i, name in enumerate(self.inputs)}
-        results = {f"y{i}": name for i, name in enumerate(self.outputs) if name}
-        for node in parse_statements(text, self.opset):
-            for position, local in enumerate(node.input):
-                if local not in names:
-                    raise LookupError(f"{local!r} is read by {node.op_type} and neither defined nor bound")
-                node.input[position] = names[local]
-            for position, local in enumerate(node.output):
-                if local:
-                    names[local] = results.get(local) or self.fresh(local)
-                    node.output[position] = names[local]
-            nodes.append(node)
-        return nodes
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:

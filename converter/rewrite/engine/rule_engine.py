@@ -22,6 +22,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Repl
 from trtsmith.converter.rewrite.engine.records import Declined, Rewrite
 from trtsmith.converter.rewrite.fold import fold_and_infer
 from trtsmith.converter.rewrite.freeze import ready_made_flags
+from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -63,8 +64,12 @@ class _Entry:
         )
 
 
-def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -> Ruled:
+def apply_rules(
+    model: Model, rules: Sequence[NodeRule], target: Target = TENSORRT, rounds: int = ROUNDS
+) -> Ruled:
     """Every rule on every node, again and again. `model` has its shapes inferred; so has the result.
+
+    target: the TensorRT that gets the graph, which rules may ask for.
 
     ConversionError, with the rule's name, if rules still fire after `rounds` rounds or one breaks its contract.
     """
@@ -82,10 +87,10 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
         fold_and_infer(draft)
         if ledger:
             draft.folded.clear()  # the graph that TensorRT gets has them as constants now
-        step = _Round(draft, table, ledger, origin)
+        step = _Round(draft, table, target, ledger, origin)
         step.run()
         if not step.fired:
-            changed = ledger or step.declined or _folded_away(model, draft, table)
+            changed = ledger or step.declined or _folded_away(model, draft, table, target)
             named = draft.model() if changed else model
             return Ruled(named, _records(named.proto, ledger, origin), tuple(step.declined))
         draft.infer()
@@ -110,7 +115,9 @@ def _any_candidate(proto: onnx.ModelProto, table: Mapping[tuple[str, str], objec
     )
 
 
-def _folded_away(model: Model, draft: Draft, table: Mapping[tuple[str, str], Sequence[NodeRule]]) -> bool:
+def _folded_away(
+    model: Model, draft: Draft, table: Mapping[tuple[str, str], Sequence[NodeRule]], target: Target
+) -> bool:
     """Whether constants took the place of a node that a rule takes: as it is, the model would keep the node."""
     gone = {
         node.output[0]
@@ -122,7 +129,7 @@ def _folded_away(model: Model, draft: Draft, table: Mapping[tuple[str, str], Seq
     if not gone:
         return False
     return any(
-        rule.rewrite(NodeView(node.proto, node.proto.name, node.scope)) is not None
+        rule.rewrite(NodeView(node.proto, node.proto.name, node.scope, target=target)) is not None
         for node in Draft(model).root.nodes
         if gone.intersection(node.outputs)
         for rule in table[node.domain, node.op_type]
@@ -155,6 +162,7 @@ class _Round:
         self,
         draft: Draft,
         table: Mapping[tuple[str, str], Sequence[NodeRule]],
+        target: Target,
         ledger: dict[str, _Entry],
         origin: dict[str, str],
     ) -> None:
@@ -162,6 +170,7 @@ class _Round:
         self.declined: list[Declined] = []
         self._draft = draft
         self._table = table
+        self._target = target
         self._ledger = ledger
         self._origin = origin
         self._replacements: defaultdict[Scope, dict[Node, tuple[str, list[onnx.NodeProto]]]] = defaultdict(
@@ -183,7 +192,8 @@ class _Round:
 
     def _take(self, node: Node, rules: Sequence[NodeRule]) -> bool:
         """Offer the node to the rules. Whether one took it."""
-        view = NodeView(node.proto, node.proto.name, node.scope, made=node.proto.name in self._origin)
+        made = node.proto.name in self._origin
+        view = NodeView(node.proto, node.proto.name, node.scope, made, self._target)
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             result = rule.rewrite(view)

@@ -1,79 +1,131 @@
-"""Statements for a replacement, written one after the other: each result gets a name of its own, arrays become constants.
+"""Writes the nodes of a replacement: one by one, or as ONNX text, in the form that the model's opset has.
 
-For rules whose text depends on sizes; where the text is fixed, a string for NodeView.statements reads better.
+A number of an operator that is known here is always written as an attribute: `Unsqueeze <axes = [1]> (x0)`,
+`Reshape <shape = [0, -1]> (x0)`, `w.do("ReduceSum", "x0", axes=[1])`. What is an input of the operator in the model's opset
+becomes a constant; what is an attribute there stays one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import onnx
+from onnx import helper
 
-from trtsmith.converter.rewrite.engine import opset_forms
-from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.graph.renaming import rename_values
+from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, constant_node
+from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
+from trtsmith.importers.lowering import parse_statements
 
 TO_END = np.iinfo(np.int64).max
 """As the end of a slice: all that is there."""
 
-CODES = {
-    name: int(onnx.TensorProto.DataType.Value(name.upper() if name != "float32" else "FLOAT"))
-    for name in ("float32", "float16", "bfloat16", "int32", "int64", "bool", "uint8", "int8")
-} | {"float64": int(onnx.TensorProto.DOUBLE)}
-"""ONNX's number of an element type, for `Cast <to = ...>`."""
+Value = str | np.ndarray
+"""An operand: the name of a value, or a constant."""
+
+
+def statements(node: NodeView, text: str, /, **values: Value) -> list[onnx.NodeProto]:
+    """The nodes of a text that makes the node's outputs. `values` binds names: to arrays, or to values of the graph.
+
+    Raises onnx.parser.ParseError, or LookupError for a name that nothing makes.
+    """
+    w = Writer(node)
+    w.text(text, **{name: w.value(v) if isinstance(v, str) else v for name, v in values.items()})
+    return w.nodes()
 
 
 class Writer:
-    """Collects statements for one node. A method that writes gives the name of its result; `result` chooses it."""
+    """Collects the nodes that replace one node.
+
+    Values go by names of their own here: x0, x1, ... are the node's inputs, y0, y1, ... its outputs, and a method that
+    writes gives the name of its result, which `result` chooses. Every other name becomes a fresh value of the graph.
+    """
 
     def __init__(self, node: NodeView) -> None:
         self.node = node
-        self._lines: list[str] = []
-        self._values: dict[str, np.ndarray] = {}
+        self._nodes: list[onnx.NodeProto] = []
+        self._names = {"": "", **{f"x{i}": name for i, name in enumerate(node.inputs)}}
+        self._results = {f"y{i}": name for i, name in enumerate(node.outputs) if name}
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._shapes: dict[str, str] = {}
         self._count = 0
 
     def nodes(self) -> list[onnx.NodeProto]:
-        """What was written and is needed. Raises onnx.parser.ParseError, or LookupError for a name that nothing makes."""
-        written = self.node.statements("\n".join(self._lines), **self._values)
+        """What was written and is needed for the outputs."""
         needed = {name for name in self.node.outputs if name}
         kept = []
-        for node in reversed(written):
+        for node in reversed(self._nodes):
             if needed.intersection(node.output):
-                needed.update(node.input)
+                needed.update(_reads(node))
                 kept.append(node)
         return kept[::-1]
 
-    def name(self, hint: str = "v") -> str:
-        self._count += 1
-        return f"{hint}_{self._count}"
+    def value(self, name: str) -> str:
+        """A value of the graph that is no input of the node."""
+        local = self.name("given")
+        self._names[local] = name
+        return local
 
-    def op(self, call: str, result: str = "") -> str:
-        """`call` is the right side of a statement: "Add (x0, x1)"."""
-        result = result or self.name()
-        self._lines.append(f"{result} = {call}")
+    def text(self, text: str, /, **values: Value) -> None:
+        """Statements, one a line, that read what is written already and `values`."""
+        bound = {name: self._operand(value, name) for name, value in values.items()}
+        for parsed in _parsed(text, self.node.opset):
+            node = onnx.NodeProto()
+            node.CopyFrom(parsed)
+            inputs = [bound.get(name, name) for name in node.input]
+            moved = _moved(node.op_type, node.domain, self.node.opset, tuple(a.name for a in node.attribute))
+            if moved:
+                kept = [a for a in node.attribute if a.name not in moved]
+                given = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name in moved}
+                inputs = self._with_inputs(node.op_type, inputs, moved, given)
+                del node.attribute[:]
+                node.attribute.extend(kept)
+            for name in node.output:
+                bound.pop(name, None)
+            self._add(node, inputs, list(node.output))
+
+    def do(self, op_type: str, *inputs: Value, result: str = "", **attributes: Any) -> str:
+        """One node with one result."""
+        if not result or (result in self._names and result not in self._results):
+            result = self.name(result or "v")
+        self.many(op_type, inputs, [result], **attributes)
         return result
 
-    def do(self, op_type: str, *inputs: str, result: str = "", **attributes: Any) -> str:
-        """One node with one result. Attributes: numbers, strings, and lists of them."""
-        given = ", ".join(f"{name} = {attribute_text(value)}" for name, value in attributes.items())
-        return self.op(f"{op_type} {f'<{given}>' if given else ''} ({', '.join(inputs)})", result)
+    def many(self, op_type: str, inputs: Sequence[Value], results: Sequence[str], **attributes: Any) -> None:
+        """One node with these results, "" for those that nobody reads. `op_type` may have a domain: "domain::Name"."""
+        domain, _, op_type = op_type.rpartition("::")
+        names = [self._operand(value) for value in inputs]
+        moved = _moved(op_type, domain, self.node.opset, tuple(attributes))
+        if moved:
+            names = self._with_inputs(op_type, names, moved, attributes)
+            attributes = {name: value for name, value in attributes.items() if name not in moved}
+        self._add(helper.make_node(op_type, [], [], domain=domain, **attributes), names, results)
 
-    def many(self, op_type: str, inputs: Sequence[str], results: Sequence[str], **attributes: Any) -> None:
-        """One node with these results, "" for those that nobody reads."""
-        given = ", ".join(f"{name} = {attribute_text(value)}" for name, value in attributes.items())
-        call = f"{op_type} {f'<{given}>' if given else ''} ({', '.join(inputs)})"
-        self._lines.append(f"{', '.join(results)} = {call}")
+    def graph(self, graph: onnx.GraphProto, arguments: Sequence[str] = ()) -> list[str]:
+        """The nodes of a graph that a node has, with `arguments` for its inputs; the names of its outputs."""
+        renamed = {v.name: self._names[a] for v, a in zip(graph.input, arguments, strict=True)}
+        made = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]
+        for inner in graph.node:
+            node = onnx.NodeProto()
+            node.CopyFrom(inner)
+            made.append(node)
+        renamed |= {name: self.node.fresh(name) for node in made for name in node.output if name}
+        for node in made:
+            rename_values(node, renamed, self.node.fresh)
+        self._nodes += made
+        return [self.value(renamed.get(value.name, value.name)) for value in graph.output]
 
-    def const(self, value: np.ndarray) -> str:
-        for name, known in self._values.items():
-            same_kind = known.dtype == value.dtype and known.shape == value.shape
-            if same_kind and known.tobytes() == value.tobytes():  # 0.0 and -0.0 are two
-                return name
-        name = self.name("c")
-        self._values[name] = value
-        return name
+    def const(self, value: np.ndarray, hint: str = "c") -> str:
+        key = str(value.dtype), value.shape, value.tobytes()
+        if key not in self._constants:
+            name = self._constants[key] = self.name(hint)
+            self._names[name] = self.node.fresh(name)
+            self._nodes.append(constant_node(self._names[name], value))
+        return self._constants[key]
 
     def ints(self, *values: int) -> str:
         """An int64 vector."""
@@ -81,46 +133,41 @@ class Writer:
 
     def number(self, value: float, dtype: str) -> str:
         """A scalar of an element type, "bfloat16" too."""
-        if dtype == "bfloat16":
-            import ml_dtypes
-
-            return self.const(np.array(value, ml_dtypes.bfloat16))
-        return self.const(np.array(value, dtype))
+        return self.const(np.array(value, numpy_dtype(dtype)))
 
     def cast(self, data: str, dtype: str, result: str = "") -> str:
-        return self.op(f"Cast <to = {CODES[dtype]}> ({data})", result)
+        return self.do("Cast", data, result=result, to=NUMBERS[dtype])
 
     def shape(self, data: str) -> str:
         if data not in self._shapes:
-            self._shapes[data] = self.op(f"Shape ({data})")
+            self._shapes[data] = self.do("Shape", data)
         return self._shapes[data]
 
     def size(self, data: str, axis: int) -> str:
         """Length of an axis as int64[1], computed by the graph."""
-        return self.op(f"Gather <axis = 0> ({self.shape(data)}, {self.ints(axis)})")
+        return self.do("Gather", self.shape(data), self.ints(axis), axis=0)
 
     def scalar(self, vector: str) -> str:
         """A vector of one element as a scalar."""
-        return self.op(f"Reshape ({vector}, {self.const(np.zeros(0, np.int64))})")
+        return self.reshape(vector, [])
 
     def arange(self, count: str) -> str:
         """0, 1, ... as int64; `count`: int64[1]."""
-        zero, one = (self.const(np.array(i, np.int64)) for i in (0, 1))
-        return self.op(f"Range ({zero}, {self.scalar(count)}, {one})")
+        return self.do("Range", np.array(0), self.scalar(count), np.array(1))
 
     def concat(self, parts: Sequence[str], axis: int = 0, result: str = "") -> str:
-        return self.op(f"Concat <axis = {axis}> ({', '.join(parts)})", result)
+        return self.do("Concat", *parts, result=result, axis=axis)
 
     def reshape(self, data: str, dims: Sequence[int | str], result: str = "") -> str:
         """`dims`: numbers, and names of int64[1] for those that the graph computes. ONNX's 0 and -1 hold."""
-        if all(isinstance(dim, int) for dim in dims):
-            target = self.ints(*(dim for dim in dims if isinstance(dim, int)))
-        else:
-            target = self.concat([self.ints(dim) if isinstance(dim, int) else dim for dim in dims])
-        return self.op(f"Reshape ({data}, {target})", result)
+        fixed = [dim for dim in dims if isinstance(dim, int)]
+        if len(fixed) == len(dims):
+            return self.do("Reshape", data, result=result, shape=fixed)
+        target = self.concat([self.ints(dim) if isinstance(dim, int) else dim for dim in dims])
+        return self.do("Reshape", data, target, result=result)
 
     def transpose(self, data: str, order: Sequence[int], result: str = "") -> str:
-        return self.op(f"Transpose <perm = {list(order)}> ({data})", result)
+        return self.do("Transpose", data, result=result, perm=list(order))
 
     def slice_(
         self,
@@ -129,51 +176,134 @@ class Writer:
         ends: Sequence[int],
         axes: Sequence[int],
         steps: Sequence[int] | None = None,
+        result: str = "",
     ) -> str:
         """ValueError: steps in an opset without them."""
-        result = self.name()
-        self._lines.append(opset_forms.slice_(result, data, starts, ends, axes, self.node.opset, steps))
-        return result
+        steps = steps or [1] * len(axes)
+        return self.do("Slice", data, result=result, starts=starts, ends=ends, axes=axes, steps=steps)
+
+    def split(self, data: str, sizes: Sequence[int], axis: int) -> list[str]:
+        results = [self.name("part") for _ in sizes]
+        self.many("Split", [data], results, axis=axis, split=list(sizes))
+        return results
 
     def pad(self, data: str, pads: Sequence[int] | str, value: float = 0.0, dtype: str = "") -> str:
         """Constant padding, begins then ends; a name for pads that the graph computes. `dtype` of data, for a value.
 
         ValueError: computed pads in an opset that has them as an attribute.
         """
+        if isinstance(pads, str) and self.node.opset < 11:
+            raise ValueError(f"computed pads in opset {self.node.opset}")
         if not isinstance(pads, str) and not any(pads):
             return data
         if self.node.opset < 11:
-            if isinstance(pads, str):
-                raise ValueError(f"computed pads in opset {self.node.opset}")
-            return self.op(f"Pad <pads = {list(pads)}, value = {float(value)!r}> ({data})")
-        target = pads if isinstance(pads, str) else self.ints(*pads)
-        filled = f", {self.number(value, dtype)}" if value else ""
-        return self.op(f"Pad ({data}, {target}{filled})")
+            return self.do("Pad", data, pads=list(pads), value=float(value))
+        filled = [self.number(value, dtype)] if value else []
+        return self.do("Pad", data, pads if isinstance(pads, str) else self.ints(*pads), *filled)
+
+    def clip(self, data: str, low: float | None, high: float | None, dtype: str, result: str = "") -> str:
+        """Clip to bounds that are numbers."""
+        if self.node.opset < 11:
+            given = {"min": low, "max": high}
+            bounds = {name: float(value) for name, value in given.items() if value is not None}
+            return self.do("Clip", data, result=result, **bounds)
+        names = ["" if value is None else self.number(value, dtype) for value in (low, high)]
+        return self.do("Clip", data, *names, result=result)
+
+    def round_(self, data: str, result: str = "") -> str:
+        """float32 to the nearest integer, ties to even. Round itself came with opset 11; exact before it, too."""
+        if self.node.opset >= 11:
+            return self.do("Round", data, result=result)
+        half, two = self.number(0.5, "float32"), self.number(2, "float32")
+        floor = self.do("Floor", data)
+        above = self.do("Sub", data, floor)
+        up, down = self.do("Greater", above, half), self.do("Less", above, half)
+        even = self.do("Mul", self.do("Floor", self.do("Mul", floor, half)), two)
+        odd = self.do("Greater", self.do("Sub", floor, even), half)
+        more = self.do("Or", up, self.do("And", self.do("Not", down), odd))
+        return self.do("Add", floor, self.cast(more, "float32"), result=result)
 
     def reduce(
         self, op_type: str, data: str, axes: Sequence[int] | None, keepdims: bool = True, result: str = ""
     ) -> str:
-        result = result or self.name()
-        self._lines.append(
-            opset_forms.reduce(op_type, result, data, axes, self.node.opset, keepdims=keepdims)
-        )
-        return result
+        """ReduceSum, ReduceMax, ... over `axes`; over all of them for None. ValueError for none of them."""
+        if axes is not None and not axes:
+            raise ValueError("no axes: write Identity")
+        over = {} if axes is None else {"axes": list(axes)}
+        return self.do(op_type, data, result=result, keepdims=int(keepdims), **over)
 
     def squeeze(self, data: str, axes: Sequence[int], result: str = "") -> str:
-        result = result or self.name()
-        self._lines.append(opset_forms.squeeze(result, data, axes, self.node.opset))
-        return result
+        return self._axes_changed("Squeeze", data, axes, result)
 
     def unsqueeze(self, data: str, axes: Sequence[int], result: str = "") -> str:
-        result = result or self.name()
-        self._lines.append(opset_forms.unsqueeze(result, data, axes, self.node.opset))
-        return result
+        return self._axes_changed("Unsqueeze", data, axes, result)
+
+    def _axes_changed(self, op_type: str, data: str, axes: Sequence[int], result: str) -> str:
+        if not axes:
+            return self.do("Identity", data, result=result)
+        return self.do(op_type, data, result=result, axes=list(axes))
+
+    def name(self, hint: str = "v") -> str:
+        self._count += 1
+        return f"{hint}_{self._count}"
+
+    def _operand(self, value: Value, hint: str = "c") -> str:
+        return value if isinstance(value, str) else self.const(np.asarray(value), hint)
+
+    def _with_inputs(
+        self, op_type: str, inputs: list[str], moved: Mapping[str, int], attributes: Mapping[str, Any]
+    ) -> list[str]:
+        """The inputs and, in their places, constants for the attributes that are inputs here."""
+        for name, place in moved.items():
+            if place < 0:
+                if name != "steps" or any(step != 1 for step in attributes[name]):
+                    raise ValueError(f"{name} {attributes[name]} of {op_type} in opset {self.node.opset}")
+                continue
+            value = attributes[name]
+            if isinstance(value, onnx.TensorProto):
+                array = onnx.numpy_helper.to_array(value)
+            else:
+                array = np.asarray(value)
+                array = array.astype(np.float32 if array.size and array.dtype.kind == "f" else np.int64)
+            inputs = [*inputs, *[""] * (place + 1 - len(inputs))]
+            inputs[place] = self.const(array, name)
+        return inputs
+
+    def _add(self, node: onnx.NodeProto, inputs: Sequence[str], results: Sequence[str]) -> None:
+        lost = next((name for name in inputs if name not in self._names), None)
+        if lost is not None:
+            raise LookupError(f"{lost!r} is read by {node.op_type} and neither defined nor bound")
+        del node.input[:], node.output[:]
+        node.input.extend(self._names[name] for name in inputs)
+        for name in results:
+            if name:
+                self._names[name] = self._results.get(name) or self.node.fresh(name)
+            node.output.append(self._names[name])
+        self._nodes.append(node)
 
 
-def attribute_text(value: Any) -> str:
-    """An attribute's value in ONNX text."""
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(attribute_text(item) for item in value)}]"
-    return repr(float(value)) if isinstance(value, float) else str(int(value))
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, inside its subgraphs too."""
+    yield from node.input
+    for graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from _reads(inner)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, opset: int) -> tuple[onnx.NodeProto, ...]:
+    return tuple(parse_statements(text, opset))
+
+
+@lru_cache(maxsize=4096)
+def _moved(op_type: str, domain: str, opset: int, attributes: tuple[str, ...]) -> Mapping[str, int]:
+    """Of the attributes, those that the operator does not have in this opset: the place of the input, or -1."""
+    if domain or not attributes:
+        return {}
+    try:
+        schema = onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:  # TensorRT's parser takes operators that are newer than the opset
+        return {}
+    places = {parameter.name: place for place, parameter in enumerate(schema.inputs)}
+    return {name: places.get(name, -1) for name in attributes if name not in schema.attributes}

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.tensors import Reference, set_reference
 from trtsmith.converter.model.weights import MappedFile
 from trtsmith.converter.rewrite.precision.formats import Format
+from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.problem import Problem
 
 _CHUNK = 1 << 22
@@ -54,7 +54,7 @@ class Converted:
 
     def __init__(self, model: Model, elem: int) -> None:
         self._model = model
-        self._dtype: np.dtype[Any] = np.dtype(helper.tensor_dtype_to_np_dtype(elem))
+        self._dtype: np.dtype[Any] = numpy_dtype(elem)
         self._elem = elem
         self._location = f".trtsmith-{self._dtype}"
         self._stream: Any = None

@@ -10,9 +10,9 @@ from typing import Any
 import onnx
 from onnx import TensorProto as T
 
-from trtsmith.converter.graph.infer import dtype_name
 from trtsmith.converter.graph.scopes import Node
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
+from trtsmith.importers.dtypes import dtype_name, type_string
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES
 from trtsmith.importers.registry import by_name
 
@@ -67,7 +67,7 @@ def _schema_kinds(op_type: str, opset: int, elem: int) -> tuple[tuple[bool, ...]
         newest = onnx.defs.get_schema(op_type)
     except onnx.defs.SchemaError:
         return None
-    wanted = "tensor(float)" if elem == T.FLOAT else f"tensor({dtype_name(elem)})"
+    wanted = type_string(elem)
     since, kept = KEPT_PORTS.get(op_type, (0, frozenset[int]()))
     kept = kept if opset >= since else frozenset()
 

@@ -18,7 +18,6 @@ from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.affine import fold_affine
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.formats import BF16, Format
-from trtsmith.converter.rewrite.precision.gates import gates, put_between_casts
 from trtsmith.converter.rewrite.precision.judge import Judge, Judgement, Wish, foreign
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, QDQ_OPSET, at_least
@@ -28,6 +27,7 @@ from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cas
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.precision.writer import Writer
+from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 
 MARGIN = 2.0
@@ -56,7 +56,7 @@ def reduce_precision(
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
     decided: Mapping[str, str] | None = None,
-    flavour: str = "tensorrt",
+    target: Target = TENSORRT,
     fp16_sums: bool = False,
 ) -> Reduced:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
@@ -68,8 +68,8 @@ def reduce_precision(
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
-    flavour:    the TensorRT that gets the graph: how many products a reduced node may sum
-        (converter/rewrite/precision/sums.py), and which nodes are put between Casts (converter/rewrite/precision/gates.py).
+    target:     the TensorRT that gets the graph: how many products a reduced node may sum
+        (converter/rewrite/precision/sums.py).
     fp16_sums:  whether products of float16 may be summed in float16, any number of them.
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
@@ -92,7 +92,7 @@ def reduce_precision(
                 draft = Draft(whole)
                 order = list(_all_nodes(draft.root))
         ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
-        longest = None if fp16_sums else longest_sum(flavour, fmt)
+        longest = None if fp16_sums else longest_sum(target, fmt)
         judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest).judge(
             order, ports
         )
@@ -102,8 +102,6 @@ def reduce_precision(
             writer = Writer(draft, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             written = draft.model().proto
-            between = gates(reduced) if flavour == "tensorrt_rtx" else set()
-            casts = writer.casts + put_between_casts(written, between, fmt, draft.names)
             result = infer_shapes(weights.files().with_proto(written))
     kept = tuple(_kept(order, judged))
     report = PrecisionReport(
@@ -111,10 +109,9 @@ def reduce_precision(
         reduced=sum(reduced.values()),
         kept=kept,
         beside=sum(1 for n, wish in judged.items() if wish.wish is Wish.EITHER and not reduced[n]),
-        casts=casts,
+        casts=writer.casts,
         weights=weights.count,
         seen=bool(seen),
-        between=tuple(sorted(between)),
         folded=folded,
     )
     return Reduced(result, report, _io_types(whole, result, fmt) if reduced_io else ())

@@ -6,7 +6,7 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper
 
-from trtsmith.converter.graph.infer import dtype_name, infer_shapes
+from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.scopes import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
@@ -16,6 +16,7 @@ from trtsmith.converter.rewrite.precision.reduce import Reduced
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.rewrite.types.names import Names
+from trtsmith.importers.dtypes import dtype_name
 
 _FLOATS = {**{elem: dtype_name(elem) for elem in REDUCED}, T.FLOAT: "float32"}
 

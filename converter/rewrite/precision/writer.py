@@ -10,13 +10,13 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper
 
-from trtsmith.converter.graph.infer import dtype_name
 from trtsmith.converter.graph.scopes import Draft, Node, Scope
 from trtsmith.converter.rewrite.engine.node_rule import constant_node
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.formats import Format
 from trtsmith.converter.rewrite.precision.ports import Ports
 from trtsmith.converter.rewrite.precision.regions import Place, is_cast, place_of
+from trtsmith.importers.dtypes import dtype_name
 
 _PORTLESS = Ports()
 

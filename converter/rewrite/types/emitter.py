@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from trtsmith.converter.rewrite.engine.node_rule import constant_node
 from trtsmith.converter.rewrite.types.names import Names
+from trtsmith.importers.dtypes import numpy_dtype
 
 
 class Emitter:
@@ -49,7 +50,7 @@ class Emitter:
 
     def constant(self, value: float, elem: int) -> str:
         """A scalar; equal ones of a graph are one value."""
-        array = np.array(value, helper.tensor_dtype_to_np_dtype(elem))
+        array = np.array(value, numpy_dtype(elem))
         key = str(array.dtype), array.tobytes()
         if key not in self._constants:
             self._constants[key] = self.fresh("const")

@@ -163,13 +163,6 @@ class Subject:
     def ours(self, count: int) -> Measured:
         return Measured(Times(10.0, 9.0, 9.5, 12.0, count), self.owner.error, 64)
 
-    def rivals(self, names: Sequence[str], count: int) -> Mapping[str, Measured | Unavailable]:
-        found: dict[str, Measured | Unavailable] = {
-            "eager": Measured(Times(25.0, 24.0, 24.5, 27.0, count), 2e-4),
-            "torchvision": Unavailable("torchvision has no such operator"),
-        }
-        return {name: found[name] for name in names if name in found}
-
     def close(self) -> None:
         self.owner.closed += 1
 
@@ -190,6 +183,15 @@ class Machine:
     def subject(self, op: OpDef, case: Case, generated: Any, dtype: str, sets: int) -> Subject:
         self.asked.append((case.name, dtype, sets))
         return Subject(self)
+
+    def rivals(
+        self, subject: Subject, names: Sequence[str], count: int
+    ) -> Mapping[str, Measured | Unavailable]:
+        found: dict[str, Measured | Unavailable] = {
+            "eager": Measured(Times(25.0, 24.0, 24.5, 27.0, count), 2e-4),
+            "torchvision": Unavailable("torchvision has no such operator"),
+        }
+        return {name: found[name] for name in names if name in found}
 
 
 def run(machine: Machine, dtypes: Sequence[str] = ("float16",)) -> tuple[dict[str, Any], list[int]]:

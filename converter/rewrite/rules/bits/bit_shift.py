@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, ONNX_TYPES, Carrier
+from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, Carrier
+from trtsmith.importers.dtypes import NUMBERS
 
 _LEFT = """
     keep = Gather (moduli, n)
@@ -73,11 +75,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         beyond = Or (wrapped, above_all)
         n = Where (beyond, width, given)
         {step}
-        y0 = Cast <to = {ONNX_TYPES[dtype]}> (result)
+        y0 = Cast <to = {NUMBERS[dtype]}> (result)
     """
     constants |= {"zero": carrier.constant(0), "two": carrier.constant(2), "lowest": carrier.lowest}
     constants["width"] = carrier.constant(carrier.width)
-    return Replacement(node.statements(body, **read_by(body, constants)), "arithmetic with powers of two")
+    return Replacement(statements(node, body, **read_by(body, constants)), "arithmetic with powers of two")
 
 
 def _tables(carrier: Carrier) -> dict[str, np.ndarray]:
@@ -105,29 +107,9 @@ def _tables_signed(carrier: Carrier, left: bool, arithmetic: bool) -> dict[str, 
     return {name: carrier.constant(values) for name, values in tables.items()}
 
 
-def _example(dtype: str, direction: str) -> Example:
-    """Every shift up to beyond the width, and a negative one, of values with all bits random, all set, the top one."""
-    width, info = CARRIERS[dtype].width, np.iinfo(dtype)
-    signed = dtype.startswith("int")
-    values = np.random.default_rng(width).integers(info.min, info.max, (4, width + 4), dtype, endpoint=True)
-    values[0], values[1] = (-1, info.min) if signed else (info.max, 1 << (width - 1))
-    shifts = np.array([*range(width + 2), info.max, info.min], dtype)
-    opset = 28 if signed else 11
-    return Example(
-        f"{dtype}-{direction}",
-        f"""<ir_version: 7, opset_import: ["" : {opset}]>
-        g ({dtype}[4, {width + 4}] x, {dtype}[{width + 4}] n) => ({dtype}[4, {width + 4}] y) {{
-            y = BitShift <direction = "{direction}"> (x, n)
-        }}""",
-        feeds={"x": values, "n": shifts},
-        reference=True,
-    )
-
-
 BIT_SHIFT = NodeRule(
     "bit-shift",
     "BitShift by powers of two",
     ("BitShift",),
     _rewrite,
-    tuple(_example(dtype, direction) for dtype in CARRIERS for direction in ("LEFT", "RIGHT")),
 )

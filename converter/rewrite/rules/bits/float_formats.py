@@ -20,9 +20,8 @@ _STEPS = (64, 32, 16, 8, 4, 2, 1)
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """A float type: its number in ONNX, the bits of its exponent and of its fraction."""
+    """A float type: the bits of its exponent and of its fraction."""
 
-    number: int
     exponent: int
     fraction: int
 
@@ -37,10 +36,10 @@ class FloatFormat:
 
 
 FORMATS: Mapping[str, FloatFormat] = {
-    "float16": FloatFormat(10, 5, 10),
-    "bfloat16": FloatFormat(16, 8, 7),
-    "float32": FloatFormat(1, 8, 23),
-    "float64": FloatFormat(11, 11, 52),
+    "float16": FloatFormat(5, 10),
+    "bfloat16": FloatFormat(8, 7),
+    "float32": FloatFormat(8, 23),
+    "float64": FloatFormat(11, 52),
 }
 
 

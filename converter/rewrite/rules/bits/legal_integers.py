@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trtsmith.importers.dtypes import NUMBERS
+
 
 @dataclass(frozen=True)
 class Carrier:
@@ -35,7 +37,7 @@ class Carrier:
 
     @property
     def onnx_type(self) -> int:
-        return 6 if self.dtype == "int32" else 7
+        return NUMBERS[self.dtype]
 
     def magnitude(self, name: str) -> str:
         """Statements that define `{name}_m` and, for a signed carrier, `{name}_s` from the cast value `name`.
@@ -60,15 +62,4 @@ CARRIERS: Mapping[str, Carrier] = {
     "uint32": Carrier("int64", 32, False),
     "int64": Carrier("int64", 64, True),
     "uint64": Carrier("int64", 64, True),
-}
-
-ONNX_TYPES: Mapping[str, int] = {
-    "uint8": 2,
-    "int8": 3,
-    "uint16": 4,
-    "int16": 5,
-    "int32": 6,
-    "int64": 7,
-    "uint32": 12,
-    "uint64": 13,
 }

@@ -7,9 +7,11 @@ of zero, as it was.
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS, RANGES
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.converter.rewrite.rules.quantized.lines import INT32
+from trtsmith.importers.dtypes import NUMBERS
 
 _WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64"))
 
@@ -37,7 +39,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
     else:
         body = f"whole = Cast <to = {INT32}> (value)\n y0 = Cast <to = {to}> (whole)"
     return Replacement(
-        node.statements(body, value=inner.input(0)), f"without {narrow}, whose range the value has anyway"
+        statements(node, body, value=inner.input(0)), f"without {narrow}, whose range the value has anyway"
     )
 
 
@@ -55,21 +57,9 @@ def _bounds(clip: NodeView) -> tuple[float, float] | None:
     return found[0], found[1]
 
 
-_EXAMPLES = (
-    Example(
-        "there and back",
-        """<ir_version: 8, opset_import: ["" : 13]>
-        g (float[3, 4] x) => (float[3, 4] y) <float low = {0}, float high = {255}, float hundred = {100}> {
-            big = Mul (x, hundred)  inside = Clip (big, low, high)  rounded = Round (inside)
-            narrow = Cast <to = 2> (rounded)  y = Cast <to = 1> (narrow)
-        }""",
-    ),
-)
-
 NARROW_CASTS = NodeRule(
     "narrow-casts",
     "a cast to a narrow integer and back goes through int32, where the value is clipped to the narrow range",
     ("Cast",),
     _rewrite,
-    _EXAMPLES,
 )

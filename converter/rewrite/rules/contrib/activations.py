@@ -7,69 +7,59 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+import numpy as np
+from onnx import numpy_helper
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import halves
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     fast_gelu,
     float_type,
     gelu,
-    number,
     unknown_type,
 )
 
-Body = Callable[[NodeView, str], str | Refusal]
+Body = Callable[[Writer, str], str | Refusal]
 
 
-def _bias_gelu(node: NodeView, dtype: str) -> str:
-    return "sum = Add (x0, x1)\n" + gelu("y0", "sum", dtype, node.opset)
+def _bias_gelu(w: Writer, dtype: str) -> str:
+    return gelu(w, w.do("Add", "x0", "x1"), dtype, "y0")
 
 
-def _fast_gelu(node: NodeView, dtype: str) -> str:
-    first = "sum = Add (x0, x1)" if node.input(1) else "sum = Identity (x0)"
-    return f"{first}\n{fast_gelu('y0', 'sum', dtype, node.opset)}"
+def _fast_gelu(w: Writer, dtype: str) -> str:
+    data = w.do("Add", "x0", "x1") if w.node.input(1) else w.do("Identity", "x0")
+    return fast_gelu(w, data, dtype, "y0")
 
 
-def _quick_gelu(node: NodeView, dtype: str) -> str:
-    alpha = node.attributes.get("alpha", 1.702)
-    return f"""
-        {number("alpha", alpha, dtype)}
-        scaled = Mul (x0, alpha)
-        gate = Sigmoid (scaled)
-        y0 = Mul (x0, gate)
-    """
+def _quick_gelu(w: Writer, dtype: str) -> str:
+    alpha = w.number(w.node.attributes.get("alpha", 1.702), dtype)
+    return w.do("Mul", "x0", w.do("Sigmoid", w.do("Mul", "x0", alpha)), result="y0")
 
 
-def _bias_split_gelu(node: NodeView, dtype: str) -> str:
+def _bias_split_gelu(w: Writer, dtype: str) -> str:
     """(a, b) = halves of x + bias in the last axis; a * gelu(b)."""
-    halves = "<axis = -1, num_outputs = 2>" if node.opset >= 18 else "<axis = -1>"
-    return f"""
-        sum = Add (x0, x1)
-        left, right = Split {halves} (sum)
-        {gelu("gate", "right", dtype, node.opset)}
-        y0 = Mul (left, gate)
-    """
+    w.many("Split", [w.do("Add", "x0", "x1")], ["left", "right"], axis=-1, **halves(w.node))
+    return w.do("Mul", "left", gelu(w, "right", dtype), result="y0")
 
 
-def _bias_add(node: NodeView, dtype: str) -> str:
-    return "sum = Add (x0, x1)\ny0 = Add (sum, x2)"
+def _bias_add(w: Writer, dtype: str) -> str:
+    return w.do("Add", w.do("Add", "x0", "x1"), "x2", result="y0")
 
 
-def _bias_softmax(node: NodeView, dtype: str) -> str:
+def _bias_softmax(w: Writer, dtype: str) -> str:
     """Softmax over all dimensions from `axis` on, as one; the bias broadcasts as numpy's does."""
-    axis = node.attributes.get("axis", 1)
-    rank = node.rank(0)
+    axis, rank = w.node.attributes.get("axis", 1), w.node.rank(0)
+    total = w.do("Add", "x0", "x1")
     if axis == -1 or (rank is not None and axis == rank - 1):
-        return "sum = Add (x0, x1)\ny0 = Softmax <axis = -1> (sum)"
-    return f"""
-        sum = Add (x0, x1)
-        shape = Shape (sum)
-        rows = Flatten <axis = {axis}> (sum)
-        soft = Softmax <axis = -1> (rows)
-        y0 = Reshape (soft, shape)
-    """
+        return w.do("Softmax", total, result="y0", axis=-1)
+    soft = w.do("Softmax", w.do("Flatten", total, axis=axis), axis=-1)
+    return w.do("Reshape", soft, w.do("Shape", total), result="y0")
 
 
-def _bias_dropout(node: NodeView, dtype: str) -> str | Refusal:
+def _bias_dropout(w: Writer, dtype: str) -> str | Refusal:
     """Nothing is dropped but in training: (data + bias) + residual."""
+    node = w.node
     training = node.constant(4)
     if node.input(4) and (training is None or training.any()):
         return Refusal(
@@ -77,10 +67,11 @@ def _bias_dropout(node: NodeView, dtype: str) -> str | Refusal:
             "inference",
             "export the model in evaluation mode, or freeze training_mode to false",
         )
-    lines = ["sum = Add (x0, x1)", "y0 = Add (sum, x2)" if node.input(2) else "y0 = Identity (sum)"]
+    total = w.do("Add", "x0", "x1")
     if node.used(1):
-        lines += ["shape = Shape (sum)", "y1 = ConstantOfShape <value = bool[1] {1}> (shape)"]
-    return "\n".join(lines)
+        every = numpy_helper.from_array(np.ones(1, bool))
+        w.do("ConstantOfShape", w.do("Shape", total), result="y1", value=every)
+    return w.do("Add", total, "x2", result="y0") if node.input(2) else w.do("Identity", total, result="y0")
 
 
 _BODIES: Mapping[str, tuple[Body, str]] = {
@@ -99,36 +90,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if dtype is None:
         return unknown_type(node)
     body, what = _BODIES[node.op_type]
-    text = body(node, dtype)
-    return (
-        text if isinstance(text, Refusal) else Replacement(node.statements(text), f"{node.op_type} as {what}")
-    )
+    w = Writer(node)
+    written = body(w, dtype)
+    if isinstance(written, Refusal):
+        return written
+    return Replacement(w.nodes(), f"{node.op_type} as {what}")
 
-
-def _example(name: str, call: str, inputs: str = "float[2, 3, 8] x", opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g ({inputs}) => (float[2, 3, 8] y) {{ y = com.microsoft.{call} }}""",
-    )
-
-
-_BIASED = "float[2, 3, 8] x, float[8] b"
-
-_EXAMPLES = (
-    _example("bias gelu", "BiasGelu (x, b)", _BIASED),
-    _example("bias gelu, opset 20", "BiasGelu (x, b)", _BIASED, 20),
-    _example("fast gelu", "FastGelu (x)", opset=12),
-    _example("fast gelu with a bias", "FastGelu (x, b)", _BIASED),
-    _example("fast gelu, opset 20", "FastGelu (x, b)", _BIASED, 20),
-    _example("quick gelu", "QuickGelu (x)"),
-    _example("quick gelu of another slope", "QuickGelu <alpha = -0.7> (x)", opset=12),
-)
 
 CONTRIB_ACTIVATIONS = NodeRule(
     "contrib-activations",
     "onnxruntime's fused activations, sums and Softmax become the operators that they were made of",
     tuple(f"com.microsoft::{name}" for name in _BODIES),
     _rewrite,
-    _EXAMPLES,
 )

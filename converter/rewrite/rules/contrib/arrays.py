@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
 
 
@@ -16,8 +16,8 @@ def _expand_dims(node: NodeView) -> Replacement | Refusal | None:
     if axis is None:
         fix = f"freeze it: --freeze {node.input(1)}=VALUE"
         return Refusal(f"the axis ({node.input(1)!r}) is computed at run time", "a constant", fix)
-    body = unsqueeze("y0", "x0", [int(axis.reshape(-1)[0])], node.opset)
-    return Replacement(node.statements(body), "Unsqueeze")
+    body = f"y0 = Unsqueeze <axes = [{int(axis.reshape(-1)[0])}]> (x0)"
+    return Replacement(statements(node, body), "Unsqueeze")
 
 
 def _range(node: NodeView) -> Replacement | Refusal | None:
@@ -28,7 +28,7 @@ def _range(node: NodeView) -> Replacement | Refusal | None:
     if dtype is None:
         return unknown_type(node)
     one = np.array(1, dtype)
-    return Replacement(node.statements("y0 = Range (x0, x1, one)", one=one), "Range with a step of one")
+    return Replacement(statements(node, "y0 = Range (x0, x1, one)", one=one), "Range with a step of one")
 
 
 _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {
@@ -41,27 +41,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return _BODIES[node.op_type](node)
 
 
-_EXAMPLES = (
-    Example(
-        "expand",
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[3, 4] x) => (float[3, 1, 4] z) <int32 axis = {-2}> {
-            y = com.microsoft.ExpandDims (x, axis)  z = Neg (y)
-        }""",
-    ),
-    Example(
-        "range",
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[3] x) => (float[3] y) <float start = {-1.0}, float end = {1.5}> {
-            r = com.microsoft.Range (start, end)  y = Add (x, r)
-        }""",
-    ),
-)
-
 CONTRIB_ARRAYS = NodeRule(
     "contrib-arrays",
     "onnxruntime's ExpandDims and Range become ONNX's",
     tuple(f"com.microsoft::{name}" for name in _BODIES),
     _rewrite,
-    _EXAMPLES,
 )

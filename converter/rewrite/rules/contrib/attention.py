@@ -5,16 +5,16 @@ TensorRT takes it for ONNX's operator of that name, whose inputs are others, so 
 
 from __future__ import annotations
 
-import numpy as np
-
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import ints, split, squeeze, unsqueeze
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     added_to_scores,
     attend,
+    behind,
     heads,
-    length,
     too_old,
+    unstacked,
+    write_present,
 )
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -31,37 +31,18 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(sizes, Refusal):
         return sizes
     scale = node.attributes.get("scale") or (sizes[0] // count) ** -0.5
-    lines = [
-        "product = MatMul (x0, x1)",
-        "projected = Add (product, x2)" if node.input(2) else "projected = Identity (product)",
-        split(["flat_q", "flat_k", "flat_v"], "projected", sizes, 2, node.opset),
-        heads("query", "flat_q", count),
-        heads("new_key", "flat_k", count),
-        heads("new_value", "flat_v", count),
-    ]
-    if node.input(4):
-        lines += [
-            split(["past_k", "past_v"], "x4", [1, 1], 0, node.opset),
-            squeeze("past_key", "past_k", [0], node.opset),
-            squeeze("past_value", "past_v", [0], node.opset),
-            "key = Concat <axis = 2> (past_key, new_key)",
-            "value = Concat <axis = 2> (past_value, new_value)",
-            length("past", "past_key", 2),
-        ]
-    else:
-        lines += ["key = Identity (new_key)", "value = Identity (new_value)", ints("past", [0], scalar=True)]
+    w = Writer(node)
+    product = w.do("MatMul", "x0", "x1")
+    projected = w.do("Add", product, "x2") if node.input(2) else w.do("Identity", product)
+    query, new_key, new_value = (heads(w, part, count) for part in w.split(projected, sizes, 2))
+    key, value, past = behind(w, unstacked(w, "x4") if node.input(4) else None, new_key, new_value)
     if node.used(1):
-        lines += [
-            unsqueeze("present_key", "key", [0], node.opset),
-            unsqueeze("present_value", "value", [0], node.opset),
-            "y1 = Concat <axis = 0> (present_key, present_value)",
-        ]
-    masks = added_to_scores(node, 3, dtype)
-    if isinstance(masks, Refusal):
-        return masks
-    lines += masks[0]
-    lines.append(attend("y0", "query", "key", "value", scale, masks[1], dtype))
-    return Replacement(node.statements("\n".join(lines)), "a projection and the attention of its parts")
+        write_present(w, key, value)
+    added = added_to_scores(w, 3, query, key, past, dtype)
+    if isinstance(added, Refusal):
+        return added
+    attend(w, query, key, value, scale, added, dtype)
+    return Replacement(w.nodes(), "a projection and the attention of its parts")
 
 
 def _unsupported(node: NodeView) -> Refusal | None:
@@ -86,66 +67,9 @@ def _sizes(node: NodeView) -> list[int] | Refusal:
     return unknown(node, 1, "the last size") if total is None else [total // 3] * 3
 
 
-def _example(
-    name: str, attributes: str, inputs: str, call: str, outputs: str = "float[2, 3, 8] y",
-    results: str = "y", feeds: dict[str, np.ndarray] | None = None, opset: int = 17,
-) -> Example:  # fmt: skip
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g (float[2, 3, 6] x, float[6, 24] w{inputs}) => ({outputs}) {{
-            {results} = com.microsoft.Attention <num_heads = 2{attributes}> (x, w{call})
-        }}""",
-        feeds=feeds,
-        scale=0.2,
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-def _mask(*values: object) -> dict[str, np.ndarray]:
-    return {"m": np.array(values, np.int32)}
-
-
-_PAST = "float[2, 2, 2, 4, 4] p"
-_PRESENT = "float[2, 3, 8] y, float[2, 2, 2, 7, 4] now"
-_EXAMPLES = (
-    _example("plain", "", ", float[24] b", ", b"),
-    _example("a scale, ahead hidden", ", scale = 0.3, unidirectional = 1", ", float[24] b", ", b", opset=11),
-    _example("other widths", ", qkv_hidden_sizes = [6, 6, 12]", ", float[24] b", ", b", "float[2, 3, 12] y"),
-    _example("mask of keys", "", ", float[24] b, int32[2, 3] m", ", b, m", feeds=_mask([1, 1, 0], [1, 0, 1])),
-    _example(
-        "mask of queries and keys",
-        ", mask_filter_value = -2.5",
-        ", float[24] b, int32[2, 3, 3] m",
-        ", b, m",
-        feeds=_mask([[1, 1, 0], [1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 1, 1], [1, 0, 0]]),
-    ),
-    _example(
-        "mask and a sum",
-        "",
-        ", float[24] b, int32[2, 3] m, float[1, 2, 3, 3] a",
-        ", b, m, , a",
-        feeds=_mask([1, 1, 0], [0, 1, 1]),
-    ),
-    _example("lengths", ", unidirectional = 1", ", float[24] b, int32[2] m", ", b, m", feeds=_mask(2, 3)),
-    _example("ends and starts", "", ", float[24] b, int32[4] m", ", b, m", feeds=_mask(2, 3, 1, 0)),
-    _example(
-        "past and present",
-        ", unidirectional = 1",
-        f", float[24] b, int32[2, 7] m, {_PAST}",
-        ", b, m, p",
-        _PRESENT,
-        "y, now",
-        _mask([1, 1, 0, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1, 1]),
-    ),
-    _example("past without a mask", "", f", float[24] b, {_PAST}", ", b, , p", _PRESENT, "y, now", opset=12),
-)
-
 CONTRIB_ATTENTION = NodeRule(
     "contrib-attention",
     "onnxruntime's Attention becomes a projection, two products and a Softmax",
     ("com.microsoft::Attention",),
     _rewrite,
-    _EXAMPLES,
 )

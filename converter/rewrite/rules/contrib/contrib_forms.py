@@ -1,25 +1,21 @@
-"""Pieces that onnxruntime's operators share, as ONNX statements for NodeView.statements.
+"""Writes the pieces that onnxruntime's operators share: activations and LayerNormalization.
 
-Each function gives lines that define `result`; helper values and constants are named after it. Constants are written
-by value and by `dtype`, the name of the type that the operator computes in.
+`dtype` is the name of the type that the operator computes in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import ml_dtypes
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.opset_forms import reduce
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 ADVICE = (
     "save the model with graph_optimization_level = ORT_ENABLE_EXTENDED or lower, or give the original model"
 )
 
-_TEXT = {"float32": "float", "float64": "double"}
-_CODES = {"float32": 1, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11, "bfloat16": 16}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -46,61 +42,27 @@ def unknown(node: NodeView, index: int, what: str) -> Refusal:
     )
 
 
-def array(value: float | Sequence[float], dtype: str) -> np.ndarray:
-    return np.array(value, np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype))
-
-
-def number(result: str, value: float, dtype: str) -> str:
-    """A scalar constant, rounded to the type here: ONNX's text has no values of the small types."""
-    exact = float(array(value, dtype))
-    if dtype in _TEXT:
-        return f"{result} = Constant <value = {_TEXT[dtype]} {{{exact!r}}}> ()"
-    wide = f"{result}_wide"
-    return f"{number(wide, exact, 'float32')}\n{cast(result, wide, dtype)}"
-
-
-def cast(result: str, data: str, dtype: str) -> str:
-    return f"{result} = Cast <to = {_CODES[dtype]}> ({data})"
-
-
-def gelu(result: str, data: str, dtype: str, opset: int) -> str:
+def gelu(w: Writer, data: str, dtype: str, result: str = "") -> str:
     """x / 2 * (1 + erf(x / sqrt 2)); Hendrycks and Gimpel, arXiv 1606.08415."""
-    if opset >= 20:
-        return f"{result} = Gelu ({data})"
-    return f"""
-        {number(f"{result}_root", 0.5**0.5, dtype)}
-        {number(f"{result}_half", 0.5, dtype)}
-        {number(f"{result}_one", 1.0, dtype)}
-        {result}_scaled = Mul ({data}, {result}_root)
-        {result}_erf = Erf ({result}_scaled)
-        {result}_more = Add ({result}_erf, {result}_one)
-        {result}_halved = Mul ({data}, {result}_half)
-        {result} = Mul ({result}_halved, {result}_more)
-    """
+    if w.node.opset >= 20:
+        return w.do("Gelu", data, result=result)
+    more = w.do("Add", w.do("Erf", w.do("Mul", data, w.number(0.5**0.5, dtype))), w.number(1.0, dtype))
+    return w.do("Mul", w.do("Mul", data, w.number(0.5, dtype)), more, result=result)
 
 
-def fast_gelu(result: str, data: str, dtype: str, opset: int) -> str:
+def fast_gelu(w: Writer, data: str, dtype: str, result: str = "") -> str:
     """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), the same paper's approximation."""
-    if opset >= 20:
-        return f'{result} = Gelu <approximate = "tanh"> ({data})'
-    return f"""
-        {number(f"{result}_cubic", 0.044715 * (2 / np.pi) ** 0.5, dtype)}
-        {number(f"{result}_linear", (2 / np.pi) ** 0.5, dtype)}
-        {number(f"{result}_half", 0.5, dtype)}
-        {number(f"{result}_one", 1.0, dtype)}
-        {result}_square = Mul ({data}, {data})
-        {result}_bent = Mul ({result}_square, {result}_cubic)
-        {result}_slope = Add ({result}_bent, {result}_linear)
-        {result}_inner = Mul ({data}, {result}_slope)
-        {result}_tanh = Tanh ({result}_inner)
-        {result}_more = Add ({result}_tanh, {result}_one)
-        {result}_halved = Mul ({data}, {result}_half)
-        {result} = Mul ({result}_halved, {result}_more)
-    """
+    if w.node.opset >= 20:
+        return w.do("Gelu", data, result=result, approximate="tanh")
+    linear = (2 / np.pi) ** 0.5
+    bent = w.do("Mul", w.do("Mul", data, data), w.number(0.044715 * linear, dtype))
+    inner = w.do("Mul", data, w.do("Add", bent, w.number(linear, dtype)))
+    more = w.do("Add", w.do("Tanh", inner), w.number(1.0, dtype))
+    return w.do("Mul", w.do("Mul", data, w.number(0.5, dtype)), more, result=result)
 
 
-def silu(result: str, data: str) -> str:
-    return f"{result}_gate = Sigmoid ({data})\n{result} = Mul ({data}, {result}_gate)"
+def silu(w: Writer, data: str, result: str = "") -> str:
+    return w.do("Mul", data, w.do("Sigmoid", data), result=result)
 
 
 _DEFAULTS: Mapping[str, tuple[tuple[str, float], ...]] = {
@@ -119,54 +81,38 @@ _DEFAULTS: Mapping[str, tuple[tuple[str, float], ...]] = {
 
 
 def activation(
-    result: str, data: str, name: str, parameters: Sequence[float], dtype: str, opset: int
+    w: Writer, data: str, name: str, parameters: Sequence[float], dtype: str, result: str = ""
 ) -> str | None:
     """An activation that onnxruntime fuses into another node; None for one that is not known."""
     if not name:
-        return f"{result} = Identity ({data})"
+        return w.do("Identity", data, result=result)
     if name == "Gelu":
-        return gelu(result, data, dtype, opset)
+        return gelu(w, data, dtype, result)
     if name == "HardSwish":
-        gate = f"{result}_gate = HardSigmoid <alpha = {float(np.float32(1 / 6))!r}, beta = 0.5> ({data})"
-        return f"{gate}\n{result} = Mul ({data}, {result}_gate)"
+        gate = w.do("HardSigmoid", data, alpha=float(np.float32(1 / 6)), beta=0.5)
+        return w.do("Mul", data, gate, result=result)
     if name == "Clip" and len(parameters) == 2:
-        low, high = parameters
-        return f"""
-            {number(f"{result}_low", low, dtype)}
-            {number(f"{result}_high", high, dtype)}
-            {result}_up = Max ({data}, {result}_low)
-            {result} = Min ({result}_up, {result}_high)
-        """
+        low, high = (w.number(value, dtype) for value in parameters)
+        return w.do("Min", w.do("Max", data, low), high, result=result)
     if name not in _DEFAULTS:
         return None
     values = [value for _, value in _DEFAULTS[name]]
     values[: len(parameters)] = parameters[: len(values)]
     pairs = zip(_DEFAULTS[name], values, strict=True)
-    given = ", ".join(f"{key} = {float(value)!r}" for (key, _), value in pairs)
-    return f"{result} = {name} {f'<{given}>' if given else ''} ({data})"
+    return w.do(name, data, result=result, **{key: float(value) for (key, _), value in pairs})
 
 
-def layer_norm(result: str, data: str, scale: str, shift: str, epsilon: float, dtype: str, opset: int) -> str:
+def layer_norm(w: Writer, data: str, scale: str, shift: str, dtype: str, result: str = "") -> str:
     """LayerNormalization over the last axis, in float32 if `dtype` has fewer bits, as ONNX's stash_type = 1 means."""
-    if opset >= 17:
-        inputs = ", ".join(name for name in (data, scale, shift) if name)
-        return f"{result} = LayerNormalization <axis = -1, epsilon = {epsilon!r}> ({inputs})"
+    epsilon = w.node.attributes.get("epsilon", 1e-12)
+    if w.node.opset >= 17:
+        inputs = [name for name in (data, scale, shift) if name]
+        return w.do("LayerNormalization", *inputs, result=result, axis=-1, epsilon=epsilon)
     wide = dtype if dtype in ("float32", "float64") else "float32"
-    lines = [
-        cast(f"{result}_wide", data, wide) if wide != dtype else f"{result}_wide = Identity ({data})",
-        reduce("ReduceMean", f"{result}_mean", f"{result}_wide", [-1], opset),
-        f"{result}_centred = Sub ({result}_wide, {result}_mean)",
-        f"{result}_square = Mul ({result}_centred, {result}_centred)",
-        reduce("ReduceMean", f"{result}_variance", f"{result}_square", [-1], opset),
-        number(f"{result}_epsilon", epsilon, wide),
-        f"{result}_sum = Add ({result}_variance, {result}_epsilon)",
-        f"{result}_deviation = Sqrt ({result}_sum)",
-        f"{result}_unit = Div ({result}_centred, {result}_deviation)",
-        cast(f"{result}_normal", f"{result}_unit", dtype)
-        if wide != dtype
-        else f"{result}_normal = Identity ({result}_unit)",
-        f"{result}{'_scaled' if shift else ''} = Mul ({result}_normal, {scale})",
-    ]
-    if shift:
-        lines.append(f"{result} = Add ({result}_scaled, {shift})")
-    return "\n".join(lines)
+    data = w.cast(data, wide) if wide != dtype else w.do("Identity", data)
+    centred = w.do("Sub", data, w.reduce("ReduceMean", data, [-1]))
+    variance = w.reduce("ReduceMean", w.do("Mul", centred, centred), [-1])
+    unit = w.do("Div", centred, w.do("Sqrt", w.do("Add", variance, w.number(epsilon, wide))))
+    normal = w.cast(unit, dtype) if wide != dtype else w.do("Identity", unit)
+    scaled = w.do("Mul", normal, scale, result="" if shift else result)
+    return w.do("Add", scaled, shift, result=result) if shift else scaled

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import ints
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, number, unknown
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -29,113 +29,43 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if dtype != "float32":
         return Refusal(f"its type is {dtype}", "float32", "cast its inputs to float32")
     nearest = node.attributes.get("mode", "bilinear") == "nearest"
-    lines = [_coordinates(axis, int(size[i]), (height, width)[i], nearest) for i, axis in enumerate("yx")]
+    w = Writer(node)
     rows, columns = int(size[0]), int(size[1])
-    lines += [
-        "ids = Cast <to = 7> (x2)",
-        "images = Gather <axis = 0> (x0, ids)",
-        ints("y_shape", [-1, rows, 1, 1]),
-        ints("x_shape", [-1, 1, columns, 1]),
-        "y_places = Reshape (y_unit, y_shape)",
-        "x_places = Reshape (x_unit, x_shape)",
-        "x_zeros = Sub (x_places, x_places)",
-        "y_zeros = Sub (y_places, y_places)",
-        "x_grid = Add (x_places, y_zeros)",
-        "y_grid = Add (y_places, x_zeros)",
-        "grid = Concat <axis = 3> (x_grid, y_grid)",
-        f'sampled = GridSample <align_corners = 1, padding_mode = "border", mode = "{_mode(node.opset)}"> (images, grid)',
-        ints("y_mask_shape", [-1, 1, rows, 1]),
-        ints("x_mask_shape", [-1, 1, 1, columns]),
-        "y_mask = Reshape (y_outside, y_mask_shape)",
-        "x_mask = Reshape (x_outside, x_mask_shape)",
-        "outside = Or (y_mask, x_mask)",
-        number("elsewhere", node.attributes.get("extrapolation_value", 0.0), "float32"),
-        "y0 = Where (outside, elsewhere, sampled)",
-    ]
-    return Replacement(node.statements("\n".join(lines)), "GridSample of each box")
+    y, y_outside = _coordinates(w, 0, 2, rows, height, nearest)
+    x, x_outside = _coordinates(w, 1, 3, columns, width, nearest)
+    images = w.do("Gather", "x0", w.cast("x2", "int64"), axis=0)
+    y, x = w.reshape(y, [-1, rows, 1, 1]), w.reshape(x, [-1, 1, columns, 1])
+    x_zeros, y_zeros = w.do("Sub", x, x), w.do("Sub", y, y)
+    grid = w.concat([w.do("Add", x, y_zeros), w.do("Add", y, x_zeros)], 3)
+    mode = "linear" if node.opset >= 20 else "bilinear"
+    sampled = w.do("GridSample", images, grid, align_corners=1, padding_mode="border", mode=mode)
+    outside = w.do("Or", w.reshape(y_outside, [-1, 1, rows, 1]), w.reshape(x_outside, [-1, 1, 1, columns]))
+    beyond = w.number(node.attributes.get("extrapolation_value", 0.0), "float32")
+    w.do("Where", outside, beyond, sampled, result="y0")
+    return Replacement(w.nodes(), "GridSample of each box")
 
 
-def _mode(opset: int) -> str:
-    return "linear" if opset >= 20 else "bilinear"
-
-
-def _coordinates(axis: str, count: int, size: int, nearest: bool) -> str:
-    """Where the points of a box lie along an axis, from -1 to 1 (`axis`_unit), and which lie outside."""
-    first, last = (0, 2) if axis == "y" else (1, 3)
+def _coordinates(w: Writer, first: int, last: int, count: int, size: int, nearest: bool) -> tuple[str, str]:
+    """Where the points of a box lie along an axis, from -1 to 1, and which lie outside. first, last: columns of the box."""
+    begin, end = (w.do("Gather", "x1", w.ints(column), axis=1) for column in (first, last))
+    half, most = w.number(0.5, "float32"), w.number(size - 1, "float32")
     if count > 1:
-        steps = np.arange(count, dtype=np.float32)
-        listed = ", ".join(repr(float(step)) for step in steps)
-        place = f"""
-            {axis}_steps = Constant <value = float[{count}] {{{listed}}}> ()
-            {axis}_extent = Sub ({axis}_last, {axis}_first)
-            {number(f"{axis}_size", size - 1, "float32")}
-            {number(f"{axis}_intervals", count - 1, "float32")}
-            {axis}_length = Mul ({axis}_extent, {axis}_size)
-            {axis}_step = Div ({axis}_length, {axis}_intervals)
-            {axis}_start = Mul ({axis}_first, {axis}_size)
-            {axis}_offset = Mul ({axis}_step, {axis}_steps)
-            {axis}_place = Add ({axis}_start, {axis}_offset)
-        """
+        extent = w.do("Mul", w.do("Sub", end, begin), most)
+        step = w.do("Div", extent, w.number(count - 1, "float32"))
+        offset = w.do("Mul", step, np.arange(count, dtype=np.float32))
+        place = w.do("Add", w.do("Mul", begin, most), offset)
     else:
-        place = f"""
-            {number(f"{axis}_size", size - 1, "float32")}
-            {number(f"{axis}_half", 0.5, "float32")}
-            {axis}_pair = Add ({axis}_first, {axis}_last)
-            {axis}_middle = Mul ({axis}_pair, {axis}_half)
-            {axis}_place = Mul ({axis}_middle, {axis}_size)
-        """
-    rounded = f"""
-        {number(f"{axis}_up", 0.5, "float32")}
-        {axis}_raised = Add ({axis}_place, {axis}_up)
-        {axis}_point = Floor ({axis}_raised)
-    """
-    return f"""
-        {ints(f"{axis}_first_index", [first])}
-        {ints(f"{axis}_last_index", [last])}
-        {axis}_first = Gather <axis = 1> (x1, {axis}_first_index)
-        {axis}_last = Gather <axis = 1> (x1, {axis}_last_index)
-        {place}
-        {number(f"{axis}_zero", 0.0, "float32")}
-        {number(f"{axis}_one", 1.0, "float32")}
-        {axis}_below = Less ({axis}_place, {axis}_zero)
-        {axis}_above = Greater ({axis}_place, {axis}_size)
-        {axis}_outside = Or ({axis}_below, {axis}_above)
-        {rounded if nearest else f"{axis}_point = Identity ({axis}_place)"}
-        {number(f"{axis}_scale", 2 / max(size - 1, 1), "float32")}
-        {axis}_scaled = Mul ({axis}_point, {axis}_scale)
-        {axis}_unit = Sub ({axis}_scaled, {axis}_one)
-    """
+        place = w.do("Mul", w.do("Mul", w.do("Add", begin, end), half), most)
+    below = w.do("Less", place, w.number(0.0, "float32"))
+    outside = w.do("Or", below, w.do("Greater", place, most))
+    point = w.do("Floor", w.do("Add", place, half)) if nearest else w.do("Identity", place)
+    scaled = w.do("Mul", point, w.number(2 / max(size - 1, 1), "float32"))
+    return w.do("Sub", scaled, w.number(1.0, "float32")), outside
 
-
-_BOXES = np.array(
-    [[0.0, 0.0, 1.0, 1.0], [0.2, 0.7, 0.9, 0.1], [-0.3, 0.25, 0.5, 1.2], [0.5, 0.5, 0.5, 0.5]], np.float32
-)
-
-
-def _example(name: str, size: tuple[int, int], attributes: str, opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g (float[2, 3, 5, 7] x, float[4, 4] boxes, int32[4] ids) => (float[4, 3, {size[0]}, {size[1]}] y)
-        <int32[2] size = {{{size[0]}, {size[1]}}}> {{
-            y = com.microsoft.CropAndResize {attributes} (x, boxes, ids, size)
-        }}""",
-        feeds={"boxes": _BOXES, "ids": np.array([1, 0, 1, 0], np.int32)},
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-_EXAMPLES = (
-    _example("boxes", (4, 3), "<extrapolation_value = -2.5>"),
-    _example("middle of a box", (1, 2), "", 20),
-    _example("nearest", (3, 4), '<mode = "nearest">', 16),
-)
 
 CONTRIB_CROP = NodeRule(
     "contrib-crop",
     "onnxruntime's CropAndResize becomes GridSample",
     ("com.microsoft::CropAndResize",),
     _rewrite,
-    _EXAMPLES,
 )

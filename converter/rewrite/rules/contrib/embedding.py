@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import reduce
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, layer_norm, unknown_type
 
 
@@ -15,91 +16,36 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return unknown_type(node)
     if node.opset < 11:
         return Refusal(f"opset {node.opset}", "opset 11 or later", "convert the model to opset 11 or later")
-    lines = ["words = Gather (x2, x0)"]
+    w = Writer(node)
+    words = w.do("Gather", "x2", "x0")
     if node.input(8):
-        lines.append("places = Gather (x3, x8)")
-    else:
-        lines += ["shape = Shape (x0)", "one = Constant <value = int64[1] {1}> ()"]
-        lines += ["length = Gather (shape, one)", "zero = Constant <value = int64[1] {0}> ()"]
-        lines.append("places = Slice (x3, zero, length, zero)")  # positions 0, 1, ... of each sequence
-    lines.append("pair = Add (words, places)")
-    if node.input(1):
-        lines += ["segments = Gather (x4, x1)", "total = Add (pair, segments)"]
-    else:
-        lines.append("total = Identity (pair)")
-    lines.append(
-        layer_norm("y0", "total", "x5", "x6", node.attributes.get("epsilon", 1e-12), dtype, node.opset)
-    )
+        places = w.do("Gather", "x3", "x8")
+    else:  # positions 0, 1, ... of each sequence
+        zero = w.ints(0)
+        places = w.do("Slice", "x3", zero, w.do("Gather", w.do("Shape", "x0"), w.ints(1)), zero)
+    pair = w.do("Add", words, places)
+    total = w.do("Add", pair, w.do("Gather", "x4", "x1")) if node.input(1) else w.do("Identity", pair)
+    layer_norm(w, total, "x5", "x6", dtype, "y0")
     if node.used(1):
-        lines.append(_mask_index(node))
+        _write_mask_index(w)
     if node.used(2):
-        lines.append("y2 = Identity (total)")
-    return Replacement(node.statements("\n".join(lines)), "Gathers, sums and LayerNormalization")
+        w.do("Identity", total, result="y2")
+    return Replacement(w.nodes(), "Gathers, sums and LayerNormalization")
 
 
-def _mask_index(node: NodeView) -> str:
+def _write_mask_index(w: Writer) -> None:
     """The number of ones in each row of the mask; zeros without a mask, as onnxruntime's CPU provider gives."""
-    if not node.input(7):
-        return """
-            ids_shape = Shape (x0)
-            first = Constant <value = int64[1] {0}> ()
-            batch = Gather (ids_shape, first)
-            y1 = ConstantOfShape <value = int32[1] {0}> (batch)
-        """
-    return f"""
-        mask_one = Constant <value = int32 {{1}}> ()
-        mask = Cast <to = 6> (x7)
-        is_one = Equal (mask, mask_one)
-        ones = Cast <to = 6> (is_one)
-        {reduce("ReduceSum", "y1", "ones", [1], node.opset, keepdims=False)}
-    """
+    if w.node.input(7):
+        is_one = w.do("Equal", w.cast("x7", "int32"), w.number(1, "int32"))
+        w.reduce("ReduceSum", w.cast(is_one, "int32"), [1], False, "y1")
+    else:
+        batch = w.do("Gather", w.do("Shape", "x0"), w.ints(0))
+        w.do("ConstantOfShape", batch, result="y1", value=numpy_helper.from_array(np.zeros(1, np.int32)))
 
-
-_IDS = {
-    "ids": np.array([[3, 0, 9, 4], [1, 1, 0, 5]], np.int32),
-    "kinds": np.array([[0, 0, 1, 1], [0, 1, 1, 1]], np.int32),
-    "places": np.array([[3, 2, 1, 0], [0, 1, 4, 5]], np.int32),
-    "mask": np.array([[1, 1, 1, 0], [1, 0, 0, 0]], np.int32),
-}
-
-
-def _example(name: str, inputs: str, last: str, outputs: str, results: str, opset: int = 17) -> Example:
-    given = {key: value for key, value in _IDS.items() if f" {key}" in inputs}
-    types = ", ".join(f"int32[2, 4] {key}" for key in given)
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g ({types}, float[10, 8] words, float[6, 8] p, float[2, 8] s, float[8] gamma, float[8] beta) => ({outputs}) {{
-            {results} = com.microsoft.EmbedLayerNormalization <epsilon = 0.01> ({last})
-        }}""",
-        feeds=given,
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-_EXAMPLES = (
-    _example(
-        "words, positions, segments, mask",
-        " ids kinds mask",
-        "ids, kinds, words, p, s, gamma, beta, mask",
-        "float[2, 4, 8] y, int32[2] index",
-        "y, index",
-    ),
-    _example(
-        "positions given, the sum used",
-        " ids places",
-        "ids, , words, p, , gamma, beta, , places",
-        "float[2, 4, 8] y, float[2, 4, 8] sum",
-        "y, , sum",
-        12,
-    ),
-)
 
 CONTRIB_EMBEDDING = NodeRule(
     "contrib-embedding",
     "onnxruntime's EmbedLayerNormalization becomes Gathers, sums and LayerNormalization",
     ("com.microsoft::EmbedLayerNormalization",),
     _rewrite,
-    _EXAMPLES,
 )

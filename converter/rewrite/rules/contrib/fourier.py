@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown
 
 
@@ -17,15 +17,15 @@ def _rfft(node: NodeView) -> Replacement | Refusal | None:
         return fault or unknown(node, 0, "the last size")
     n = dims[-1]
     angles = 2 * np.pi * np.outer(np.arange(n), np.arange(n // 2 + 1)) / n
-    body = f"""
+    body = """
         real = MatMul (x0, cos)
         imaginary = MatMul (x0, sin)
-        {unsqueeze("real_column", "real", [-1], node.opset)}
-        {unsqueeze("imaginary_column", "imaginary", [-1], node.opset)}
+        real_column = Unsqueeze <axes = [-1]> (real)
+        imaginary_column = Unsqueeze <axes = [-1]> (imaginary)
         y0 = Concat <axis = -1> (real_column, imaginary_column)
     """
     cos, sin = (array.astype(dtype) for array in (np.cos(angles), -np.sin(angles)))
-    return Replacement(node.statements(body, cos=cos, sin=sin), "a product with cosines and sines")
+    return Replacement(statements(node, body, cos=cos, sin=sin), "a product with cosines and sines")
 
 
 def _irfft(node: NodeView) -> Replacement | Refusal | None:
@@ -48,7 +48,7 @@ def _irfft(node: NodeView) -> Replacement | Refusal | None:
         y0 = Add (even, odd)
     """
     cos, sin = (array.astype(dtype) for array in (np.cos(angles) * twice, -np.sin(angles) * twice))
-    return Replacement(node.statements(body, cos=cos, sin=sin), "products with cosines and sines")
+    return Replacement(statements(node, body, cos=cos, sin=sin), "products with cosines and sines")
 
 
 def _one_signal(node: NodeView) -> Refusal | None:
@@ -70,9 +70,5 @@ CONTRIB_FOURIER = NodeRule(
     "onnxruntime's Rfft and Irfft become matrix products",
     ("com.microsoft::Rfft", "com.microsoft::Irfft"),
     _rewrite,
-    refused=(
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[3, 8, 8] x) => (float[3, 8, 5, 2] y) { y = com.microsoft.Rfft <signal_ndim = 2> (x) }""",
-    ),
 )
 """Its transforms are tested against numpy's: onnxruntime's CPU provider has none."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     ADVICE,
     activation,
@@ -27,29 +28,22 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return fault
     inward = [0, (rank or 2) - 1, *range(1, (rank or 2) - 1)]
     outward = [0, *range(2, rank or 2), 1]
+    w = Writer(node)
+    data = w.transpose("x0", inward) if last else w.do("Identity", "x0")
+    given = {name: node.attributes[name] for name in _ATTRIBUTES if node.given(name)}
+    conv = w.do("Conv", data, "x1", *(["x2"] if node.input(2) else []), **given)
+    first = w.transpose(conv, outward) if last else w.do("Identity", conv)
+    total = w.do("Add", first, "x3") if node.input(3) else w.do("Identity", first)
     name = node.attributes.get("activation", "")
-    end = activation("active", "sum", name, node.attributes.get("activation_params", []), dtype, node.opset)
-    if end is None:
+    active = activation(w, total, name, node.attributes.get("activation_params", []), dtype)
+    if active is None:
         return Refusal(
             f"the activation {name!r} is unknown",
             "an activation of ONNX that onnxruntime fuses, as Relu or Clip",
             "save the model at a lower graph_optimization_level",
         )
-    bias = "x2" if node.input(2) else ""
-    body = f"""
-        data = {f"Transpose <perm = {inward}>" if last else "Identity"} (x0)
-        conv = Conv (data, x1, {bias})
-        first = {f"Transpose <perm = {outward}>" if last else "Identity"} (conv)
-        sum = {"Add (first, x3)" if node.input(3) else "Identity (first)"}
-        {end}
-        y0 = Identity (active)
-    """
-    nodes = node.statements(body)
-    conv = next(made for made in nodes if made.op_type == "Conv")
-    conv.attribute.extend(a for a in node.proto.attribute if a.name in _ATTRIBUTES)
-    if not bias:
-        del conv.input[2:]
-    return Replacement(nodes, f"{node.op_type} as Conv, with what was fused into it apart")
+    w.do("Identity", active, result="y0")
+    return Replacement(w.nodes(), f"{node.op_type} as Conv, with what was fused into it apart")
 
 
 def _other_layout(node: NodeView) -> Refusal | None:
@@ -64,32 +58,9 @@ def _other_layout(node: NodeView) -> Refusal | None:
     )
 
 
-_EXAMPLES = (
-    Example(
-        "sum and activation",
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[1, 4, 9, 7] x, float[6, 2, 3, 3] w, float[6] b, float[1, 6, 5, 4] z) => (float[1, 6, 5, 4] y) {
-            y = com.microsoft.FusedConv <group = 2, pads = [1, 1, 1, 1], strides = [2, 2], activation = "Relu">
-                (x, w, b, z)
-        }""",
-        rtol=1e-4,
-        atol=1e-4,
-    ),
-    Example(
-        "parameters",
-        """<ir_version: 8, opset_import: ["" : 11, "com.microsoft" : 1]>
-        g (float[1, 4, 9, 7] x, float[6, 4, 3, 3] w) => (float[1, 6, 7, 5] y) {
-            y = com.microsoft.FusedConv <activation = "Clip", activation_params = [-0.5, 1.5]> (x, w)
-        }""",
-        rtol=1e-4,
-        atol=1e-4,
-    ),
-)
-
 CONTRIB_CONV = NodeRule(
     "contrib-conv",
     "onnxruntime's fused convolutions become Conv and what was fused into it",
     tuple(f"com.microsoft::{name}" for name in ("FusedConv", "NhwcConv", "NhwcFusedConv")),
     _rewrite,
-    _EXAMPLES,
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     activation,
     fast_gelu,
     float_type,
-    number,
     unknown,
     unknown_type,
 )
@@ -23,18 +23,16 @@ def _order(rank: int, swap: bool, batch: bool) -> list[int]:
     return order
 
 
-def _operand(node: NodeView, index: int, side: str) -> str | Refusal:
-    """The lines that make the operand `a` or `b` of the product."""
-    swap = bool(node.attributes.get(f"trans{side}"))
-    batch = bool(node.attributes.get(f"transBatch{side}"))
-    name = side.lower()
-    rank = node.rank(index)
+def _operand(w: Writer, index: int, side: str) -> str | Refusal:
+    """The operand A or B of the product."""
+    swap = bool(w.node.attributes.get(f"trans{side}"))
+    batch = bool(w.node.attributes.get(f"transBatch{side}"))
+    rank = w.node.rank(index)
     if rank is None and (swap or batch):
-        return unknown(node, index, "the rank")
+        return unknown(w.node, index, "the rank")
     if rank is None or rank < 2 or not (swap or batch):  # a vector has nothing to transpose
-        return f"{name} = Identity (x{index})"
-    order = ", ".join(map(str, _order(rank, swap, batch)))
-    return f"{name} = Transpose <perm = [{order}]> (x{index})"
+        return w.do("Identity", f"x{index}")
+    return w.transpose(f"x{index}", _order(rank, swap, batch))
 
 
 def _activation(node: NodeView, names: Sequence[str]) -> list[float]:
@@ -43,46 +41,39 @@ def _activation(node: NodeView, names: Sequence[str]) -> list[float]:
     return [float(value) for value in values if value is not None]
 
 
-def _product(node: NodeView, dtype: str) -> str | Refusal:
-    lines = []
+def _product(w: Writer, dtype: str) -> str | Refusal:
+    operands = []
     for index, side in enumerate("AB"):
-        operand = _operand(node, index, side)
+        operand = _operand(w, index, side)
         if isinstance(operand, Refusal):
             return operand
-        lines.append(operand)
-    lines.append("product = MatMul (a, b)")
-    alpha = node.attributes.get("alpha", 1.0)
-    if alpha == 1.0:
-        lines.append("scaled = Identity (product)")
-    else:
-        lines += [number("alpha", alpha, dtype), "scaled = Mul (product, alpha)"]
-    return "\n".join(lines)
+        operands.append(operand)
+    product = w.do("MatMul", *operands)
+    alpha = w.node.attributes.get("alpha", 1.0)
+    return w.do("Identity", product) if alpha == 1.0 else w.do("Mul", product, w.number(alpha, dtype))
 
 
-def _gemm(node: NodeView) -> str:
+def _gemm(w: Writer) -> str:
     """Gemm with the node's own attributes."""
-    given = ", ".join(
-        f"{name} = {node.attributes[name]!r}"
-        for name in ("alpha", "beta", "transA", "transB")
-        if node.given(name)
-    )
-    inputs = ", ".join(f"x{i}" for i in range(3) if node.input(i))
-    return f"scaled = Gemm {f'<{given}>' if given else ''} ({inputs})"
+    names = ("alpha", "beta", "transA", "transB")
+    given = {name: w.node.attributes[name] for name in names if w.node.given(name)}
+    return w.do("Gemm", *(f"x{i}" for i in range(3) if w.node.input(i)), **given)
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
+    w = Writer(node)
     if node.op_type == "GemmFastGelu":
-        bias = "sum = Add (product, x2)" if node.input(2) else "sum = Identity (product)"
-        body = f"product = MatMul (x0, x1)\n{bias}\n{fast_gelu('y0', 'sum', dtype, node.opset)}"
-        return Replacement(node.statements(body), "MatMul and GELU by tanh")
-    first = _gemm(node) if node.op_type == "FusedGemm" else _product(node, dtype)
+        product = w.do("MatMul", "x0", "x1")
+        fast_gelu(w, w.do("Add", product, "x2") if node.input(2) else w.do("Identity", product), dtype, "y0")
+        return Replacement(w.nodes(), "MatMul and GELU by tanh")
+    first = _gemm(w) if node.op_type == "FusedGemm" else _product(w, dtype)
     if isinstance(first, Refusal):
         return first
     name = node.attributes.get("activation", "")
-    last = activation("y0", "scaled", name, _activation(node, ("alpha", "beta", "gamma")), dtype, node.opset)
+    last = activation(w, first, name, _activation(node, ("alpha", "beta", "gamma")), dtype, "y0")
     if last is None:
         return Refusal(
             f"the activation {name!r} is unknown",
@@ -90,56 +81,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "save the model at a lower graph_optimization_level",
         )
     what = "Gemm" if node.op_type == "FusedGemm" else "MatMul"
-    return Replacement(node.statements(f"{first}\n{last}"), f"{what}, with what was fused into it apart")
+    return Replacement(w.nodes(), f"{what}, with what was fused into it apart")
 
-
-def _example(name: str, call: str, a: str, b: str, y: str, more: str = "", opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g (float[{a}] a, float[{b}] b{more}) => (float[{y}] y) {{ y = com.microsoft.{call} }}""",
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-_EXAMPLES = (
-    _example("factor", "FusedMatMul <alpha = 0.125> (a, b)", "2, 3, 4", "4, 5", "2, 3, 5"),
-    _example(
-        "both transposed",
-        "FusedMatMul <transA = 1, transB = 1, alpha = -2.0> (a, b)",
-        "2, 4, 3",
-        "2, 5, 4",
-        "2, 3, 5",
-    ),
-    _example(
-        "batch of the left operand",
-        "FusedMatMul <transBatchA = 1> (a, b)",
-        "3, 2, 6, 4",
-        "2, 6, 4, 5",
-        "2, 6, 3, 5",
-    ),
-    _example(
-        "batches and operands",
-        "FusedMatMul <transBatchA = 1, transA = 1, transBatchB = 1, transB = 1> (a, b)",
-        "4, 2, 6, 3",
-        "5, 2, 6, 4",
-        "2, 6, 3, 5",
-    ),
-    _example("vector", "FusedMatMul <transA = 1, alpha = 3.0> (a, b)", "4", "4, 5", "5"),
-    _example("transposed", "TransposeMatMul <transA = 1> (a, b)", "4, 3", "4, 5", "3, 5", opset=12),
-    _example(
-        "gemm",
-        'FusedGemm <alpha = 0.5, beta = 2.0, transB = 1, activation = "LeakyRelu", activation_alpha = 0.3> (a, b, c)',
-        "3, 4",
-        "5, 4",
-        "3, 5",
-        ", float[5] c",
-    ),
-    _example(
-        "gemm without a bias", 'FusedGemm <transA = 1, activation = "Relu"> (a, b)', "4, 3", "4, 5", "3, 5"
-    ),
-)
 
 CONTRIB_MATMUL = NodeRule(
     "contrib-matmul",
@@ -149,5 +92,4 @@ CONTRIB_MATMUL = NodeRule(
         for name in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "FusedGemm", "GemmFastGelu")
     ),
     _rewrite,
-    _EXAMPLES,
 )

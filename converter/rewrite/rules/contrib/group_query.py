@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import ints, split, unsqueeze
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import too_old
-from trtsmith.converter.rewrite.rules.contrib.cache_forms import cached, places
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, number, unknown, unknown_type
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old
+from trtsmith.converter.rewrite.rules.contrib.cache_forms import Places, cached, places
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
 
 _PLAIN = {
@@ -65,26 +65,27 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     half = (node.shape(7) or (None,))[-1]
     if node.attributes.get("do_rotary") and half is None:
         return unknown(node, 7, "the last size")
-    lines = [_projections(node, queries, keys, size), places(node)]
-    query, key = "query", "fresh_key"
+    w = Writer(node)
+    parts = (
+        w.split("x0", [queries * size, keys * size, keys * size], 2)
+        if not node.input(1)
+        else ["x0", "x1", "x2"]
+    )
+    counts = (queries, keys, keys)
+    query, key, value = (heads(w, part, count, size) for part, count in zip(parts, counts, strict=True))
+    at = places(w, query)
     if node.attributes.get("do_rotary") and half is not None:
-        query, key = "turned_query", "turned_key"
         interleaved = bool(node.attributes.get("rotary_interleaved"))
-        for source, result in (("query", query), ("fresh_key", key)):
-            lines.append(
-                rotate(
-                    result, source, "own", ("x7", "x8"), 2 * half, node.opset,
-                    interleaved=interleaved, partial=2 * half != size,
-                )
-            )  # fmt: skip
-    lines.append(cached(node, "present_key", key, 3, keys, size, dtype))
-    lines.append(cached(node, "present_value", "fresh_value", 4, keys, size, dtype))
-    lines += [
-        f"y{i} = Identity ({name})" for i, name in ((1, "present_key"), (2, "present_value")) if node.used(i)
-    ]
-    lines.append(_attention(node, query, queries, keys, size, dtype))
-    what = "a cache that is put together, two products and a Softmax"
-    return Replacement(node.statements("\n".join(lines)), what, _notes(node))
+        query, key = (
+            rotate(w, data, at.own, ("x7", "x8"), 2 * half, interleaved=interleaved, partial=2 * half != size)
+            for data in (query, key)
+        )
+    key, value = (cached(w, at, x, index, keys, size, dtype) for x, index in ((key, 3), (value, 4)))
+    for index, name in ((1, key), (2, value)):
+        if node.used(index):
+            w.do("Identity", name, result=f"y{index}")
+    _write_attention(w, at, query, key, value, queries, keys, size, dtype)
+    return Replacement(w.nodes(), "a cache that is put together, two products and a Softmax", _notes(node))
 
 
 def _notes(node: NodeView) -> tuple[str, ...]:
@@ -96,131 +97,39 @@ def _notes(node: NodeView) -> tuple[str, ...]:
     )
 
 
-def _projections(node: NodeView, queries: int, keys: int, size: int) -> str:
-    """`query`, `fresh_key` and `fresh_value`, of shape (batch, heads, length, size)."""
-    names, lines = ["x0", "x1", "x2"], []
-    if not node.input(1):
-        names = ["flat_q", "flat_k", "flat_v"]
-        lines.append(split(names, "x0", [queries * size, keys * size, keys * size], 2, node.opset))
-    heads = (queries, keys, keys)
-    for result, name, count in zip(("query", "fresh_key", "fresh_value"), names, heads, strict=True):
-        lines += [
-            ints(f"{result}_split", [0, 0, count, size]),
-            f"{result}_rows = Reshape ({name}, {result}_split)",
-            f"{result} = Transpose <perm = [0, 2, 1, 3]> ({result}_rows)",
-        ]
-    return "\n".join(lines)
-
-
-def _attention(node: NodeView, query: str, queries: int, keys: int, size: int, dtype: str) -> str:
+def _write_attention(
+    w: Writer, at: Places, query: str, key: str, value: str, queries: int, keys: int, size: int, dtype: str
+) -> None:
     """With the queries of one key in a dimension of their own, over which keys and values broadcast."""
-    scale = node.attributes.get("scale") or size**-0.5
-    cap = node.attributes.get("softcap") or 0.0
-    window = node.attributes.get("local_window_size", -1)
-    behind = f"""
-        {ints("window", [window], scalar=True)}
-        oldest = Sub (own_column, window)
-        after_oldest = Greater (slots, oldest)
-        is_old = Not (after_oldest)
-        is_hidden = Or (is_ahead, is_old)
-    """
-    capped = f"""
-        {number("cap", cap, dtype)}
-        scaled_down = Div (scores, cap)
-        bent = Tanh (scaled_down)
-        bounded = Mul (bent, cap)
-    """
-    return f"""
-        {ints("groups", [0, keys, queries // keys, -1, size])}
-        grouped = Reshape ({query}, groups)
-        {unsqueeze("shared_key", "present_key", [2], node.opset)}
-        {unsqueeze("shared_value", "present_value", [2], node.opset)}
-        turned = Transpose <perm = [0, 1, 2, 4, 3]> (shared_key)
-        product = MatMul (grouped, turned)
-        {number("scale", scale, dtype)}
-        scores = Mul (product, scale)
-        {capped if cap else "bounded = Identity (scores)"}
-        {unsqueeze("own_column", "own", [1, 2, 4], node.opset)}
-        is_ahead = Greater (slots, own_column)
-        {behind if window > 0 else "is_hidden = Identity (is_ahead)"}
-        {number("lowest", -65504.0 if dtype == "float16" else -3.0e38, dtype)}
-        masked = Where (is_hidden, lowest, bounded)
-        weights = Softmax <axis = 4> (masked)
-        attended = MatMul (weights, shared_value)
-        {ints("ungrouped", [0, queries, -1, size])}
-        heads = Reshape (attended, ungrouped)
-        rows = Transpose <perm = [0, 2, 1, 3]> (heads)
-        {ints("joined", [0, 0, queries * size])}
-        y0 = Reshape (rows, joined)
-    """
+    attributes = w.node.attributes
+    scale = attributes.get("scale") or size**-0.5
+    cap = attributes.get("softcap") or 0.0
+    window = attributes.get("local_window_size", -1)
+    grouped = w.reshape(query, [0, keys, queries // keys, -1, size])
+    shared = w.unsqueeze(key, [2])
+    scores = w.do("MatMul", grouped, w.transpose(shared, [0, 1, 2, 4, 3]))
+    scores = w.do("Mul", scores, w.number(scale, dtype))
+    if cap:
+        most = w.number(cap, dtype)
+        scores = w.do("Mul", w.do("Tanh", w.do("Div", scores, most)), most)
+    else:
+        scores = w.do("Identity", scores)
+    own = w.unsqueeze(at.own, [1, 2, 4])
+    hidden = w.do("Greater", at.slots, own)
+    if window > 0:
+        after_oldest = w.do("Greater", at.slots, w.do("Sub", own, np.array(window)))
+        hidden = w.do("Or", hidden, w.do("Not", after_oldest))
+    else:
+        hidden = w.do("Identity", hidden)
+    lowest = w.number(-65504.0 if dtype == "float16" else -3.0e38, dtype)
+    weights = w.do("Softmax", w.do("Where", hidden, lowest, scores), axis=4)
+    attended = w.reshape(w.do("MatMul", weights, w.unsqueeze(value, [2])), [0, queries, -1, size])
+    w.reshape(w.transpose(attended, [0, 2, 1, 3]), [0, 0, queries * size], "y0")
 
-
-def _example(
-    name: str, attributes: str, tokens: int, room: int, last: list[int], total: int, *,
-    packed: bool = False, tables: int = 0, opset: int = 17, size: int = 16,
-) -> Example:  # fmt: skip
-    batch = len(last)
-    inputs = [f"float[{batch}, {tokens}, {8 * size if packed else 4 * size}] q"]
-    call = ["q", "", ""] if packed else ["q", "k", "v"]
-    if not packed:
-        inputs += [f"float[{batch}, {tokens}, {2 * size}] {kv}" for kv in "kv"]
-    if room:
-        inputs += [f"float[{batch}, 2, {room}, {size}] {kv}" for kv in ("pk", "pv")]
-    call += ["pk", "pv"] if room else ["", ""]
-    inputs.append(f"int32[{batch}] last")
-    call += ["last", "total"]
-    if tables:
-        inputs += [f"float[16, {tables}] {table}" for table in ("c", "s")]
-        call += ["c", "s"]
-    slots = max(room, total)
-    caches = ", ".join(f"float[{batch}, 2, {slots}, {size}] {kv}" for kv in ("nk", "nv"))
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g ({", ".join(inputs)}) => (float[{batch}, {tokens}, {4 * size}] y, {caches}) <int32[1] total = {{{total}}}> {{
-            y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2{attributes}> ({", ".join(call)})
-        }}""",
-        feeds={"last": np.array(last, np.int32)},
-        scale=0.4,
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-_ROTARY = ", do_rotary = 1"
-_EXAMPLES = (
-    _example("a prompt", "", 5, 0, [4, 4], 5),
-    _example("a token behind a full past", ", scale = 0.3", 1, 6, [6, 6], 7),
-    _example("a token, rows of other lengths, room left", ", softcap = 2.0", 1, 9, [6, 3], 7, opset=13),
-    _example("several tokens behind a past", _ROTARY, 3, 4, [6], 7, tables=8),
-    _example(
-        "a prompt, packed, turned in part",
-        _ROTARY + ", rotary_interleaved = 1",
-        4,
-        0,
-        [3, 3],
-        4,
-        packed=True,
-        tables=8,
-        size=32,
-    ),
-    _example("a token, packed, turned", _ROTARY, 1, 8, [5, 7], 8, packed=True, tables=8, opset=12),
-    _example("a prompt with a window", ", local_window_size = 2", 5, 0, [4, 4], 5),
-    _example("a token with a window", ", local_window_size = 3", 1, 9, [6, 3], 7, opset=13),
-    _example("a prompt into an empty cache", _ROTARY, 4, 8, [3, 3], 4, tables=8),
-)
 
 CONTRIB_GROUP_QUERY = NodeRule(
     "contrib-group-query",
     "onnxruntime's GroupQueryAttention becomes a cache that is put together, two products and a Softmax",
     ("com.microsoft::GroupQueryAttention",),
     _rewrite,
-    _EXAMPLES,
-    refused=(
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[1, 3, 16] q, float[1, 3, 8] k, float[1, 3, 8] v, int32[1] last, int32[1] total) => (float[1, 3, 16] y) {
-            y = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1, smooth_softmax = 1>
-                (q, k, v, , , last, total)
-        }""",
-    ),
 )

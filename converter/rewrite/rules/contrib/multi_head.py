@@ -6,15 +6,13 @@ sum to the scores at most, and one output.
 
 from __future__ import annotations
 
-import numpy as np
-
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import ints, split, squeeze
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     added_to_scores,
     attend,
+    behind,
     heads,
-    length,
     too_old,
 )
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
@@ -47,27 +45,21 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     size = _head_size(node, count)
     if isinstance(size, Refusal):
         return size
-    parts = _parts(node, count)
+    w = Writer(node)
+    parts = _parts(w, count)
     if isinstance(parts, Refusal):
         return parts
-    lines = [parts]
-    if node.input(6):
-        lines += [
-            "key = Concat <axis = 2> (x6, new_key)",
-            "value = Concat <axis = 2> (x7, new_value)",
-            length("past", "x6", 2),
-        ]
-    else:
-        lines += ["key = Identity (new_key)", "value = Identity (new_value)", ints("past", [0], scalar=True)]
-    lines += [f"y{i} = Identity ({name})" for i, name in ((1, "key"), (2, "value")) if node.used(i)]
-    masks = added_to_scores(node, 4, dtype)
-    if isinstance(masks, Refusal):
-        return masks
-    lines += masks[0]
+    query, new_key, new_value = parts
+    key, value, past = behind(w, ("x6", "x7") if node.input(6) else None, new_key, new_value)
+    for index, name in ((1, key), (2, value)):
+        if node.used(index):
+            w.do("Identity", name, result=f"y{index}")
+    added = added_to_scores(w, 4, query, key, past, dtype)
+    if isinstance(added, Refusal):
+        return added
     scale = node.attributes.get("scale") or size**-0.5
-    scores = "y3" if node.used(3) else ""
-    lines.append(attend("y0", "query", "key", "value", scale, masks[1], dtype, scores))
-    return Replacement(node.statements("\n".join(lines)), "two products and a Softmax")
+    attend(w, query, key, value, scale, added, dtype, "y3" if node.used(3) else "")
+    return Replacement(w.nodes(), "two products and a Softmax")
 
 
 def _unsupported(node: NodeView) -> Refusal | None:
@@ -97,30 +89,28 @@ def _head_size(node: NodeView, count: int) -> int | Refusal:
     return unknown(node, 0, "the last size")
 
 
-def _parts(node: NodeView, count: int) -> str | Refusal:
-    """Lines that make `query`, `new_key` and `new_value`, with the bias added."""
+def _parts(w: Writer, count: int) -> list[str] | Refusal:
+    """Query, new key and new value, with the bias added."""
+    node = w.node
     ranks = node.rank(0), node.rank(1)
     if ranks[0] == 5:
-        return _bias_refusal(node) or _unpacked(["query", "new_key", "new_value"], "x0", node.opset)
+        return _bias_refusal(node) or _unpacked(w, "x0", 3)
     if ranks[1] == 5:
-        unpacked = _unpacked(["new_key", "new_value"], "x1", node.opset)
-        return _bias_refusal(node) or f"{heads('query', 'x0', count)}\n{unpacked}"
+        return _bias_refusal(node) or [heads(w, "x0", count), *_unpacked(w, "x1", 2)]
     names = ["x0", "x1", "x2"]
-    lines = []
     if node.input(3):
         widths = _widths(node)
         if isinstance(widths, Refusal):
             return widths
-        lines.append(split(["bias_q", "bias_k", "bias_v"], "x3", widths, 0, node.opset))
-        biased = (
-            1 if ranks[1] == 4 else 3
-        )  # keys and values of four dimensions are a cache, which has its bias
-        lines += [f"flat_{s} = Add (x{i}, bias_{s})" for i, s in enumerate("qkv"[:biased])]
-        names[:biased] = [f"flat_{s}" for s in "qkv"[:biased]]
-    lines.append(heads("query", names[0], count))
-    for name, result in ((names[1], "new_key"), (names[2], "new_value")):
-        lines.append(f"{result} = Identity ({name})" if ranks[1] == 4 else heads(result, name, count))
-    return "\n".join(lines)
+        biases = w.split("x3", widths, 0)
+        if ranks[1] == 4:  # keys and values of four dimensions are a cache, which has its bias
+            biases = biases[:1]
+        names[: len(biases)] = [w.do("Add", *pair) for pair in zip(names, biases, strict=False)]
+    query = heads(w, names[0], count)
+    return [
+        query,
+        *(w.do("Identity", name) if ranks[1] == 4 else heads(w, name, count) for name in names[1:]),
+    ]
 
 
 def _bias_refusal(node: NodeView) -> Refusal | None:
@@ -139,83 +129,15 @@ def _widths(node: NodeView) -> list[int] | Refusal:
     return [query[-1], query[-1], bias[0] - 2 * query[-1]]
 
 
-def _unpacked(results: list[str], data: str, opset: int) -> str:
+def _unpacked(w: Writer, data: str, count: int) -> list[str]:
     """(batch, length, heads, n, size) taken apart in the fourth dimension."""
-    parts = [f"{name}_part" for name in results]
-    lines = [split(parts, data, [1] * len(parts), 3, opset)]
-    for name, part in zip(results, parts, strict=True):
-        lines.append(squeeze(f"{name}_rows", part, [3], opset))
-        lines.append(f"{name} = Transpose <perm = [0, 2, 1, 3]> ({name}_rows)")
-    return "\n".join(lines)
+    parts = w.split(data, [1] * count, 3)
+    return [w.transpose(w.squeeze(part, [3]), [0, 2, 1, 3]) for part in parts]
 
-
-def _example(
-    name: str, attributes: str, inputs: str, call: str, outputs: str = "float[2, 3, 8] y",
-    results: str = "y", feeds: dict[str, np.ndarray] | None = None, opset: int = 17,
-) -> Example:  # fmt: skip
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g (float[2, 3, 8] q{inputs}) => ({outputs}) {{
-            {results} = com.microsoft.MultiHeadAttention <num_heads = 2{attributes}> (q{call})
-        }}""",
-        feeds=feeds,
-        scale=0.4,
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-def _mask(*values: object) -> dict[str, np.ndarray]:
-    return {"m": np.array(values, np.int32)}
-
-
-_KV = ", float[2, 5, 8] k, float[2, 5, 8] v"
-_OWN = ", float[2, 3, 8] k, float[2, 3, 8] v"
-_PAST = "float[2, 2, 4, 4] pk, float[2, 2, 4, 4] pv"
-_PRESENT = "float[2, 3, 8] y, float[2, 2, 7, 4] nk, float[2, 2, 7, 4] nv"
-_EXAMPLES = (
-    _example("bias", "", f"{_KV}, float[24] b", ", k, v, b"),
-    _example(
-        "wider values",
-        "",
-        ", float[2, 5, 8] k, float[2, 5, 12] v, float[28] b",
-        ", k, v, b",
-        "float[2, 3, 12] y",
-    ),
-    _example("ahead hidden", ", unidirectional = 1, scale = 0.3", _OWN, ", k, v", opset=11),
-    _example(
-        "mask of keys, a sum",
-        ", mask_filter_value = -3.0",
-        f"{_KV}, int32[2, 5] m, float[1, 2, 3, 5] a",
-        ", k, v, , m, a",
-        feeds=_mask([1, 1, 0, 1, 0], [0, 1, 1, 1, 1]),
-    ),
-    _example("lengths", "", f"{_KV}, int32[2] m", ", k, v, , m", feeds=_mask(2, 4)),
-    _example(
-        "mask of queries and keys",
-        "",
-        f"{_OWN}, int32[2, 3, 3] m",
-        ", k, v, , m",
-        feeds=_mask([[1, 1, 0], [1, 0, 1], [0, 0, 0]], [[1, 1, 1], [0, 1, 1], [1, 0, 0]]),
-    ),
-    _example(
-        "past, present, bias, mask",
-        ", unidirectional = 1",
-        f"{_OWN}, float[24] b, int32[2, 7] m, {_PAST}",
-        ", k, v, b, m, , pk, pv",
-        _PRESENT,
-        "y, nk, nv",
-        _mask([1, 1, 0, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1, 1]),
-    ),
-    _example("keys of heads", "", ", float[2, 2, 5, 4] k, float[2, 2, 5, 4] v", ", k, v", opset=13),
-    _example("scores", ", scale = 0.7", _KV, ", k, v", "float[2, 3, 8] y, float[2, 2, 3, 5] s", "y, , , s"),
-)
 
 CONTRIB_MULTI_HEAD = NodeRule(
     "contrib-multi-head",
     "onnxruntime's MultiHeadAttention becomes two products and a Softmax, where TensorRT does not take it",
     ("com.microsoft::MultiHeadAttention",),
     _rewrite,
-    _EXAMPLES,
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import reduce
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
-    cast,
     float_type,
     layer_norm,
-    number,
     silu,
     unknown,
     unknown_type,
@@ -29,97 +29,66 @@ def _statistics(node: NodeView) -> Refusal | None:
     return None
 
 
-def _skip_sum(node: NodeView, bias: int) -> str:
-    """`total`: input + skip + bias, which is the fourth output too."""
-    added = f"total = Add (pair, x{bias})" if node.input(bias) else "total = Identity (pair)"
-    last = "y3 = Identity (total)" if node.used(3) else ""
-    return f"pair = Add (x0, x1)\n{added}\n{last}"
+def _sum(w: Writer, first: str, second: str, more: str) -> str:
+    """first + second + more, if there is more."""
+    pair = w.do("Add", first, second)
+    return w.do("Add", pair, more) if more else w.do("Identity", pair)
 
 
-def _skip_layer(node: NodeView, dtype: str) -> str | Refusal | None:
-    shift = "x3" if node.input(3) else ""
-    norm = layer_norm("y0", "total", "x2", shift, node.attributes.get("epsilon", 1e-12), dtype, node.opset)
-    return _statistics(node) or f"{_skip_sum(node, 4)}\n{norm}"
+def _skip_layer(w: Writer, dtype: str) -> Refusal | None:
+    total = _sum(w, "x0", "x1", "x4" if w.node.input(4) else "")
+    if w.node.used(3):
+        w.do("Identity", total, result="y3")
+    layer_norm(w, total, "x2", "x3" if w.node.input(3) else "", dtype, "y0")
+    return _statistics(w.node)
 
 
-def _skip_simplified(node: NodeView, dtype: str) -> str | Refusal | None:
-    """TensorRT imports it but for the outputs of training."""
-    return _statistics(node)
-
-
-def _simplified(node: NodeView, dtype: str) -> str | Refusal | None:
-    """x / sqrt(mean(x^2) + epsilon) * scale, Zhang and Sennrich, arXiv 1910.07467. TensorRT imports it, one output only."""
-    if not node.used(1):
-        return None
+def _simplified(w: Writer, dtype: str) -> Refusal | None:
+    """x / sqrt(mean(x^2) + epsilon) * scale, Zhang and Sennrich, arXiv 1910.07467."""
+    node = w.node
     axis, rank = node.attributes.get("axis", -1), node.rank(0)
     if axis != -1 and rank is None:
         return unknown(node, 0, "the rank")
     axes = [-1] if axis == -1 or rank is None else list(range(axis % rank, rank))
-    result = node.dtype(1) or dtype
-    return f"""
-        {cast("wide", "x0", "float32")}
-        square = Mul (wide, wide)
-        {reduce("ReduceMean", "mean", "square", axes, node.opset)}
-        {number("epsilon", node.attributes.get("epsilon", 1e-5), "float32")}
-        sum = Add (mean, epsilon)
-        deviation = Sqrt (sum)
-        y1 = Reciprocal (deviation)
-        unit = Mul (wide, y1)
-        {cast("normal", "unit", result)}
-        y0 = Mul (normal, x1)
-    """
+    wide = w.cast("x0", "float32")
+    mean = w.reduce("ReduceMean", w.do("Mul", wide, wide), axes)
+    total = w.do("Add", mean, w.number(node.attributes.get("epsilon", 1e-5), "float32"))
+    unit = w.do("Mul", wide, w.do("Reciprocal", w.do("Sqrt", total), result="y1"))
+    w.do("Mul", w.cast(unit, node.dtype(1) or dtype), "x1", result="y0")
+    return None
 
 
-def _group(node: NodeView, dtype: str, data: str = "x0") -> str | Refusal | None:
+def _group(w: Writer, dtype: str, data: str = "x0") -> None:
     """GroupNorm of images, Wu and He, arXiv 1803.08494, computed in float32; channels last by default."""
-    groups = node.attributes["groups"]
-    last = node.attributes.get("channels_last", 1)
-    epsilon = node.attributes.get("epsilon", 1e-5)
-    end = silu("active", "shifted") if node.attributes.get("activation") else "active = Identity (shifted)"
-    return f"""
-        first = {"Transpose <perm = [0, 3, 1, 2]>" if last else "Identity"} ({data})
-        {cast("wide", "first", "float32")}
-        shape = Shape (wide)
-        rows_shape = Constant <value = int64[3] {{0, {groups}, -1}}> ()
-        rows = Reshape (wide, rows_shape)
-        size = Constant <value = int64[1] {{{groups}}}> ()
-        ones = ConstantOfShape <value = float[1] {{1.0}}> (size)
-        zeros = ConstantOfShape <value = float[1] {{0.0}}> (size)
-        unit = InstanceNormalization <epsilon = {epsilon!r}> (rows, ones, zeros)
-        normal = Reshape (unit, shape)
-        column = Constant <value = int64[3] {{-1, 1, 1}}> ()
-        {cast("gamma", "x1", "float32")}
-        {cast("beta", "x2", "float32")}
-        scale = Reshape (gamma, column)
-        shift = Reshape (beta, column)
-        scaled = Mul (normal, scale)
-        shifted = Add (scaled, shift)
-        {end}
-        {cast("narrow", "active", dtype)}
-        y0 = {"Transpose <perm = [0, 2, 3, 1]>" if last else "Identity"} (narrow)
-    """
+    groups, epsilon = w.node.attributes["groups"], w.node.attributes.get("epsilon", 1e-5)
+    last = w.node.attributes.get("channels_last", 1)
+    wide = w.cast(w.transpose(data, [0, 3, 1, 2]) if last else w.do("Identity", data), "float32")
+    ones, zeros = (w.const(np.full(groups, value, np.float32)) for value in (1, 0))
+    unit = w.do("InstanceNormalization", w.reshape(wide, [0, groups, -1]), ones, zeros, epsilon=epsilon)
+    normal = w.do("Reshape", unit, w.do("Shape", wide))
+    gamma, beta = (w.reshape(w.cast(name, "float32"), [-1, 1, 1]) for name in ("x1", "x2"))
+    shifted = w.do("Add", w.do("Mul", normal, gamma), beta)
+    active = silu(w, shifted) if w.node.attributes.get("activation") else w.do("Identity", shifted)
+    narrow = w.cast(active, dtype)
+    _ = w.transpose(narrow, [0, 2, 3, 1], "y0") if last else w.do("Identity", narrow, result="y0")
 
 
-def _skip_group(node: NodeView, dtype: str) -> str | Refusal | None:
-    last, rank = node.attributes.get("channels_last", 1), node.rank(3)
+def _skip_group(w: Writer, dtype: str) -> Refusal | None:
+    node = w.node
+    rank = node.rank(3)
     if rank is None:
         return unknown(node, 3, "the rank")
-    row = "{0, 1, 1, -1}" if last else "{0, -1, 1, 1}"
-    lines = [f"row = Constant <value = int64[4] {row}> ()"] if rank == 2 or node.input(4) else []
-    lines.append("skip = Reshape (x3, row)" if rank == 2 else "skip = Identity (x3)")
-    lines.append("pair = Add (x0, skip)")
-    if node.input(4):
-        lines.append(f"row_of_one = Constant <value = int64[4] {row.replace('0', '1')}> ()")
-        lines += ["bias = Reshape (x4, row_of_one)", "total = Add (pair, bias)"]
-    else:
-        lines.append("total = Identity (pair)")
-    lines.append("y1 = Identity (total)" if node.used(1) else "")
-    return "\n".join([*lines, str(_group(node, dtype, "total"))])
+    row = [1, 1, -1] if node.attributes.get("channels_last", 1) else [-1, 1, 1]
+    skip = w.reshape("x3", [0, *row]) if rank == 2 else w.do("Identity", "x3")
+    total = _sum(w, "x0", skip, w.reshape("x4", [1, *row]) if node.input(4) else "")
+    if node.used(1):
+        w.do("Identity", total, result="y1")
+    _group(w, dtype, total)
+    return None
 
 
-_BODIES: Mapping[str, Callable[[NodeView, str], str | Refusal | None]] = {
+_BODIES: Mapping[str, Callable[[Writer, str], Refusal | None]] = {
     "com.microsoft::SkipLayerNormalization": _skip_layer,
-    "com.microsoft::SkipSimplifiedLayerNormalization": _skip_simplified,
     "com.microsoft::GroupNorm": _group,
     "com.microsoft::SkipGroupNorm": _skip_group,
     "SimplifiedLayerNormalization": _simplified,
@@ -131,47 +100,20 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0) or float_type(node)
     if dtype is None:
         return unknown_type(node)
-    body = _BODIES[kind](node, dtype)
-    if body is None or isinstance(body, Refusal):
-        return body
-    return Replacement(node.statements(body), f"{node.op_type} by its definition")
+    if (
+        kind == "com.microsoft::SkipSimplifiedLayerNormalization"
+    ):  # TensorRT imports it but for outputs of training
+        return _statistics(node)
+    if kind == "SimplifiedLayerNormalization" and not node.used(1):  # TensorRT imports it, one output only
+        return None
+    w = Writer(node)
+    refusal = _BODIES[kind](w, dtype)
+    return refusal or Replacement(w.nodes(), f"{node.op_type} by its definition")
 
-
-def _example(name: str, call: str, inputs: str, outputs: str, results: str = "y", opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g ({inputs}) => ({outputs}) {{ {results} = {call} }}""",
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-_SKIP = "float[2, 3, 8] x, float[2, 3, 8] s, float[8] g, float[8] b, float[8] c"
-_OUT = "float[2, 3, 8] y"
-
-_EXAMPLES = (
-    _example("skip", "com.microsoft.SkipLayerNormalization (x, s, g)", _SKIP, _OUT),
-    _example(
-        "skip, every input",
-        "com.microsoft.SkipLayerNormalization <epsilon = 0.01> (x, s, g, b, c)",
-        _SKIP,
-        f"{_OUT}, float[2, 3, 8] sum",
-        "y, , , sum",
-    ),
-    _example(
-        "skip of one row, an old opset",
-        "com.microsoft.SkipLayerNormalization <epsilon = 0.01> (x, s, g, b)",
-        "float[2, 3, 8] x, float[3, 8] s, float[8] g, float[8] b",
-        _OUT,
-        opset=12,
-    ),
-)
 
 CONTRIB_NORM = NodeRule(
     "contrib-norm",
     "onnxruntime's fused normalisations become those of ONNX",
     tuple(_BODIES),
     _rewrite,
-    _EXAMPLES,
 )

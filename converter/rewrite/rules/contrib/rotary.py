@@ -6,11 +6,9 @@ takes was asked of its parser: one position for each row and token, and the numb
 
 from __future__ import annotations
 
-import numpy as np
-
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import ints, unsqueeze
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import OLDEST, counted, length, too_old
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import counted, heads, length, too_old
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
 
@@ -44,69 +42,26 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     wide = 2 * half
     count = node.attributes.get("num_heads") or -1
     size = -1 if node.attributes.get("rotary_embedding_dim") else wide
-    if rank == 3:
-        rows = f"""
-            {ints("split", [0, 0, count, size if count == -1 else -1])}
-            parts = Reshape (x0, split)
-            data = Transpose <perm = [0, 2, 1, 3]> (parts)
-            shape = Shape (x0)
-        """
-        back = "rows = Transpose <perm = [0, 2, 1, 3]> (turned)\ny0 = Reshape (rows, shape)"
+    w = Writer(node)
+    data = heads(w, "x0", count, size if count == -1 else -1) if rank == 3 else w.do("Identity", "x0")
+    if node.rank(1) == 1:  # the position of the first token; the others follow
+        places = w.unsqueeze(w.do("Add", counted(w, length(w, data, 2)), "x1"), [0])
     else:
-        rows, back = "data = Identity (x0)", "y0 = Identity (turned)"
+        places = w.do("Identity", "x1")
     head = node.shape(0)[-1] if rank == 4 else None  # type: ignore[index]
     partial = bool(node.attributes.get("rotary_embedding_dim")) and head != wide
-    apart = bool(node.attributes.get("interleaved"))
-    positions = "places = Identity (x1)"
-    if node.rank(1) == 1:  # the position of the first token; the others follow
-        positions = f"""
-            {length("tokens", "data", 2)}
-            {counted("steps", "tokens")}
-            row = Add (steps, x1)
-            {unsqueeze("places", "row", [0], node.opset)}
-        """
-    body = f"""
-        {rows}
-        {positions}
-        {rotate("turned", "data", "places", ("x2", "x3"), wide, node.opset, interleaved=apart, partial=partial)}
-        {back}
-    """
-    return Replacement(node.statements(body), "products with the cosines and sines of each position")
+    interleaved = bool(node.attributes.get("interleaved"))
+    turned = rotate(w, data, places, ("x2", "x3"), wide, interleaved=interleaved, partial=partial)
+    if rank == 3:
+        w.do("Reshape", w.transpose(turned, [0, 2, 1, 3]), w.do("Shape", "x0"), result="y0")
+    else:
+        w.do("Identity", turned, result="y0")
+    return Replacement(w.nodes(), "products with the cosines and sines of each position")
 
-
-def _example(
-    name: str, attributes: str, shape: str, places: np.ndarray, half: int = 4, opset: int = 17
-) -> Example:
-    dims = ", ".join(map(str, places.shape))
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g (float[{shape}] x, int64[{dims}] p, float[10, {half}] c, float[10, {half}] s) => (float[{shape}] y) {{
-            y = com.microsoft.RotaryEmbedding {attributes} (x, p, c, s)
-        }}""",
-        feeds={"p": places},
-        rtol=1e-4,
-    )
-
-
-_EXAMPLES = (
-    _example("first position", "", "2, 2, 3, 8", np.array([4])),
-    _example("first position, interleaved", "<interleaved = 1>", "2, 2, 3, 8", np.array([2]), opset=OLDEST),
-    _example("number of heads unknown", "", "2, 3, 16", np.array([[3, 0, 9], [1, 1, 2]])),
-    _example(
-        "part of each head",
-        "<num_heads = 2, rotary_embedding_dim = 4, interleaved = 1>",
-        "2, 3, 16",
-        np.array([5]),
-        2,
-        13,
-    ),
-)
 
 CONTRIB_ROTARY = NodeRule(
     "contrib-rotary",
     "onnxruntime's RotaryEmbedding becomes products, where TensorRT does not take it",
     ("com.microsoft::RotaryEmbedding",),
     _rewrite,
-    _EXAMPLES,
 )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from trtsmith.converter.graph.scopes import all_graphs
-from trtsmith.converter.rewrite.engine.inline_graph import graph_attribute, inlined, stacked
 from trtsmith.converter.rewrite.engine.node_rule import (
-    Example,
     NodeRule,
     NodeView,
     Refusal,
     Replacement,
     constant_node,
 )
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_state, obstacle
 
 _MOST_NODES = 20_000
@@ -23,7 +21,7 @@ _MOST_NODES = 20_000
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    body = graph_attribute(node.proto, "body")
+    body = node.graph("body")
     why = obstacle(body) or changing_state(node, body)
     if not why:
         return _with_condition(node) if _lacks_condition(node, body) else None
@@ -87,27 +85,24 @@ def _unrolled(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Rep
     states = list(node.inputs[2:])
     columns = len(body.output) - 1 - len(states)
     rows: list[list[str]] = [[] for _ in range(columns)]
-    condition = node.fresh("condition")
-    nodes = [constant_node(condition, np.array(True))]
+    w = Writer(node)
+    condition = w.const(np.array(True))
+    states = [w.value(name) for name in states]
     for run in range(runs):
-        number = node.fresh("iteration")
-        nodes.append(constant_node(number, np.array(run, np.int64)))
-        made, results = inlined(body, node, [number, condition, *states])
-        nodes += made
+        results = w.graph(body, [w.const(np.array(run)), condition, *states])
         states = results[1 : 1 + len(states)]
         for row, name in zip(rows, results[1 + len(states) :], strict=True):
             row.append(name)
-    for state, name in zip(states, node.outputs, strict=False):
-        if name:
-            nodes.append(helper.make_node("Identity", [state], [name]))
+    for index, state in enumerate(states):
+        w.do("Identity", state, result=f"y{index}")
     for index, row in enumerate(rows, len(states)):
         if not node.used(index):
             continue
         if not row:
             fix = "remove the loop where the model is exported"
             return Refusal("it never runs, and what it collects is used", "at least one run", fix)
-        nodes += stacked(node, row, f"y{index}", 0)
-    return Replacement(nodes, f"its body {runs} times, as {why}")
+        w.concat([w.unsqueeze(part, [0]) for part in row], 0, f"y{index}")
+    return Replacement(w.nodes(), f"its body {runs} times, as {why}")
 
 
 def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:
@@ -126,89 +121,9 @@ def _with_condition(node: NodeView) -> Replacement:
     return Replacement([constant_node(name, np.array(True)), loop], "the Loop with a condition that is true")
 
 
-def _example(name: str, body: str, outputs: str, opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}]>
-        g (float[5, 4] x, float[1, 4] z) => ({outputs}) {{
-            three = Constant <value = int64 {{3}}> ()
-            yes = Constant <value = bool {{1}}> ()
-            zero = Constant <value = int64[1] {{0}}> ()
-            one = Constant <value = int64[1] {{1}}> ()
-            {body}
-        }}""",
-    )
-
-
-_EXAMPLES = (
-    _example(
-        "a slice at the iteration's number, and what is collected",
-        """
-        y, w = Loop (three, yes, z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r, float[1, 4] q) {
-            d = Identity (c)
-            start = Unsqueeze (i, zero)
-            end = Add (start, one)
-            row = Slice (x, start, end, zero)
-            r = Add (s, row)
-            q = Sin (r)
-        }>
-        """,
-        "float[1, 4] y, float[3, 1, 4] w",
-    ),
-    _example(
-        "a state that grows",
-        """
-        y = Loop (three, yes, z) <body = b (int64 i, bool c, float[rows, 4] s) => (bool d, float[more, 4] r) {
-            d = Constant <value = bool {1}> ()
-            r = Concat <axis = 0> (s, x)
-        }>
-        """,
-        "float[16, 4] y",
-    ),
-    _example(
-        "a sequence",
-        """
-        empty = SequenceEmpty ()
-        rows = Loop (three, , empty) <body = b (int64 i, bool c, seq(float[4]) s) => (bool d, seq(float[4]) r) {
-            d = Identity (c)
-            row = Gather (x, i)
-            other = Neg (row)
-            r = SequenceInsert (s, other)
-        }>
-        y = ConcatFromSequence <axis = 0, new_axis = 1> (rows)
-        """,
-        "float[3, 4] y",
-    ),
-    _example(
-        "no condition",
-        """
-        y = Loop (three, , z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r) {
-            d = Identity (c)
-            r = Sin (s)
-        }>
-        """,
-        "float[1, 4] y",
-        13,
-    ),
-)
-
 LOOPS = NodeRule(
     "loops",
     "Loops of a fixed number of runs become their body, written out, where TensorRT does not run them",
     ("Loop",),
     _rewrite,
-    _EXAMPLES,
-    refused=(
-        """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[4] x, int64 n) => (float[4] y) {
-            yes = Constant <value = bool {1}> ()
-            y = Loop (n, yes, x) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] r) {
-                d = Identity (c)
-                end = Constant <value = int64[1] {4}> ()
-                zero = Constant <value = int64[1] {0}> ()
-                start = Reshape (i, end)
-                r = Slice (s, start, end, zero)
-            }>
-        }""",
-    ),
 )

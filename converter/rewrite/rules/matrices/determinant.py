@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, slice_, squeeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.importers.dtypes import NUMBERS
 
 LARGEST = 32
 """Rows; each costs 20 nodes."""
@@ -43,9 +45,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "matrices without rows", "at least one row", "their determinant is 1: write a constant"
         )
     lines.append(squeeze("scalar", f"det_{size}", [last - 1, last], opset))
-    number = {"float16": 10, "bfloat16": 16}.get(dtype)
-    lines.append(f"y0 = {f'Cast <to = {number}>' if number else 'Identity'} (scalar)")
-    return Replacement(node.statements("\n".join(lines), **constants), "elimination with partial pivoting")
+    narrow = dtype in ("float16", "bfloat16")
+    lines.append(f"y0 = {f'Cast <to = {NUMBERS[dtype]}>' if narrow else 'Identity'} (scalar)")
+    return Replacement(statements(node, "\n".join(lines), **constants), "elimination with partial pivoting")
 
 
 _NUMBERS = {"one": 1.0, "minus_one": -1.0, "zero": 0.0}
@@ -81,35 +83,9 @@ def _step(at: str, matrix: str, before: str, after: str, rest: int, last: int, o
     """
 
 
-def _matrices(*shape: int) -> np.ndarray:
-    return np.random.default_rng(shape[-1]).normal(size=shape).astype(np.float32)
-
-
-_SINGULAR = np.array([[[0, 0], [0, 0]], [[0, 3], [2, 5]], [[1, 2], [2, 4]]], np.float32)
-
 DETERMINANT = NodeRule(
     "determinant",
     "Det by elimination",
     ("Det",),
     _rewrite,
-    (
-        *(
-            Example(
-                name,
-                f"""<ir_version: 8, opset_import: ["" : {opset}]>
-                g ({dtype}[{", ".join(map(str, x.shape))}] x) => ({dtype}{list(x.shape[:-2]) or ""} y) {{
-                    y = Det (x)
-                }}""",
-                feeds={"x": x},
-                rtol=1e-4 if dtype == "float" else 1e-3,
-                reference=dtype != "float",
-            )
-            for name, opset, dtype, x in (
-                ("one", 11, "float", _matrices(3, 1, 1)),
-                ("singular", 11, "float", _SINGULAR),
-                ("five", 13, "float", _matrices(2, 3, 5, 5)),
-                ("single", 22, "float", _matrices(4, 4)),
-            )
-        ),
-    ),
 )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, squeeze, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
 
@@ -23,7 +24,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     if node.op_type == "Relu":
         body = "y0 = Max (x0, zero)"
-        return Replacement(node.statements(body, zero=np.array(0, dtype)), "Max with 0")
+        return Replacement(statements(node, body, zero=np.array(0, dtype)), "Max with 0")
     ranks = node.rank(0), node.rank(1)
     if ranks[0] is None or ranks[1] is None:
         return Refusal(
@@ -39,7 +40,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "cast the operands to float32, where sums below 2^24 are exact",
         )
     if node.op_type == "MatMul":
-        return Replacement(node.statements(_product(ranks[0], ranks[1], node.opset)), "products and a sum")
+        return Replacement(statements(node, _product(ranks[0], ranks[1], node.opset)), "products and a sum")
     return _gemm(node)
 
 
@@ -61,7 +62,7 @@ def _gemm(node: NodeView) -> Replacement | Refusal:
         {_product(2, 2, node.opset, "t0", "t1", "product")}
         y0 = {"Add (product, x2)" if node.input(2) else "Identity (product)"}
     """
-    return Replacement(node.statements(body), "products and a sum")
+    return Replacement(statements(node, body), "products and a sum")
 
 
 def _product(left: int, right: int, opset: int, a: str = "x0", b: str = "x1", result: str = "y0") -> str:
@@ -86,38 +87,9 @@ def _products(node: NodeView) -> int:
     return int(np.prod(np.array(known, dtype=object)))
 
 
-def _example(name: str, dtype: str, left: str, right: str, result: str) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : 13]>
-        g ({dtype}{left} x, {dtype}{right} z) => ({dtype}{result} y) {{ y = MatMul (x, z) }}""",
-    )
-
-
 INTEGER_PRODUCTS = NodeRule(
     "integer-products",
     "MatMul, Gemm and Relu of integers",
     ("Gemm", "MatMul", "Relu"),
     _rewrite,
-    (
-        _example("stack", "int32", "[2, 3, 4]", "[4, 5]", "[2, 3, 5]"),
-        _example("broadcast", "int64", "[3, 4]", "[6, 4, 2]", "[6, 3, 2]"),
-        _example("vectors", "int32", "[4]", "[4]", ""),
-        _example("row", "int32", "[4]", "[2, 4, 3]", "[2, 3]"),
-        _example("column", "int64", "[2, 3, 4]", "[4]", "[2, 3]"),
-        Example(
-            "gemm",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (int32[4, 2] x, int32[3, 4] z, int32[3] c) => (int32[2, 3] y) {
-                y = Gemm <transA = 1, transB = 1> (x, z, c)
-            }""",
-            reference=True,
-        ),
-        Example(
-            "relu",
-            """<ir_version: 8, opset_import: ["" : 14]>
-            g (int32[5] x) => (int32[5] y) { y = Relu (x) }""",
-            feeds={"x": np.array([-3, 0, 4, -(1 << 31), (1 << 31) - 1], np.int32)},
-        ),
-    ),
 )

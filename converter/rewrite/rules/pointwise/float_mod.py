@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -42,27 +43,15 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     values = {"infinity": np.inf, "zero": 0.0}
     constants = {name: np.array(value).astype(np.dtype(dtype)) for name, value in values.items()}
     return Replacement(
-        node.statements(_BODY, **constants),
+        statements(node, _BODY, **constants),
         "the remainder with the dividend's sign, brought to the divisor's",
         numerics="TensorRT computes a remainder as x - trunc(x / y) * y, which loses digits where x / y is large",
     )
 
 
-_X = np.array([0, -0.0, -3, 3, -1, 1, np.inf, -np.inf, 1, np.nan, -7.5, 7.5, -7.5, 7.5, 6, -6], np.float32)
-_Y = np.array([-2, 2, np.inf, np.inf, -np.inf, -np.inf, 2, 2, 0, 2, 2, -2, -2, 2, -3, 3], np.float32)
-
-_EXAMPLES = tuple(
-    Example(
-        dtype,
-        f"""<ir_version: 10, opset_import: ["" : 28]>
-        g ({dtype}[16] x, {dtype}[16] z) => ({dtype}[16] y, {dtype}[16] sign) {{
-            y = Mod (x, z)
-            sign = Reciprocal (y)
-        }}""",
-        feeds={"x": _X.astype(numpy_dtype), "z": _Y.astype(numpy_dtype)},
-        reference=True,
-    )
-    for dtype, numpy_dtype in (("float", np.float32), ("float16", np.float16))
+FLOAT_MOD = NodeRule(
+    "float-mod",
+    "Mod of floats with the divisor's sign",
+    ("Mod",),
+    _rewrite,
 )
-
-FLOAT_MOD = NodeRule("float-mod", "Mod of floats with the divisor's sign", ("Mod",), _rewrite, _EXAMPLES)

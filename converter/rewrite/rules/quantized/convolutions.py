@@ -14,6 +14,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import round_, slice_, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.quantized.exact_products import Reduction, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines, attributes_text
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
@@ -64,7 +65,7 @@ def _channels_first(node: NodeView) -> Replacement | Refusal:
         convolved = QLinearConv {attributes_text(node, _ATTRIBUTES)} ({", ".join(names)})
         y0 = Transpose <perm = {last}> (convolved)
     """
-    return Replacement(node.statements(body), "channels first")
+    return Replacement(statements(node, body), "channels first")
 
 
 def _by_channel(lines: Lines, index: int, name: str, rank: int) -> str:

@@ -6,10 +6,11 @@ import numpy as np
 from onnx import helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, constant_node
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS, RANGES, all_equal
+from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES, all_equal
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT
 from trtsmith.converter.rewrite.rules.quantized.weights import kept_quantised
+from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 
 
 def kept(node: NodeView, grain: Granularity) -> Replacement | None:
@@ -65,4 +66,4 @@ def computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarra
     if zeros is not None and not all_equal(zeros, 0):
         steps = steps - grain.shaped(zeros.astype(np.float32))
     result = steps * grain.shaped(scale.astype(np.float32))
-    return np.asarray(result.astype(helper.tensor_dtype_to_np_dtype(output_type(node))))
+    return np.asarray(result.astype(numpy_dtype(output_type(node))))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.importers.dtypes import dtype_name
 
 RANGES: Mapping[str, tuple[int, int]] = {
     "int2": (-2, 1),
@@ -33,24 +34,13 @@ LOW_FLOATS = frozenset(
     )
 )
 
-NUMBERS: Mapping[str, int] = {
-    str(helper.tensor_dtype_to_np_dtype(number)): number
-    for number in TensorProto.DataType.values()
-    if number not in (TensorProto.UNDEFINED, TensorProto.STRING)
-}
-"""Numbers of ONNX's element types by name."""
-
-
-def name_of(number: int) -> str:
-    return str(helper.tensor_dtype_to_np_dtype(number))
-
 
 def quantised_type(node: NodeView) -> str | None:
     """What a QuantizeLinear gives: the zero point's type, else `output_dtype`, else uint8. None if it is not known."""
     if node.input(2):
         return node.dtype(2)
     number = node.attributes.get("output_dtype") or TensorProto.UINT8
-    return name_of(int(number))
+    return dtype_name(int(number))
 
 
 def all_equal(array: np.ndarray | None, value: int) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
 from trtsmith.converter.rewrite.engine.opset_forms import squeeze, unsqueeze
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS
 from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
+from trtsmith.importers.dtypes import NUMBERS
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 FLOAT, INT32 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT32
 
@@ -41,7 +42,7 @@ class Lines:
         return self.bind(result, np.array(value, np.float32))
 
     def nodes(self) -> list[onnx.NodeProto]:
-        return self.node.statements("\n".join(self._lines), **self._values)
+        return statements(self.node, "\n".join(self._lines), **self._values)
 
 
 def attributes_text(node: NodeView, names: tuple[str, ...]) -> str:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS
 from trtsmith.converter.rewrite.rules.quantized.lines import Lines, attributes_text
+from trtsmith.importers.dtypes import NUMBERS
 
 NUMERICS = (
     "computed between float32 roundings: where a result lies halfway between two steps, onnxruntime's fused kernel "
@@ -113,6 +111,3 @@ def concat(node: NodeView) -> Replacement | Refusal | None:
     joined = lines.op("joined", "Concat", *parts, attributes=f"<axis = {int(node.attributes['axis'])}>")
     quantised(lines, joined, 0, 1, 2)
     return Replacement(lines.nodes(), "dequantised, joined, quantised", numerics=NUMERICS)
-
-
-AWKWARD = np.array([[0, 255, 128, 7, 64], [250, 1, 2, 3, 129]], np.uint8)

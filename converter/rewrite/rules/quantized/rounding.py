@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.opset_forms import clip, round_
-from trtsmith.converter.rewrite.rules.quantized.element_types import NUMBERS, RANGES
+from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.converter.rewrite.rules.quantized.lines import Lines
+from trtsmith.importers.dtypes import NUMBERS
 
 
 def saturated(lines: Lines, steps: str, zero_point: str, dtype: str, result: str) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import reduce, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.importers.dtypes import NUMBERS
 
 _FLOAT = 1
 _DRAWN = (1, 10)
@@ -17,7 +19,7 @@ _DRAWN = (1, 10)
 
 NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes none"
 
-_TYPES = {"float16": 10, "float32": 1, "float64": 11, "bfloat16": 16}
+_TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfloat16")}
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -49,7 +51,7 @@ def _bernoulli(node: NodeView) -> Replacement:
         chosen = Less (drawn, probability)
         y0 = {output} (chosen{like})
     """
-    return Replacement(node.statements(body), "a comparison with uniform numbers", numerics=NUMERICS)
+    return Replacement(statements(node, body), "a comparison with uniform numbers", numerics=NUMERICS)
 
 
 def _multinomial(node: NodeView) -> Replacement:
@@ -76,7 +78,7 @@ def _multinomial(node: NodeView) -> Replacement:
     constants = {"first": [0], "second": [1], "one": [1], "rest": [samples, 1]}
     arrays = {name: np.array(value) for name, value in constants.items()}
     return Replacement(
-        node.statements(body, axis=np.array(1), **arrays),
+        statements(node, body, axis=np.array(1), **arrays),
         "uniform numbers in the cumulated probabilities",
         numerics=NUMERICS,
     )
@@ -100,50 +102,8 @@ def _other_type(node: NodeView) -> Replacement | None:
         drawn = {node.op_type} <{", ".join((f"dtype = {_FLOAT}", *given))}> ({like})
         y0 = Cast <to = {wanted}> (drawn)
     """
-    return Replacement(node.statements(body), "drawn in float32, then cast")
+    return Replacement(statements(node, body), "drawn in float32, then cast")
 
-
-_EXAMPLES = (
-    Example(
-        "bernoulli",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[4, 5] x) => (float[4, 5] y, int32[4, 5] z) {
-            y = Bernoulli <seed = 2.0> (x)
-            z = Bernoulli <dtype = 6> (x)
-        }""",
-        feeds={"x": np.arange(20, dtype=np.float32).reshape(4, 5) % 2},
-        reference=True,
-    ),
-    Example(
-        "multinomial",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[3, 4] x) => (int64[3, 6] y) { y = Multinomial <dtype = 7, sample_size = 6> (x) }""",
-        feeds={
-            "x": np.array([[0, -200, -200, -200], [-200, 0, -200, -200], [-200, -200, -200, 5]], np.float32)
-        },
-    ),
-    Example(
-        "type",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[4, 5] x) => (float[4, 5] y) {
-            noise = RandomNormalLike <dtype = 16, mean = 3.0, scale = 1e-30> (x)
-            wide = Cast <to = 1> (noise)
-            y = Mul (x, wide)
-        }""",
-        reference=True,
-    ),
-    Example(
-        "shape",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[4] x) => (float[4] y) {
-            noise = RandomUniform <dtype = 16, shape = [4], low = 2.0, high = 2.0001> ()
-            narrow = Cast <to = 1> (noise)
-            y = Mul (x, narrow)
-        }""",
-        reference=True,
-    ),
-)
-"""Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
 
 RANDOM_VALUES = NodeRule(
     "random-values",
@@ -157,5 +117,4 @@ RANDOM_VALUES = NodeRule(
         "RandomUniformLike",
     ),
     _rewrite,
-    _EXAMPLES,
 )

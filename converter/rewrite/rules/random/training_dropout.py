@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.random.random_values import NUMERICS, seed
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -45,8 +46,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         y0 = Where (kept, scaled, zero)
         {"y1 = Identity (kept)" if node.used(1) else ""}
     """
-    nodes = node.statements(
-        body, ratio=np.array(part, np.float32), scale=scale, zero=np.array(0).astype(kind)
+    nodes = statements(
+        node, body, ratio=np.array(part, np.float32), scale=scale, zero=np.array(0).astype(kind)
     )
     return Replacement(
         nodes,
@@ -63,13 +64,4 @@ TRAINING_DROPOUT = NodeRule(
     "Dropout in training mode by a comparison with uniform numbers",
     ("Dropout",),
     _rewrite,
-    (
-        Example(
-            "dropout",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[4, 5] x) => (float[4, 5] y, bool[4, 5] kept) <float ratio = {0}, bool training = {1}> {
-                y, kept = Dropout (x, ratio, training)
-            }""",
-        ),
-    ),
 )

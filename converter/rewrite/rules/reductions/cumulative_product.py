@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import slice_
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _ALL = (1 << 63) - 1
 
@@ -34,11 +35,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     size = (node.shape(0) or ())[at]
     one = np.array(1).astype(np.dtype(dtype))
     if size is None:
-        nodes = node.statements(_by_scan(at, rank, reverse, exclusive), one=one, at=np.array([at]))
+        nodes = statements(node, _by_scan(at, rank, reverse, exclusive), one=one, at=np.array([at]))
         return Replacement(nodes, "a Scan, as the length of the axis is known at run time only")
     body = _by_doubling(at, size, reverse, exclusive, node.opset)
     constants = {"one": one, "at": np.array([at]), "single": np.array([1])} if exclusive else {}
-    return Replacement(node.statements(body, **constants), "products of doubled width")
+    return Replacement(statements(node, body, **constants), "products of doubled width")
 
 
 def _by_doubling(axis: int, size: int, reverse: bool, exclusive: bool, opset: int) -> str:
@@ -104,28 +105,9 @@ def _by_scan(axis: int, rank: int, reverse: bool, exclusive: bool) -> str:
     """
 
 
-def _example(dtype: str, attributes: str, axis: int, size: int) -> Example:
-    return Example(
-        f"{dtype}-{size}-{attributes or 'plain'}".replace(" ", ""),
-        f"""<ir_version: 10, opset_import: ["" : 26]>
-        g ({dtype}[3, {size}, 2] x) => ({dtype}[3, {size}, 2] y) <int32 axis = {{{axis}}}> {{
-            y = CumProd {f"<{attributes}>" if attributes else ""} (x, axis)
-        }}""",
-        reference=True,
-        rtol=1e-4,
-    )
-
-
 CUMULATIVE_PRODUCT = NodeRule(
     "cumulative-product",
     "CumProd by products of doubled width, or a Scan",
     ("CumProd",),
     _rewrite,
-    (
-        _example("float", "", 1, 5),
-        _example("float", "reverse = 1", -2, 8),
-        _example("int64", "exclusive = 1", 1, 7),
-        _example("int32", "exclusive = 1, reverse = 1", 1, 3),
-        _example("int32", "exclusive = 1", 1, 1),
-    ),
 )

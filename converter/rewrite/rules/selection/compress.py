@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import slice_
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
 
@@ -22,7 +23,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     condition = node.constant(1)
     if condition is not None:
         chosen = np.flatnonzero(condition)
-        nodes = node.statements(f"{data}\n{gather}", chosen=chosen, **flat_shape)
+        nodes = statements(node, f"{data}\n{gather}", chosen=chosen, **flat_shape)
         return Replacement(nodes, "a Gather, as the condition is constant")
     declared = node.output_shape(0)
     count = declared[axis] if declared else None
@@ -35,7 +36,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     text, constants = positions("chosen", "mask", count, node.opset)
     whole = slice_("mask", "x1", [0], [(1 << 63) - 1], [0], node.opset)
     return Replacement(
-        node.statements(f"{data}\n{whole}\n{text}\n{gather}", **constants, **flat_shape),
+        statements(node, f"{data}\n{whole}\n{text}\n{gather}", **constants, **flat_shape),
         f"a Gather of {count} elements, as the model declares",
         numerics=f"the model declares that {count} elements pass: more are cut off, for fewer the first is repeated",
     )
@@ -46,24 +47,4 @@ COMPRESS = NodeRule(
     "Compress as a Gather",
     ("Compress",),
     _rewrite,
-    (
-        Example(
-            "constant",
-            """<ir_version: 7, opset_import: ["" : 11]>
-            g (float[3, 4, 2] x) => (float[3, 2, 2] y, float[2] z)
-            <bool[4] some = {0, 1, 0, 1}, bool[9] few = {0, 0, 1, 0, 0, 0, 0, 1, 0}> {
-                y = Compress <axis = -2> (x, some)
-                z = Compress (x, few)
-            }""",
-        ),
-        Example(
-            "declared",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[3, 5] x, bool[4] c, bool[15] d) => (float[3, 2] y, float[6] z) {
-                y = Compress <axis = 1> (x, c)
-                z = Compress (x, d)
-            }""",
-            feeds={"c": np.array([True, False, False, True]), "d": np.arange(15) % 5 > 2},
-        ),
-    ),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_call
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.registry import standing_for
 
 PLUGIN = standing_for("Compress")
@@ -24,19 +25,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {from_element("y0", "output", dtype)}
     """
     constants = {"flat": np.array([-1])} if flat else {}
-    return Replacement(node.statements(body, **constants), f"plugin {PLUGIN.name}")
-
-
-_SOME = np.array([True, False, False, True])
-
-
-def _example(name: str, dtype: str) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : 13]>
-        g ({dtype}[4, 3] x, bool[4] c) => ({dtype}[n, 3] y) {{ y = Compress <axis = 0> (x, c) }}""",
-        feeds={"c": _SOME},
-    )
+    return Replacement(statements(node, body, **constants), f"plugin {PLUGIN.name}")
 
 
 COMPRESS_PLUGIN = NodeRule(
@@ -44,29 +33,4 @@ COMPRESS_PLUGIN = NodeRule(
     "Compress by a plugin",
     ("Compress",),
     _rewrite,
-    (
-        Example(
-            "all elements, a computed condition",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[3, 5] x, float[3, 5] z) => (float[n] y) {
-                positive = Greater (x, z)
-                flat = Constant <value = int64[1] {-1}> ()
-                c = Reshape (positive, flat)
-                y = Compress (x, c)
-            }""",
-        ),
-        Example(
-            "last axis, then more",
-            """<ir_version: 7, opset_import: ["" : 11]>
-            g (float16[2, 3, 4] x, bool[4] c, float16[2, 3, 1] z) => (float16[2, 3, n] y) {
-                some = Compress <axis = -1> (x, c)
-                y = Mul (some, z)
-            }""",
-            feeds={"c": _SOME},
-        ),
-        _example("bool", "bool"),
-        _example("int8, none", "int8"),
-        _example("uint8", "uint8"),
-        _example("int64", "int64"),
-    ),
 )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import slice_
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 LARGEST = 3840
 """TensorRT-RTX 1.7.1: "K exceeds the maximum value allowed (3840)"."""
@@ -45,7 +46,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     constants = {f"k{i}": np.array([part]) for i, part in enumerate(parts)}
     numbers = {"zero": 0, "one": 1, "axis": axis}
     constants |= {name: np.array(value, np.int64) for name, value in numbers.items()}
-    return Replacement(node.statements("\n".join(lines), **constants), f"{len(parts)} rounds of TopK")
+    return Replacement(statements(node, "\n".join(lines), **constants), f"{len(parts)} rounds of TopK")
 
 
 def _numbered(axis: int, rank: int, opset: int) -> str:
@@ -92,32 +93,9 @@ def _round(number: int, axis: int, order: str, *, last: bool, opset: int) -> str
     """
 
 
-def _values(*shape: int) -> np.ndarray:
-    """With many equal elements."""
-    return np.random.default_rng(1).integers(-2000, 2000, shape).astype(np.float32)
-
-
 LARGE_TOP_K = NodeRule(
     "large-top-k",
     "TopK of more elements than TensorRT's layer gives",
     ("TopK",),
     _rewrite,
-    (
-        Example(
-            "sorted",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[2, 9000] x) => (float[2, 8000] y, int64[2, 8000] i) <int64[1] k = {8000}> {
-                y, i = TopK (x, k)
-            }""",
-            feeds={"x": _values(2, 9000)},
-        ),
-        Example(
-            "all",
-            """<ir_version: 7, opset_import: ["" : 11]>
-            g (int64[4000, 2] x) => (int64[4000, 2] i) <int64[1] k = {4000}> {
-                y, i = TopK <axis = 0, largest = 0> (x, k)
-            }""",
-            feeds={"x": _values(4000, 2).astype(np.int64)},
-        ),
-    ),
 )

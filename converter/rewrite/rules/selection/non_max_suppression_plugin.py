@@ -5,15 +5,18 @@ TensorRT-RTX has a layer for it and no kernel for the layer.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.registry import standing_for
 
 PLUGIN = standing_for("NonMaxSuppression")
-NO_LIMIT = int(PLUGIN.field("most").default)
+NO_LIMIT: Any = PLUGIN.field("most").default
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -36,54 +39,13 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {plugin_call("y0, count", PLUGIN, ", ".join(["x0", "x1", *ports]), fields)}
     """
     constants = {"one": np.array([1]), "none": np.array([0]), "any": np.zeros(1, np.float32)}
-    return Replacement(node.statements(body, **read_by(body, constants)), f"plugin {PLUGIN.name}")
+    return Replacement(statements(node, body, **read_by(body, constants)), f"plugin {PLUGIN.name}")
 
-
-_RNG = np.random.default_rng(4)
-_CENTRES = _RNG.uniform(0, 4, (2, 30, 2))
-_BOXES = np.concatenate([_CENTRES, _CENTRES + _RNG.uniform(0.5, 2, (2, 30, 2))], 2).astype(np.float32)
-_SCORES = _RNG.random((2, 3, 30)).astype(np.float32)
-_FEEDS = {"boxes": _BOXES, "scores": _SCORES}
 
 NON_MAX_SUPPRESSION_PLUGIN = NodeRule(
     "non-max-suppression-plugin",
     "NonMaxSuppression by a plugin",
     ("NonMaxSuppression",),
     _rewrite,
-    (
-        Example(
-            "then gathered",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[2, 30, 4] boxes, float[2, 3, 30] scores) => (int64[n, 3] y, float[n] kept)
-            <int64[1] most = {4}, float[1] overlap = {0.3}, float[1] floor = {0.2}> {
-                y = NonMaxSuppression (boxes, scores, most, overlap, floor)
-                kept = GatherND (scores, y)
-            }""",
-            feeds=_FEEDS,
-        ),
-        Example(
-            "thresholds at run time, centres",
-            """<ir_version: 7, opset_import: ["" : 11]>
-            g (float[2, 30, 4] boxes, float[2, 3, 30] scores, int64[1] most, float[1] overlap) => (int64[n, 3] y) {
-                y = NonMaxSuppression <center_point_box = 1> (boxes, scores, most, overlap)
-            }""",
-            feeds=_FEEDS | {"most": np.array([7]), "overlap": np.array([0.25], np.float32)},
-        ),
-        Example(
-            "many of many",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[2, 30, 4] boxes, float[2, 3, 30] scores) => (int64[n, 3] y) <int64 most = {100000}> {
-                y = NonMaxSuppression (boxes, scores, most)
-            }""",
-            feeds=_FEEDS,
-        ),
-        Example(
-            "no number given: none",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[2, 30, 4] boxes, float[2, 3, 30] scores) => (int64[n, 3] y) {
-                y = NonMaxSuppression (boxes, scores)
-            }""",
-            feeds=_FEEDS,
-        ),
-    ),
+    flavour="tensorrt_rtx",
 )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
 
@@ -16,7 +17,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
     value = node.constant(0)
     if value is not None:
         found = np.array(np.nonzero(np.atleast_1d(value)), np.int64)
-        return Replacement(node.statements("y0 = Identity (found)", found=found), "a constant")
+        return Replacement(statements(node, "y0 = Identity (found)", found=found), "a constant")
     declared, rank = node.output_shape(0), node.rank(0)
     count = declared[1] if declared and len(declared) == 2 else None
     if count is None or not rank:
@@ -41,7 +42,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         y0 = Concat <axis = 0> ({", ".join(f"row_{axis}" for axis in range(rank))})
     """
     return Replacement(
-        node.statements(body, flat=np.array([-1]), **constants),
+        statements(node, body, flat=np.array([-1]), **constants),
         f"the {count} positions that the model declares",
         numerics=f"the model declares {count} elements that are not zero: more are cut off, for fewer zeros are given",
     )
@@ -52,20 +53,4 @@ NON_ZERO = NodeRule(
     "NonZero of a known number of results",
     ("NonZero",),
     _rewrite,
-    (
-        Example(
-            "declared",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[3, 2, 4] x) => (int64[3, 5] y) { y = NonZero (x) }""",
-            feeds={"x": (np.arange(24).reshape(3, 2, 4) % 5 == 3).astype(np.float32) * -0.5},
-        ),
-        Example(
-            "constant",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (int64[2, 3] x) => (int64[2, 3] y) <float[2, 3] c = {1, 0, 2, 0, 0, -1}> {
-                n = NonZero (c)
-                y = Mul (n, x)
-            }""",
-        ),
-    ),
 )

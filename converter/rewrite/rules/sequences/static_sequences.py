@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import (
-    Example,
     NodeRule,
     NodeView,
     Refusal,
     Replacement,
     constant_node,
 )
-from trtsmith.converter.rewrite.engine.opset_forms import split, squeeze, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
     elements,
@@ -37,7 +36,7 @@ def _at(node: NodeView) -> Result:
     if isinstance(place, Refusal):
         return place
     return Replacement(
-        node.statements("y0 = Identity (element)", element=held[place]), "the tensor at that position"
+        statements(node, "y0 = Identity (element)", element=held[place]), "the tensor at that position"
     )
 
 
@@ -57,14 +56,12 @@ def _concat(node: NodeView) -> Result:
     if not held:
         fix = "export the model so that something is joined"
         return Refusal("the sequence is empty", "at least one tensor", fix)
-    axis, lines = node.attributes["axis"], []
-    names = {f"part_{i}": name for i, name in enumerate(held)}
-    parts = list(names)
+    w, axis = Writer(node), node.attributes["axis"]
+    parts = [w.value(name) for name in held]
     if node.attributes.get("new_axis"):
-        lines = [unsqueeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(parts)]
-        parts = [f"row_{i}" for i in range(len(parts))]
-    lines.append(f"y0 = Concat <axis = {axis}> ({', '.join(parts)})")
-    return Replacement(node.statements("\n".join(lines), **names), "Concat of its tensors")
+        parts = [w.unsqueeze(part, [axis]) for part in parts]
+    w.concat(parts, axis, "y0")
+    return Replacement(w.nodes(), "Concat of its tensors")
 
 
 def _split(node: NodeView) -> Result:
@@ -79,13 +76,12 @@ def _split(node: NodeView) -> Result:
     if len(sizes) > _MOST_PARTS:
         fix = "export the model without sequences"
         return Refusal(f"a sequence of {len(sizes):,} tensors", f"at most {_MOST_PARTS:,}", fix)
-    parts = [f"part_{i}" for i in range(len(sizes))]
-    lines = [split(parts, "x0", sizes, axis, node.opset)]
+    w = Writer(node)
+    parts = w.split("x0", sizes, axis)
     if not node.input(1) and not node.attributes.get("keepdims", 1):
-        lines += [squeeze(f"row_{i}", part, [axis], node.opset) for i, part in enumerate(parts)]
-        parts = [f"row_{i}" for i in range(len(parts))]
-    lines.append(f"y0 = SequenceConstruct ({', '.join(parts)})")
-    return Replacement(node.statements("\n".join(lines)), "Split")
+        parts = [w.squeeze(part, [axis]) for part in parts]
+    w.do("SequenceConstruct", *parts, result="y0")
+    return Replacement(w.nodes(), "Split")
 
 
 def _built(node: NodeView) -> Result:
@@ -115,54 +111,9 @@ def _rewrite(node: NodeView) -> Result:
     return _BODIES[node.op_type](node)
 
 
-def _example(name: str, body: str, outputs: str, opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}]>
-        g (float[2, 6] x, float[2, 3] z) => ({outputs}) {{ {body} }}""",
-    )
-
-
-_EXAMPLES = (
-    _example(
-        "split, insert, erase, join",
-        """
-        size = Constant <value = int64 {4}> ()
-        parts = SplitToSequence <axis = 1> (x, size)
-        back = Constant <value = int64 {-1}> ()
-        more = SequenceInsert (parts, z, back)
-        last = SequenceInsert (more, z)
-        first = Constant <value = int64 {0}> ()
-        less = SequenceErase (last, first)
-        y = ConcatFromSequence <axis = -1> (less)
-        taken = SequenceAt (parts, back)
-        w = Neg (taken)
-        count = SequenceLength (less)
-        n = Cast <to = 1> (count)
-        """,
-        "float[2, 8] y, float[2, 2] w, float n",
-    ),
-    _example(
-        "rows, joined along a new axis",
-        """
-        rows = SplitToSequence <axis = 0, keepdims = 0> (x)
-        y = ConcatFromSequence <axis = 1, new_axis = 1> (rows)
-        """,
-        "float[6, 2] y",
-        11,
-    ),
-)
-
 SEQUENCES = NodeRule(
     "sequences",
     "static sequences become the tensors in them",
     tuple(_BODIES),
     _rewrite,
-    _EXAMPLES,
-    refused=(
-        """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[2, 6] x, int64 place) => (float[2, 1] y) {
-            parts = SplitToSequence <axis = 1> (x)  y = SequenceAt (parts, place)
-        }""",
-    ),
 )

@@ -6,9 +6,10 @@ Formula: ONNX's reference implementation, the triangles of HTK's mel scale over 
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.importers.dtypes import numpy_dtype
 
 _NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
 
@@ -26,8 +27,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         values.append(value.reshape(-1)[0])
     mel_bins, length, rate = (int(v) for v in values[:3])
     matrix = mel_matrix(mel_bins, length, rate, float(values[3]), float(values[4]))
-    dtype = helper.tensor_dtype_to_np_dtype(node.attributes.get("output_datatype", 1))
-    nodes = node.statements("y0 = Identity (matrix)", matrix=matrix.astype(dtype))
+    dtype = numpy_dtype(node.attributes.get("output_datatype", 1))
+    nodes = statements(node, "y0 = Identity (matrix)", matrix=matrix.astype(dtype))
     return Replacement(nodes, "MelWeightMatrix of constants as a constant")
 
 
@@ -46,23 +47,9 @@ def mel_matrix(mel_bins: int, length: int, rate: int, low: float, high: float) -
     return result
 
 
-_EXAMPLES = (
-    Example(
-        "constants",
-        """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[2, 257] x) => (float[2, 40] y)
-        <int64 bins = {40}, int64 n = {512}, int64 rate = {16000}, float low = {20.0}, float high = {7600.0}> {
-            m = MelWeightMatrix (bins, n, rate, low, high)
-            y = MatMul (x, m)
-        }""",
-        rtol=1e-4,
-    ),
-)
-
 MEL_WEIGHTS = NodeRule(
     "mel-weights",
     "MelWeightMatrix of constants becomes a constant",
     ("MelWeightMatrix",),
     _rewrite,
-    _EXAMPLES,
 )

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from onnx import helper as oh
 
 from tests.converter.cli.commands.running import Ran, refused, snapshot, trtsmith
 from tests.converter.models import attention, convolution, inverse, relu, save, value
+from tests.processes import checkout_environment
 from trtsmith.converter.cli import main
 from trtsmith.converter.cli.commands import check, doctor
 from trtsmith.converter.engine import libraries
@@ -28,8 +29,6 @@ from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import EXIT_DISAGREE
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import OPS
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +40,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def process(*arguments: str, **options: object) -> Ran:
     """The command as a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options}
     done = subprocess.run(
         [sys.executable, "-m", "trtsmith", *arguments],
-        env=environment,  # type: ignore[arg-type]
+        env=checkout_environment(**options),
         capture_output=True,
         text=True,
         timeout=60,
@@ -442,14 +440,15 @@ def test_as_a_process(folder: Path) -> None:
 
 
 def test_reader_that_goes_away() -> None:
-    command = f"{sys.executable} -m trtsmith.converter.cli.main ops | head -n 1; echo ${{PIPESTATUS[0]}}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = f"{sys.executable} -m trtsmith ops | head -n 1; echo ${{PIPESTATUS[0]}}"
+    environment = checkout_environment()
     done = subprocess.run(
         ["bash", "-c", command], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] in ("0", "141") and done.stderr == ""
+    first, code = done.stdout.splitlines()
+    assert first.strip() and code in ("0", "141") and done.stderr == ""
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m trtsmith.converter.cli.main ops > /dev/full"],
+        ["bash", "-c", f"{sys.executable} -m trtsmith ops > /dev/full"],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     refused(Ran(done.returncode, done.stdout, done.stderr), 2, "No space left on device", "standard output")
@@ -459,7 +458,9 @@ def test_reader_that_goes_away() -> None:
     ("number", "code", "last"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")]
 )  # fmt: skip
 @pytest.mark.usefixtures("default_signals")
-def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: int, last: str) -> None:
+def test_signals_during_a_build_leave_nothing(
+    folder: Path, start: Callable[..., subprocess.Popen[str]], number: int, code: int, last: str
+) -> None:
     """Ended as soon as TensorRT is at work: no engine, no temporary file, no child."""
     channels = 64
     nodes, weights = [], {}
@@ -472,18 +473,14 @@ def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: i
     (folder / "tmp").mkdir()
     before = snapshot(folder)
     command = [sys.executable, "-m", "trtsmith", "convert", "big.onnx", "-o", "e.plan", "--no-verify"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
-    with subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as child:
-        assert child.stderr is not None
-        for line in child.stderr:
-            if "building the engine" in line:
-                break
-        child.send_signal(number)
-        rest = child.stderr.read()  # ends when the build's own process is gone as well
-        started = time.monotonic()
-        assert child.wait(timeout=20) == code and time.monotonic() - started < 20
+    child = start(command, env=checkout_environment(TMPDIR=folder / "tmp"), stderr=subprocess.PIPE)
+    assert child.stderr is not None
+    for line in child.stderr:
+        if "building the engine" in line:
+            break
+    child.send_signal(number)
+    rest = child.stderr.read()  # ends when the build's own process is gone as well
+    assert child.wait(timeout=20) == code
     assert rest.endswith(last) and "Traceback" not in rest
     after = snapshot(folder)
     after.pop("tmp/.ses", None)  # onnxruntime's own

@@ -13,6 +13,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rewrite import rewrite
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -26,7 +27,7 @@ def loaded(text: str, folder: Path) -> Model:
 
 def rule(op_type: str, body: str, **more: str) -> NodeRule:
     def rewrite(node: NodeView) -> Replacement:
-        return Replacement(node.statements(body), f"{op_type} done", **more)
+        return Replacement(statements(node, body), f"{op_type} done", **more)
 
     return NodeRule(f"no-{op_type.lower()}", "", (op_type,), rewrite)
 
@@ -91,7 +92,7 @@ def test_branches_are_rewritten_and_see_outer_constants(tmp_path: Path) -> None:
         value = node.constant(1)
         assert value is not None
         seen.append((value.tolist(), node.shape(0), node.dtype(0), node.used(0)))
-        return Replacement(node.statements("y0 = Mul (x0, k)", k=value), "scaled")
+        return Replacement(statements(node, "y0 = Mul (x0, k)", k=value), "scaled")
 
     result = apply_rules(loaded(text, tmp_path), (NodeRule("scale", "", ("Add", "Sub"), look),))
     assert seen == [([1.0, 2.0], (2,), "float32", True)] * 2
@@ -107,7 +108,7 @@ def test_what_only_the_replaced_node_read_is_removed(tmp_path: Path) -> None:
         }}"""
 
     def drop(node: NodeView) -> Replacement:
-        return Replacement(node.statements("y0 = Add (x0, x2)"), "")
+        return Replacement(statements(node, "y0 = Add (x0, x2)"), "")
 
     result = apply_rules(loaded(text, tmp_path), (NodeRule("drop", "", ("Sum",), drop),))
     assert kinds(result.model) == ["Add", "Add"]
@@ -185,7 +186,7 @@ def test_a_fix_names_the_inputs_of_the_model(tmp_path: Path) -> None:
 
 def test_reading_what_nothing_makes_is_the_rules_fault(tmp_path: Path) -> None:
     def lost(node: NodeView) -> Replacement:
-        return Replacement(node.statements("y0 = Abs (gone)", gone="gone"), "")
+        return Replacement(statements(node, "y0 = Abs (gone)", gone="gone"), "")
 
     with pytest.raises(ConversionError, match="'lost' on Neg reads 'gone'"):
         apply_rules(loaded(CHAIN, tmp_path), (NodeRule("lost", "", ("Neg",), lost),))

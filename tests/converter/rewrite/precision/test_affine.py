@@ -23,6 +23,7 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
 from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.target import RTX
 from trtsmith.importers.registry import by_name
 
 FEEDS = {"x": normal(2, 6, 5, 4)}
@@ -246,7 +247,7 @@ def test_what_is_broken_is_left_to_those_who_say_so(
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in used.items())
     onnx.save(proto, tmp_path / "m.onnx")
     model = load_model(tmp_path / "m.onnx")
-    assert reduce_precision(model, FP16, flavour="tensorrt_rtx").report.folded == ()
+    assert reduce_precision(model, FP16, target=RTX).report.folded == ()
 
 
 def channel_errors(model: Model, reduced: Model, feeds: dict[str, np.ndarray]) -> np.ndarray:

@@ -17,6 +17,7 @@ from trtsmith.converter.rewrite.precision.formats import BF16, FP16
 from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, products
 from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
 
 COUNTS = [
     ("(float[N,6,h,w] x) => (float[N,8,h,w] y) { y = Conv <group = 2, pads = [1,1,1,1]> (x, k) }", (8, 3, 3, 3), 27),
@@ -71,7 +72,7 @@ def reduced(folder: Path, **options: object) -> Reduced:
 
 
 def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -> None:
-    done = reduced(tmp_path, flavour="tensorrt_rtx")
+    done = reduced(tmp_path, target=RTX)
     assert [(k.node, k.reason) for k in done.report.kept] == [("long", LONG_SUM)]
     made = made_in(done.model)
     assert made["long"] == T.FLOAT and made["short"] == made["relu"] == made["end"] == T.FLOAT16
@@ -87,9 +88,9 @@ def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -
 @pytest.mark.parametrize(
     "options",
     [
-        {"flavour": "tensorrt"},
-        {"flavour": "tensorrt_rtx", "fp16_sums": True},
-        {"flavour": "tensorrt_rtx", "fmt": BF16},
+        {"target": TENSORRT},
+        {"target": RTX, "fp16_sums": True},
+        {"target": RTX, "fmt": BF16},
     ],
     ids=["tensorrt sums in float32", "allowed", "bfloat16 is summed in float32"],
 )
@@ -100,13 +101,13 @@ def test_sums_may_be_long_elsewhere(tmp_path: Path, options: dict[str, object]) 
 
 def test_a_sum_of_unknown_length_counts_as_long(tmp_path: Path) -> None:
     body = "(float[N,m] x, float[m,8] z) => (float[N,8] y) { [m] a = MatMul (x, z) [e] y = Relu (a) }"
-    done = reduce_precision(network(tmp_path, body), FP16, flavour="tensorrt_rtx")
+    done = reduce_precision(network(tmp_path, body), FP16, target=RTX)
     assert [k.reason for k in done.report.kept] == [LONG_SUM]
     assert not reduce_precision(network(tmp_path, body), FP16).report.kept
 
 
 def test_what_was_decided_once_is_not_judged_again(tmp_path: Path) -> None:
-    done = reduced(tmp_path, flavour="tensorrt_rtx", decided={"short": "asked"})
+    done = reduced(tmp_path, target=RTX, decided={"short": "asked"})
     assert [k.node for k in done.report.kept] == ["short"] and made_in(done.model)["long"] == T.FLOAT16
 
 
@@ -123,7 +124,7 @@ def half(folder: Path) -> Model:
 
 
 def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
-    rewritten = rewrite(half(tmp_path), flavour="tensorrt_rtx")
+    rewritten = rewrite(half(tmp_path), target=RTX)
     done = in_precision(rewritten, PrecisionRequest("fp16"))
     made = made_in(done.model)
     assert made["long"] == made["soft"] == T.FLOAT and made["short"] == made["end"] == T.FLOAT16
@@ -138,15 +139,13 @@ def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
 
 
 def test_long_sums_of_a_model_s_own_float16_are_warned_of(tmp_path: Path) -> None:
-    (warning,) = rewrite(half(tmp_path), flavour="tensorrt_rtx").warnings()
+    (warning,) = rewrite(half(tmp_path), target=RTX).warnings()
     assert "as in 'long', that" in warning and "--precision fp16" in warning
     assert rewrite(half(tmp_path)).warnings() == ()
-    assert rewrite(network(tmp_path, NETWORK, WEIGHTS), flavour="tensorrt_rtx").warnings() == ()
-    reduced = in_precision(rewrite(half(tmp_path), flavour="tensorrt_rtx"), PrecisionRequest("fp16"))
+    assert rewrite(network(tmp_path, NETWORK, WEIGHTS), target=RTX).warnings() == ()
+    reduced = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16"))
     assert reduced.warnings() == ()
-    allowed = in_precision(
-        rewrite(half(tmp_path), flavour="tensorrt_rtx"), PrecisionRequest("fp16", fp16_sums=True)
-    )
+    allowed = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16", fp16_sums=True))
     assert allowed.warnings() == ()  # it was asked for
 
 
@@ -156,7 +155,7 @@ def test_long_sums_of_float32_beside_float16_are_no_reason_to_warn(tmp_path: Pat
         c = Conv <pads = [1,1,1,1]> (wide, m)
         y = Cast <to = 10> (c)
     }"""
-    assert rewrite(network(tmp_path, body, {"m": WEIGHTS["m"]}), flavour="tensorrt_rtx").warnings() == ()
+    assert rewrite(network(tmp_path, body, {"m": WEIGHTS["m"]}), target=RTX).warnings() == ()
 
 
 def test_all_long_sums_are_counted(tmp_path: Path) -> None:
@@ -164,4 +163,4 @@ def test_all_long_sums_are_counted(tmp_path: Path) -> None:
         a = Conv <pads = [1,1,1,1]> (x, m) b = Conv <pads = [1,1,1,1]> (a, m) y = Conv <pads = [1,1,1,1]> (b, m)
     }"""
     model = network(tmp_path, body, {"m": WEIGHTS["m"].astype(np.float16)})
-    assert "as in 'a' and 2 more, that" in rewrite(model, flavour="tensorrt_rtx").warnings()[0]
+    assert "as in 'a' and 2 more, that" in rewrite(model, target=RTX).warnings()[0]

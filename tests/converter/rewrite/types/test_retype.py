@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
+from tests.builds import build_in_pool
 from tests.converter.rewrite.types.legalising import carried, model_of, rewritten, types_of
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
@@ -31,7 +31,7 @@ def builds(result: Rewritten, folder: Path) -> None:
         request = BuildRequest(
             folder / "rewritten.onnx", folder / "engine", targets=("sm86",), flavour="tensorrt_rtx"
         )
-        assert build(request).size > 0
+        assert build_in_pool(request).size > 0
 
 
 @pytest.mark.parametrize(
