@@ -21,18 +21,13 @@ OPS: tuple[OpDef, ...] = (
     MODULATED_DEFORMABLE_CONVOLUTION,
     DEFORMABLE_CONVOLUTION,
     MATRIX_INVERSE,
-)
-"""Operators whose output shapes follow from input shapes: custom ones, for V3 and V2 plugins and for PyTorch."""
-
-SIZED_OPS: tuple[OpDef, ...] = (
     NON_ZERO_POSITIONS,
     SELECTED_SLICES,
     UNIQUE_SLICES,
     BOX_SELECTION,
 )
-"""Operators of ONNX whose output sizes depend on values, where TensorRT has no layer for them: V3 plugins alone."""
-
-ALL_OPS = (*OPS, *SIZED_OPS)
+"""Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
+OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""
 
 MODELOPT_DOMAIN = "trt.plugins"
 """nvidia-modelopt moves custom nodes to this domain, whatever theirs was."""
@@ -41,7 +36,12 @@ MODELOPT_DOMAIN = "trt.plugins"
 @cache
 def by_name() -> dict[str, OpDef]:
     """Operators by plugin name."""
-    return {op.name: op for op in ALL_OPS}
+    return {op.name: op for op in OPS}
+
+
+def standing_for(op_type: str) -> OpDef:
+    """The operator that a rule puts in the place of this one of ONNX."""
+    return next(op for op in OPS if op.onnx == op_type)
 
 
 def own_alias(op: OpDef) -> Alias:
@@ -71,7 +71,7 @@ def _is_standard(op_type: str) -> bool:
 @cache
 def _index() -> dict[str, tuple[tuple[OpDef, Alias], ...]]:
     index: dict[str, list[tuple[OpDef, Alias]]] = {}
-    for op in ALL_OPS:
+    for op in OPS:
         for alias in (*op.aliases, own_alias(op)):
             index.setdefault(alias.op_type, []).append((op, alias))
     return {name: tuple(pairs) for name, pairs in index.items()}

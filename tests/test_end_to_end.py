@@ -15,7 +15,9 @@ from models.export import export_model
 from tests.converter.cli.commands.running import trtsmith
 from tests.converter.models import save, value
 from tests.importers.foreign import EXAMPLES, Example
-from trtsmith.importers.registry import OPS, own_alias
+from tests.importers.lowered import results, tensors_of
+from tests.importers.running import types_of
+from trtsmith.importers.registry import OPS, by_name, own_alias
 
 MODELS = {
     "deformable_detr": {"MultiscaleDeformableAttention"},
@@ -67,7 +69,7 @@ def test_every_alias_in_every_domain_becomes_an_engine(
 ) -> None:
     """All foreign examples are nodes of one model; opset 19 and 22 differ in ONNX's own DeformConv."""
     nodes: list[onnx.NodeProto] = []
-    inputs, weights, feeds, expected = [], {}, {}, {}
+    inputs, outputs, weights, feeds, expected = [], [], {}, {}, {}
     for index, (example, domain) in enumerate(aliases(opset)):
         prefix = f"e{index}_"
         arrays = example.inputs()
@@ -80,13 +82,16 @@ def test_every_alias_in_every_domain_becomes_an_engine(
                 feeds[prefix + name] = array
                 inputs.append(value(prefix + name, array.shape, oh.np_dtype_to_tensor_dtype(array.dtype)))
         names = [prefix + name if array is not None else "" for name, array in arrays.items()]
-        output = f"{prefix}y"
-        node = oh.make_node(example.op_type, names, [output], domain=domain, **example.attributes)
+        made = [f"{prefix}y{number}" for number, _ in enumerate(results(example))]
+        node = oh.make_node(example.op_type, names, made, domain=domain, **example.attributes)
         node.name = f"{prefix}n"
         nodes.append(node)
-        wanted = example.oracle({n: a for n, a in arrays.items() if a is not None})
-        expected[output] = wanted.astype(np.float32)
-    outputs = [value(name, array.shape) for name, array in expected.items()]
+        op = by_name()[example.op]
+        wanted = example.expected(tensors_of(example))
+        for name, array, port in zip(made, wanted, op.outputs, strict=True):
+            expected[name] = array.astype(types_of(op)[port.type])
+            shape = [f"{name}_{axis}" for axis in range(array.ndim)] if op.data_dependent else array.shape
+            outputs.append(value(name, shape, oh.np_dtype_to_tensor_dtype(expected[name].dtype)))
     save(tmp_path / "m.onnx", nodes, inputs, outputs, weights, opset=opset)
     np.savez(tmp_path / "x.npz", **feeds)
     np.savez(tmp_path / "y.npz", **expected)

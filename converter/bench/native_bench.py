@@ -99,7 +99,7 @@ def time_nodes(
 
 
 def _measured(case: NodeCase, count: int, flavour: str, progress: Progress) -> dict[str, Any]:
-    if case.op.sizes:
+    if case.op.data_dependent:
         return _untimed("an operator whose number of results depends on values is not timed alone")
     with tempfile.TemporaryDirectory(prefix="trtsmith-node-") as name:
         arrays = Path(name) / "inputs"

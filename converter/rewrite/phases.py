@@ -178,7 +178,7 @@ def _outputs(work: Rewriting) -> Rewriting:
 PHASES = (
     Phase("freeze", "inputs that the user gave values are constants", _freeze),
     Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
-    Phase("custom_ops", "nodes of custom operators, however they are spelled, are plugin nodes", _custom_ops),
+    Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
     Phase(
         "legalise",
         "standard operators that TensorRT does not import are made of those that it does",

@@ -44,6 +44,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
         bias: bool = True,
         offsets: str = "near",
         large: bool = False,
+        tiles: bool = False,
         **given: Any,
     ) -> Case:
         fields = _DEFAULTS | given
@@ -67,7 +68,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
                 inputs["bias"] = rng.normal(size=out)
             return inputs
 
-        return Case(name, fields, make, large)
+        return Case(name, fields, make, large, tiles)
 
     same: dict[str, Any] = {"padding": (1, 1, 1, 1)}
     return (
@@ -121,9 +122,34 @@ def cases(masked: bool) -> tuple[Case, ...]:
             **same,
         ),
         # Enough pixels for the widest tiles, with sizes that no tile divides.
-        case("wide_tile_groups", (3, 192, 67, 69), 302, large=True, groups=2, offset_groups=4, **same),
-        case("middle_tile_offset_groups", (3, 96, 67, 69), 101, large=True, offset_groups=12, **same),
-        case("wide_tile_strided", (2, 64, 171, 177), 140, large=True, stride=(2, 2), padding=(0, 1, 2, 3)),
+        case(
+            "wide_tile_groups",
+            (3, 192, 67, 69),
+            302,
+            large=True,
+            tiles=True,
+            groups=2,
+            offset_groups=4,
+            **same,
+        ),
+        case(
+            "middle_tile_offset_groups",
+            (3, 96, 67, 69),
+            101,
+            large=True,
+            tiles=True,
+            offset_groups=12,
+            **same,
+        ),
+        case(
+            "wide_tile_strided",
+            (2, 64, 171, 177),
+            140,
+            large=True,
+            tiles=True,
+            stride=(2, 2),
+            padding=(0, 1, 2, 3),
+        ),
         case("resnet_256x64x64", (8, 256, 64, 64), 256, large=True, **same),
         case("resnet_512x32x32", (8, 512, 32, 32), 512, large=True, **same),
         case("dla_64x128x128", (1, 64, 128, 128), 64, large=True, **same),

@@ -11,6 +11,7 @@ from trtsmith.importers.ops._deformable_conv_aliases import (
     torchvision_alias,
 )
 from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
+from trtsmith.importers.ops._deformable_conv_frameworks import BASELINES, huge
 from trtsmith.importers.ops._deformable_conv_onnx import expand
 
 
@@ -65,6 +66,10 @@ DEFORMABLE_CONVOLUTION = OpDef(
     ),
     cases=cases(masked=False),
     tolerance=common.TOLERANCE,
+    filters=common.FILTERS,
+    tensor_cores=True,
+    huge=huge(masked=False),
+    baselines=BASELINES,
     benchmarks=benchmarks(masked=False),
     work=common.work,
     workspace=True,

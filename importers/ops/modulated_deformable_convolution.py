@@ -13,6 +13,7 @@ from trtsmith.importers.ops._deformable_conv_aliases import (
     torchvision_alias,
 )
 from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
+from trtsmith.importers.ops._deformable_conv_frameworks import BASELINES, huge
 from trtsmith.importers.ops._deformable_conv_onnx import expand
 
 _INPUTS = ("x", "offset", "mask", "weight", "bias?")
@@ -158,6 +159,10 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
     ),
     cases=cases(masked=True),
     tolerance=common.TOLERANCE,
+    filters=common.FILTERS,
+    tensor_cores=True,
+    huge=huge(masked=True),
+    baselines=BASELINES,
     benchmarks=benchmarks(masked=True),
     work=common.work,
     workspace=True,

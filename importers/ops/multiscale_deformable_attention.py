@@ -16,6 +16,7 @@ from trtsmith.importers.opdef import (
 )
 from trtsmith.importers.ops._multiscale_deformable_attention_aliases import ALIASES
 from trtsmith.importers.ops._multiscale_deformable_attention_cases import CASES
+from trtsmith.importers.ops._multiscale_deformable_attention_huge import HUGE
 from trtsmith.importers.ops._multiscale_deformable_attention_onnx import expand
 from trtsmith.importers.ops._multiscale_deformable_attention_sizes import BENCHMARKS, work
 
@@ -150,6 +151,8 @@ MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
     aliases=ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},
+    chain="grid-sample-attention",
+    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=work,
 )

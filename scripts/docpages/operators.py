@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from docpages.marks import escaped, markdown_table
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Field, OpDef, Port
-from trtsmith.importers.registry import ALL_OPS, OPS
+from trtsmith.importers.registry import OPS
 
 
 def operators() -> str:
     """One line for each operator: what it computes, its types, and how many names it is found under."""
     rows = []
-    for op in ALL_OPS:
+    for op in OPS:
         names = list(dict.fromkeys(alias.op_type for alias in op.aliases))
         found = (
             f"`{op.onnx}`, where TensorRT lacks it" if op.onnx else ", ".join(f"`{name}`" for name in names)
@@ -26,7 +26,7 @@ def _types(op: OpDef) -> str:
 
 def operator_reference() -> str:
     """A section for each operator: names, ports, fields and tolerances."""
-    return "\n\n".join(_section(op) for op in ALL_OPS)
+    return "\n\n".join(_section(op) for op in OPS)
 
 
 def _section(op: OpDef) -> str:
@@ -91,6 +91,6 @@ def torch_operators() -> str:
     """The schema of every PyTorch operator, and PyTorch's own operators that are exported as the same node."""
     from trtsmith.importers.torch_ops import schema
 
-    schemas = "\n".join(f"torch.ops.{PLUGIN_NAMESPACE}.{schema(op)}" for op in OPS)
+    schemas = "\n".join(f"torch.ops.{PLUGIN_NAMESPACE}.{schema(op)}" for op in OPS if op.torch_reference)
     also = "; ".join(f"`{name}` as `{op.name}`" for op in OPS for name in sorted(op.aten))
     return f"```\n{schemas}\n```\n\nOf PyTorch's own operators, `export` also writes {also}."

@@ -15,7 +15,7 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.host.host import Host
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Port
-from trtsmith.importers.registry import ALL_OPS
+from trtsmith.importers.registry import OPS
 
 V3, V2 = libraries.plugin_library(), libraries.plugin_library_v2()
 LIBRARIES = pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_manifest_is_the_definitions(path: Path, interface: str) -> None:
             "inputs": [port(p) for p in op.inputs],
             "outputs": [port(p) for p in op.outputs],
         }
-        for op in ALL_OPS
+        for op in OPS
         if interface[:2] in op.interfaces
     ]
 
@@ -127,7 +127,7 @@ def test_nothing_of_ours_runs_when_the_library_is_loaded(path: Path, interface: 
     assert called and ours == [], interface
 
 
-@pytest.mark.parametrize("op", ALL_OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_a_definition_says_whether_its_kernel_asks_for_a_workspace(op: OpDef) -> None:
     sizes = []
     with Host().open(libraries.plugin_library()) as library:

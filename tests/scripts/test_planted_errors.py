@@ -154,8 +154,9 @@ def test_the_broken_sources_have_one_plugin_and_one_wrong_line(tmp_path: Path) -
     broken.break_sources(tmp_path / "cpp")
     expected = "trtsmith_operator(MatrixInverse BINDING matrix_inverse.cpp KERNELS matrix_inverse.cu)\n"
     assert (tmp_path / "cpp" / "ops" / "list.cmake").read_text() == expected
-    source = (tmp_path / "cpp" / "kernels" / broken.KERNEL).read_text()
-    assert source.count(broken.WRONG) == 1 and broken.RIGHT not in source
+    sources = [path.read_text() for path in (tmp_path / "cpp" / "kernels").iterdir()]
+    assert sum(source.count(broken.WRONG) for source in sources) == 1
+    assert not any(broken.RIGHT in source for source in sources)
 
 
 def test_a_line_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

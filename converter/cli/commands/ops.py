@@ -8,7 +8,7 @@ from typing import Any
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef
-from trtsmith.importers.registry import ALL_OPS, MODELOPT_DOMAIN
+from trtsmith.importers.registry import MODELOPT_DOMAIN, OPS
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -25,10 +25,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     if options.json:
-        console.json([_document(op) for op in ALL_OPS])
+        console.json([_document(op) for op in OPS])
         return EXIT_OK
     rows = [("operator", "plugins", "dtypes", "alias", "opsets", "defined by")]
-    for op in ALL_OPS:
+    for op in OPS:
         plugins, dtypes = " ".join(op.interfaces), " ".join(TYPE_VARIABLES[op.key])
         rows.append((op.name, plugins, dtypes, f"{PLUGIN_NAMESPACE}::{op.name}", "1+", "trtsmith"))
         rows += [("", "", "", op.onnx, "", "ONNX, where TensorRT lacks it")] * bool(op.onnx)

@@ -36,9 +36,6 @@ LEAST_COUNT = 30
 INDEX_DTYPE = "int64"
 """Of ports of type variable I: PyTorch's own."""
 
-CONSTANT_PORTS = frozenset({"weight", "bias"})
-"""Inputs that are constants of an engine. Index inputs are too."""
-
 RIVALS: Mapping[str, str] = {
     "eager": "the operator's definition in PyTorch",
     "compile": "the same through torch.compile",
@@ -187,7 +184,7 @@ def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[
     """Bytes that must be moved and operations that must be done."""
     shapes = {name: tuple(array.shape) for name, array in generated.items()}
     shapes |= op.shape(case.fields, shapes)
-    sizes = {"T": array_dtype(dtype).itemsize, "I": array_dtype(INDEX_DTYPE).itemsize}
+    sizes = {variable: array_dtype(name).itemsize for variable, name in op.dtypes(dtype).items()}
     return moved_bytes(op, shapes, sizes), op.work(case.fields, shapes) if op.work else Work(0)
 
 

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from trtsmith.converter.plugin.bench.kernel_bench import CONSTANT_PORTS, INDEX_DTYPE
 from trtsmith.converter.plugin.bench.kernel_figures import Measured, Times
 from trtsmith.converter.plugin.host.device_tensors import prepared
 from trtsmith.converter.plugin.host.host import PluginLibrary
@@ -60,7 +59,7 @@ class TorchSubject:
         self, bench: Setting, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int
     ) -> None:
         self.bench, self.op, self.fields, self.dtype = bench, op, case.fields, dtype
-        types = {"T": getattr(torch, dtype), "I": getattr(torch, INDEX_DTYPE)}
+        types = {variable: getattr(torch, name) for variable, name in op.dtypes(dtype).items()}
         first = {
             port.name: torch.from_numpy(np.ascontiguousarray(generated[port.name]))
             .to(DEVICE)
@@ -68,9 +67,8 @@ class TorchSubject:
             for port in op.inputs
             if port.name in generated
         }
-        constant = CONSTANT_PORTS | {port.name for port in op.inputs if port.type == "I"}
         self.sets = [first] + [
-            {name: tensor if name in constant else tensor.clone() for name, tensor in first.items()}
+            {name: tensor if name in op.constants else tensor.clone() for name, tensor in first.items()}
             for _ in range(sets - 1)
         ]
         self.constants = {
@@ -95,12 +93,13 @@ class TorchSubject:
         return max((error if math.isfinite(error) else math.inf for error in errors), default=0.0)
 
     def _compute_reference(self) -> list[Any]:
-        """From the inputs as the kernel gets them, in float64: on the GPU, or by numpy where its memory is too small."""
+        """From the inputs as the kernel gets them, in float64: on the GPU; by numpy without the memory."""
         wide = {n: t.double() if t.is_floating_point() else t for n, t in self.sets[0].items()}
-        try:
-            return list(self.op.torch_reference(self.fields, wide | self.constants))
-        except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()
+        if self.op.torch_reference is not None:
+            try:
+                return list(self.op.torch_reference(self.fields, wide | self.constants))
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
         arrays = {name: tensor.cpu().numpy() for name, tensor in wide.items()}
         results = self.op.reference(self.fields, arrays)
         return [torch.from_numpy(results[port.name]).to(DEVICE) for port in self.op.outputs]

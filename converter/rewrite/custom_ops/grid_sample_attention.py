@@ -25,9 +25,10 @@ from trtsmith.converter.rewrite.custom_ops.traces import place
 from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Refusal
-from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION as OP
+from trtsmith.importers.registry import OPS
 
 NAME = "grid-sample-attention"
+OP = next(op for op in OPS if op.chain == NAME)
 
 _FIX = "none is needed, TensorRT runs GridSample; for the plugin, export the attention as Deformable DETR writes it"
 

@@ -18,7 +18,8 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.precision.constants import Converted, unfit
 from trtsmith.converter.rewrite.precision.formats import Format
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Filters, OpDef
+from trtsmith.importers.registry import OPS
 
 _KERNEL = 2
 """The first axis of a convolution's weights behind outputs and inputs."""
@@ -36,13 +37,14 @@ class _Ports:
     outputs: int = 0
 
 
-_PORTS = {
-    ("", "Conv"): _Ports(1, 2),
-    ("", "ConvTranspose"): _Ports(1, 2, outputs=1),
-    (PLUGIN_NAMESPACE, "DeformableConvolution"): _Ports(2, 3),
-    (PLUGIN_NAMESPACE, "ModulatedDeformableConvolution"): _Ports(3, 4),
-}
+def _plugin_ports(op: OpDef, filters: Filters) -> _Ports:
+    names = [port.name for port in op.inputs]
+    return _Ports(names.index(filters.weights), names.index(filters.bias))
 
+
+_PORTS = {("", "Conv"): _Ports(1, 2), ("", "ConvTranspose"): _Ports(1, 2, outputs=1)} | {
+    (PLUGIN_NAMESPACE, op.name): _plugin_ports(op, op.filters) for op in OPS if op.filters is not None
+}
 
 _OPSET = 7
 """The first in which constants broadcast as numpy's do, and norms know whether they are trained."""

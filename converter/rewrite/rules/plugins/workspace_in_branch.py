@@ -7,7 +7,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.expansion import MIN_OPSET, function_of
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
-from trtsmith.importers.registry import ALL_OPS, by_name
+from trtsmith.importers.registry import OPS, by_name
 
 _FAULTS = (
     Fault(
@@ -23,7 +23,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if "If" not in node.inside():
         return None
     op = by_name()[node.op_type]
-    if op.sizes or node.opset < MIN_OPSET:
+    if op.data_dependent or node.opset < MIN_OPSET:
         return Refusal(
             f"{node.op_type} in a branch of an If: {_FAULTS[0]}",
             "the node outside of the If, or a model of opset 11 or later whose node has outputs of known sizes",
@@ -38,7 +38,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 WORKSPACE_IN_BRANCH = NodeRule(
     "workspace-in-branch",
     "plugins that ask for a workspace, in a branch of an If",
-    tuple(f"{PLUGIN_NAMESPACE}::{op.name}" for op in ALL_OPS if op.workspace),
+    tuple(f"{PLUGIN_NAMESPACE}::{op.name}" for op in OPS if op.workspace),
     _rewrite,
     faults=_FAULTS,
 )

@@ -7,7 +7,9 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_call
 from trtsmith.converter.rewrite.engine.statement_writer import statements
-from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("Compress")
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -19,11 +21,11 @@ def _rewrite(node: NodeView) -> Replacement | None:
     body = f"""
         {as_element("data", "x0", dtype)}
         {"x = Reshape (data, flat)" if flat else "x = Identity (data)"}
-        {plugin_call("output, count", SELECTED_SLICES, "x, x1", {"axis": axis})}
+        {plugin_call("output, count", PLUGIN, "x, x1", {"axis": axis})}
         {from_element("y0", "output", dtype)}
     """
     constants = {"flat": np.array([-1])} if flat else {}
-    return Replacement(statements(node, body, **constants), f"plugin {SELECTED_SLICES.name}")
+    return Replacement(statements(node, body, **constants), f"plugin {PLUGIN.name}")
 
 
 COMPRESS_PLUGIN = NodeRule(

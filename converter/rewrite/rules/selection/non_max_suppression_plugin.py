@@ -5,13 +5,18 @@ TensorRT-RTX has a layer for it and no kernel for the layer.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.opset_forms import read_by
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
 from trtsmith.converter.rewrite.engine.statement_writer import statements
-from trtsmith.importers.ops.box_selection import BOX_SELECTION, NO_LIMIT
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("NonMaxSuppression")
+NO_LIMIT: Any = PLUGIN.field("most").default
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -31,10 +36,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
         {"most = Reshape (x2, one)" if node.input(2) else "most = Identity (none)"}
         {"overlap = Reshape (x3, one)" if node.input(3) else "overlap = Identity (any)"}
         {"floor = Reshape (x4, one)" if node.input(4) else ""}
-        {plugin_call("y0, count", BOX_SELECTION, ", ".join(["x0", "x1", *ports]), fields)}
+        {plugin_call("y0, count", PLUGIN, ", ".join(["x0", "x1", *ports]), fields)}
     """
     constants = {"one": np.array([1]), "none": np.array([0]), "any": np.zeros(1, np.float32)}
-    return Replacement(statements(node, body, **read_by(body, constants)), f"plugin {BOX_SELECTION.name}")
+    return Replacement(statements(node, body, **read_by(body, constants)), f"plugin {PLUGIN.name}")
 
 
 NON_MAX_SUPPRESSION_PLUGIN = NodeRule(

@@ -6,19 +6,21 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Repl
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
 from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.opdef import TYPE_VARIABLES
-from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("NonZero")
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
     dtype = node.dtype(0)
     if dtype is None or dtype == "string" or node.rank(0) == 0:
         return None  # what a scalar gives, ONNX says in two ways
-    taken = dtype in TYPE_VARIABLES[NON_ZERO_POSITIONS.key]
+    taken = dtype in TYPE_VARIABLES[PLUGIN.key]
     body = f"""
         {"x = Identity (x0)" if taken else "x = Cast <to = 9> (x0)"}
-        {plugin_call("y0, count", NON_ZERO_POSITIONS, "x")}
+        {plugin_call("y0, count", PLUGIN, "x")}
     """
-    return Replacement(statements(node, body), f"plugin {NON_ZERO_POSITIONS.name}")
+    return Replacement(statements(node, body), f"plugin {PLUGIN.name}")
 
 
 NON_ZERO_PLUGIN = NodeRule(

@@ -7,7 +7,9 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_call
 from trtsmith.converter.rewrite.engine.statement_writer import statements
-from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("Unique")
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -23,11 +25,11 @@ def _rewrite(node: NodeView) -> Replacement | None:
     body = f"""
         {as_element("data", "x0", dtype)}
         {"x = Reshape (data, flat)" if flat else "x = Identity (data)"}
-        {plugin_call(f"output, {indices}, count", UNIQUE_SLICES, "x", fields)}
+        {plugin_call(f"output, {indices}, count", PLUGIN, "x", fields)}
         {from_element("y0", "output", dtype) if node.used(0) else ""}
     """
     constants = {"flat": np.array([-1])} if flat else {}
-    return Replacement(statements(node, body, **constants), f"plugin {UNIQUE_SLICES.name}")
+    return Replacement(statements(node, body, **constants), f"plugin {PLUGIN.name}")
 
 
 UNIQUE_PLUGIN = NodeRule(
