@@ -2,6 +2,7 @@
 PYTHON ?= python3
 IN_ENV = $(PYTHON) scripts/setup_env.py --
 IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
+CPP_FILES = $(shell find plugins_cpp tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 ARGS ?=
 
 .PHONY: help setup demo test lint format wheel check-wheel clean
@@ -26,14 +27,16 @@ demo:  ## export a PyTorch model with custom operators, convert it, print the ve
 test:  ## every test; those that need a GPU are skipped without one, and counted
 	@$(IN_ENV) python -m pytest $(ARGS)
 
-lint:  ## ruff and mypy
+lint:  ## ruff, mypy and clang-format
 	@$(IN_LINT_ENV) ruff check .
 	@$(IN_LINT_ENV) ruff format --check .
 	@$(IN_LINT_ENV) mypy
+	@$(IN_LINT_ENV) clang-format --dry-run -Werror $(CPP_FILES)
 
-format:  ## let ruff rewrite what it can
+format:  ## let ruff and clang-format rewrite what they can
 	@$(IN_LINT_ENV) ruff check --fix .
 	@$(IN_LINT_ENV) ruff format .
+	@$(IN_LINT_ENV) clang-format -i $(CPP_FILES)
 
 # In the build folder of `make setup`, so that no kernel is compiled twice.
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES

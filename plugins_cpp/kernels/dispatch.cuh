@@ -98,8 +98,8 @@ cudaError_t allowSharedBytes(void (*kernel)(Parameters...), int bytes) {
     return error;
 }
 
-// The same as `launch` for a kernel that may begin while the one before it in the stream ends (sm_90 and later): it must wait for it
-// itself, with griddepcontrol.wait, before it touches what that one wrote.
+// The same as `launch` for a kernel that may begin while the one before it in the stream ends (sm_90 and later): it must
+// wait for it itself, with griddepcontrol.wait, before it touches what that one wrote.
 template <typename... Parameters>
 cudaError_t launchAfter(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads, size_t sharedBytes,
                         cudaStream_t stream, typename Exactly<Parameters>::type... arguments) {

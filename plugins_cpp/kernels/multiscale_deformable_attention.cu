@@ -9,7 +9,8 @@ namespace trtsmith {
 namespace {
 
 // The kernel for what teamKernel cannot take: any number of channels, samples or queries, unaligned tensors, values too
-// large for 32-bit word indices. A thread owns `vectorBytes` of the channels of one head, and every thread works out every sample.
+// large for 32-bit word indices. A thread owns `vectorBytes` of the channels of one head, and every thread works out every
+// sample.
 // Deformable-DETR's encoder, batch 1, on an H200: 117 us (fp16) and 179 us (fp32).
 struct Tuning {
     int threads;
