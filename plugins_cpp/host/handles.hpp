@@ -1,6 +1,11 @@
 // What the opaque handles of the C ABI point at.
 #pragma once
 
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "error.hpp"
 #include "library.hpp"
 
 struct tsh_creator {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "error.hpp"
 #include "log.hpp"
 #include "registry.hpp"
 

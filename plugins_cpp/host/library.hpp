@@ -1,6 +1,7 @@
 // A plugin library that is open, its creators, and making plugins with them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 

@@ -3,14 +3,11 @@
 
 #include <NvInferRuntime.h>
 
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "api.h"
-#include "error.hpp"
-#include "expr.hpp"
 
 namespace trtsmith::host {
 

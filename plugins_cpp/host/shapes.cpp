@@ -1,5 +1,7 @@
 #include "shapes.hpp"
 
+#include "error.hpp"
+
 namespace trtsmith::host {
 namespace {
 

@@ -1,6 +1,9 @@
 // Symbolic shape questions, which V3 and V2DynamicExt answer in the same words.
 #pragma once
 
+#include <vector>
+
+#include "expr.hpp"
 #include "plugin.hpp"
 
 namespace trtsmith::host {

@@ -9,7 +9,6 @@
 
 #include <cuda_fp16.h>
 
-#include <cstddef>
 #include <cstdint>
 
 #include "fast_division.cuh"

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "bilinear.cuh"
-#include "convert.cuh"
 
 namespace trtsmith {
 
