@@ -4,8 +4,8 @@
 #include <array>
 #include <string>
 
+#include "operators.hpp"
 #include "ops/binding.hpp"
-#include "ops/list.hpp"
 
 namespace trtsmith {
 

@@ -341,7 +341,7 @@ CONTRIBUTING_PARTS: Mapping[str, Callable[[], str]] = {
     ),
     "map of commands": modules("converter/commands"),
     "map of plugins_cpp": modules(
-        *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "ops/sized", "host")),
+        *(f"plugins_cpp/{name}" for name in ("kernels", "core", "trt", "ops", "host")),
         "plugins_cpp",
     ),
     "map of models": modules("models"),

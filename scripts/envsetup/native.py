@@ -87,7 +87,7 @@ def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -
     }
     configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(BUILD)]
     # What CMake found in an earlier run must not outlive the setting that it came from.
-    configure += ["-UTRTSMITH_CUDA_ARCHITECTURES", "-UTRTSMITH_NVINFER_DIR"]
+    configure += ["-UTRTSMITH_CUDA_ARCHITECTURES"]
     configure += [f"-D{name}={value}" for name, value in defines.items()]
     configure += shlex.split(env.get("CMAKE_ARGS", ""))
     run_logged("configuring the C++ libraries", configure, log_dir / "cmake-configure.log", full)

@@ -16,7 +16,7 @@ from envsetup.steps import SetupError, run_logged
 from importers.problem import Problem
 
 OPERATOR = "MatrixInverse"
-STEM = "matrix_inverse"
+KERNEL = "matrix_inverse.cu"
 RIGHT = "storeElement(a.output, base + i * kSize + j, a.type,"
 WRONG = "storeElement(a.output, base + j * kSize + i, a.type,"
 LIBRARY = "libtrtsmith_plugins.so"
@@ -25,13 +25,10 @@ LIBRARY = "libtrtsmith_plugins.so"
 def break_sources(folder: Path) -> None:
     """Copy plugins_cpp there with the one operator alone, and break its kernel. SetupError if the line is not there."""
     shutil.copytree(native.SOURCES, folder)
-    for place, ending in (("kernels", "*.cu"), ("ops", "*.cpp")):
-        for path in (folder / place).glob(ending):
-            if path.stem != STEM:
-                path.unlink()
-    shutil.rmtree(folder / "ops" / "sized")
-    (folder / "ops" / "list.hpp").write_text(f"#pragma once\n\n#define TRTSMITH_OPERATORS(X) X({OPERATOR})\n")
-    kernel = folder / "kernels" / f"{STEM}.cu"
+    operators = folder / "ops" / "list.cmake"
+    lines = operators.read_text().splitlines(keepends=True)
+    operators.write_text("".join(line for line in lines if line.startswith(f"trtsmith_operator({OPERATOR} ")))
+    kernel = folder / "kernels" / KERNEL
     source = kernel.read_text()
     if source.count(RIGHT) != 1:
         what, fix = (

@@ -152,12 +152,9 @@ def test_only_one_reader_of_a_weight_gets_the_wrong_one(tmp_path: Path) -> None:
 
 def test_the_broken_sources_have_one_plugin_and_one_wrong_line(tmp_path: Path) -> None:
     broken.break_sources(tmp_path / "cpp")
-    assert [path.name for path in (tmp_path / "cpp" / "kernels").glob("*.cu")] == ["matrix_inverse.cu"]
-    assert [path.name for path in (tmp_path / "cpp" / "ops").glob("*.cpp")] == ["matrix_inverse.cpp"]
-    assert "X(MatrixInverse)\n" in (tmp_path / "cpp" / "ops" / "list.hpp").read_text()
-    assert (tmp_path / "cpp" / "ops" / "list.hpp").read_text().count("X(") == 1
-    assert not (tmp_path / "cpp" / "ops" / "sized").exists()
-    source = (tmp_path / "cpp" / "kernels" / "matrix_inverse.cu").read_text()
+    expected = "trtsmith_operator(MatrixInverse BINDING matrix_inverse.cpp KERNELS matrix_inverse.cu)\n"
+    assert (tmp_path / "cpp" / "ops" / "list.cmake").read_text() == expected
+    source = (tmp_path / "cpp" / "kernels" / broken.KERNEL).read_text()
     assert source.count(broken.WRONG) == 1 and broken.RIGHT not in source
 
 

@@ -2,7 +2,7 @@
 #include "kernels/unique_slices.cuh"
 
 #include "ops/binding.hpp"
-#include "ops/sized/axis.hpp"
+#include "ops/slice_axis.hpp"
 
 namespace trtsmith {
 
