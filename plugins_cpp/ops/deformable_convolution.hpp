@@ -73,10 +73,10 @@ struct DeformableConvolutionOp {
         const int64_t taps = offsetGroups * weight[2] * weight[3];
         const int64_t height = outSize(params, x.shape, weight.shape, 0);
         const int64_t width = outSize(params, x.shape, weight.shape, 1);
-        if (!sized(offset, x[0], 2 * taps, height, width)) {
+        if (!hasShape(offset, x[0], 2 * taps, height, width)) {
             return "offset must have shape [N, 2 * offset_groups * KH * KW, Ho, Wo]";
         }
-        if (Masked && !sized(t.in[kMask], x[0], taps, height, width)) {
+        if (Masked && !hasShape(t.in[kMask], x[0], taps, height, width)) {
             return "mask must have shape [N, offset_groups * KH * KW, Ho, Wo]";
         }
         if (t.has(kBias) && t.in[kBias][0] != weight[0]) {
@@ -137,7 +137,7 @@ private:
         return floorDiv(x[axis + 2] + padding - extent, int64_t{params.stride[a]}) + 1;
     }
 
-    static bool sized(const Tensor& tensor, int64_t n, int64_t c, int64_t h, int64_t w) {
+    static bool hasShape(const Tensor& tensor, int64_t n, int64_t c, int64_t h, int64_t w) {
         return tensor[0] == n && tensor[1] == c && tensor[2] == h && tensor[3] == w;
     }
 };

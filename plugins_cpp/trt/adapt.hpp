@@ -45,7 +45,7 @@ struct Rules {
     static_assert(Op::kSignature.sizesAreLastScalars(), "size tensors are scalars of int32 and come last");
     static_assert(Op::kSignature.maxInputs() <= kMaxPorts && Op::kSignature.nbOutputs() <= kMaxPorts);
 
-    static constexpr bool kSized = Op::kSignature.nbSizes() > 0;
+    static constexpr bool kDataDependent = Op::kSignature.nbSizes() > 0;
     static constexpr int64_t kUnknown = -1;
 
     static void checkCounts(int32_t nbInputs, int32_t nbOutputs) {
@@ -98,7 +98,7 @@ struct Rules {
                 in[static_cast<size_t>(i)][axis] = ExprDim(builder, inputs[i].d[axis]);
             }
         }
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<SizeBounds<ExprDim>, kMaxPorts> bounds{};
             std::array<ExprDim, kMaxPorts> sizes{};
             Op::template sizes<ExprDim>(params, in.data(), nbInputs, bounds.data());
@@ -128,7 +128,7 @@ struct Rules {
 
     // Sizes are written as int32, and a kernel cannot refuse one that does not fit: so their bounds must.
     static void checkSizes(const typename Op::Params& params, const Shape<int64_t>* in, int32_t nbInputs) {
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<SizeBounds<int64_t>, kMaxPorts> bounds{};
             Op::template sizes<int64_t>(params, in, nbInputs, bounds.data());
             for (int32_t i = 0; i < Op::kSignature.nbSizes(); ++i) {
@@ -177,7 +177,7 @@ struct Rules {
             in[i] = tensors.in[i].shape;
         }
         checkSizes(params, in.data(), tensors.nbInputs);
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<int64_t, kMaxPorts> sizes{};
             sizes.fill(kUnknown);  // and TensorRT does not know them either
             Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, sizes.data(), out.data());
@@ -188,7 +188,7 @@ struct Rules {
             const Shape<int64_t>& given = tensors.out[i].shape;
             bool same = given.rank == out[i].rank;
             for (int32_t axis = 0; same && axis < given.rank; ++axis) {
-                same = given[axis] == out[i][axis] || (kSized && out[i][axis] == kUnknown);
+                same = given[axis] == out[i][axis] || (kDataDependent && out[i][axis] == kUnknown);
             }
             require(same,
                     std::string("output '") + Op::kSignature.outputs[i].name + "' has another shape than its rule");

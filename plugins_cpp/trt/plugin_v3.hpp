@@ -54,7 +54,7 @@ public:
             for (int32_t i = 0; i < nbInputs; ++i) {
                 Rules<Op>::checkRank(i, in[i].desc.dims.nbDims);
             }
-            if constexpr (Rules<Op>::kSized) {
+            if constexpr (Rules<Op>::kDataDependent) {
                 std::array<Shape<int64_t>, kMaxPorts> largest{};
                 for (int32_t i = 0; i < nbInputs; ++i) {
                     largest[static_cast<size_t>(i)] = toShape(in[i].max);
