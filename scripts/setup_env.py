@@ -75,7 +75,7 @@ def prepare(env: dict[str, str], *, python_only: bool) -> dict[str, str]:
         toolkit = _toolkit(stamps, env)
         include = headers.find(env, CACHE) or headers.fetch(CACHE, _pip(), LOGS / "headers.log")
         tools = native.Tools(toolkit, include, VENV / "bin" / "cmake", VENV / "bin" / "ninja")
-        native.build(tools, env, Stamps(native.STAMPS), LOGS)
+        native.build(tools, env, Stamps(native.STAMPS), LOGS, warnings_are_errors=True)
         env = {**env, **toolkit.environment(env), "TRTSMITH_TENSORRT_INCLUDE": str(include)}
         _install_checkout(stamps, env)
     return env

@@ -65,8 +65,13 @@ def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) 
     return defines
 
 
-def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -> None:
-    """Bring converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were."""
+def build(
+    tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path, *, warnings_are_errors: bool
+) -> None:
+    """Bring converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were.
+
+    warnings_are_errors: for who works on the sources. Another compiler's warnings must not end an installation.
+    """
     chosen = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
     compiler = digest([chosen, *source_files(SOURCES / "cmake")])
     settings = [
@@ -82,6 +87,7 @@ def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -
     full = {**env, **tools.toolkit.environment(env)}
     defines = {
         "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_COMPILE_WARNING_AS_ERROR": "ON" if warnings_are_errors else "OFF",
         "CMAKE_MAKE_PROGRAM": str(tools.ninja),
         **cmake_defines(tools.toolkit, tools.headers, env),
     }

@@ -242,6 +242,7 @@ def test_a_digest_depends_on_content_name_and_borders(tmp_path: Path) -> None:
         ("ERROR: No matching distribution found for torch==2.13.0", 1, "pip's own configuration"),
         ("NewConnectionError: Temporary failure in name resolution", 1, "network"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", 1, "do not use that file"),
+        ("cc1plus: all warnings being treated as errors", 1, "CMAKE_COMPILE_WARNING_AS_ERROR=OFF"),
         ("nvcc fatal : Unsupported gpu architecture 'compute_120'", 1, "TRTSMITH_CUDA_ARCHITECTURES"),
         ("g++: fatal error: Killed signal terminated program cc1plus", 1, "TRTSMITH_JOBS=1"),
         ("", -9, "TRTSMITH_JOBS=1"),
