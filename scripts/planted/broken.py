@@ -16,7 +16,7 @@ from envsetup.steps import SetupError, run_logged
 from importers.problem import Problem
 
 OPERATOR = "MatrixInverse"
-KERNEL = "matrix_inverse.cu"
+KERNEL = "matrix_inverse_tiny.cuh"
 RIGHT = "storeElement(a.output, base + i * kSize + j, a.type,"
 WRONG = "storeElement(a.output, base + j * kSize + i, a.type,"
 LIBRARY = "libtrtsmith_plugins.so"
