@@ -17,7 +17,7 @@ inline constexpr uint32_t kBufferMagic = 0x54534d46;  // "TSMF"
 inline constexpr uint32_t kBufferVersion = 1;
 }  // namespace detail
 
-template <class Params, size_t N>
+template <typename Params, size_t N>
 constexpr size_t bufferSize(const std::array<Field<Params>, N>& table) {
     size_t size = 3 * sizeof(uint32_t);
     for (const Field<Params>& f : table) {
@@ -26,7 +26,7 @@ constexpr size_t bufferSize(const std::array<Field<Params>, N>& table) {
     return size;
 }
 
-template <class Params, size_t N>
+template <typename Params, size_t N>
 void writeBuffer(const std::array<Field<Params>, N>& table, Params params, void* buffer) {
     char* at = static_cast<char*>(buffer);
     auto put = [&at](const void* data, size_t bytes) {
@@ -45,7 +45,7 @@ void writeBuffer(const std::array<Field<Params>, N>& table, Params params, void*
 }
 
 // "" or what is wrong with the buffer.
-template <class Params, size_t N>
+template <typename Params, size_t N>
 std::string readBuffer(const std::array<Field<Params>, N>& table, const void* buffer, size_t size, Params& params) {
     if (buffer == nullptr || size != bufferSize(table)) {
         return "serialised plugin of " + std::to_string(size) + " bytes; expected " + std::to_string(bufferSize(table));

@@ -10,12 +10,12 @@ namespace trtsmith {
 inline constexpr int32_t kMaxRank = 8;
 
 // A shape of dimensions D, where D is int64_t or a symbolic type with + - *, floorDiv and smaller. Rules use nothing else.
-template <class D>
+template <typename D>
 struct Shape {
     int32_t rank{0};
     std::array<D, kMaxRank> d{};
 
-    template <class... Ds>
+    template <typename... Ds>
     static Shape of(const Ds&... dims) {
         static_assert(sizeof...(Ds) <= kMaxRank);
         return Shape{static_cast<int32_t>(sizeof...(Ds)), {D(dims)...}};
@@ -26,7 +26,7 @@ struct Shape {
 };
 
 // A dimension that depends on values: what to tune for, and the largest that it can be.
-template <class D>
+template <typename D>
 struct SizeBounds {
     D typical{};
     D most{};
@@ -38,7 +38,7 @@ inline int64_t floorDiv(int64_t a, int64_t b) {
 }
 
 // Product of all dimensions; the shape must have one at least.
-template <class D>
+template <typename D>
 D product(const Shape<D>& shape) {
     D result = shape[0];
     for (int32_t axis = 1; axis < shape.rank; ++axis) {

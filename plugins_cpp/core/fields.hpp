@@ -19,7 +19,7 @@ enum class FieldKind : int32_t {
 };
 
 // A field of some Params struct: where it lies, in a form that needs no template argument for its type.
-template <class Params>
+template <typename Params>
 struct Field {
     const char* name;
     FieldKind kind;
@@ -33,7 +33,7 @@ struct Field {
 
 namespace detail {
 
-template <class T>
+template <typename T>
 struct FieldTraits;
 template <>
 struct FieldTraits<int32_t> {
@@ -47,16 +47,16 @@ struct FieldTraits<float> {
     static constexpr int32_t kLength = 1;
     static constexpr bool kList = false;
 };
-template <class T, size_t N>
+template <typename T, size_t N>
 struct FieldTraits<std::array<T, N>> {
     static constexpr FieldKind kKind = FieldTraits<T>::kKind;
     static constexpr int32_t kLength = static_cast<int32_t>(N);
     static constexpr bool kList = true;
 };
 
-template <class M>
+template <typename M>
 struct MemberOf;
-template <class C, class T>
+template <typename C, typename T>
 struct MemberOf<T C::*> {
     using Class = C;
     using Type = T;
@@ -85,7 +85,7 @@ struct GivenField {
 
 // Fills params from the given fields. Returns "" or what is wrong. Every field must be there once, with its type and
 // length; fields that the operator does not have are refused.
-template <class Params, size_t N>
+template <typename Params, size_t N>
 std::string parseFields(const std::array<Field<Params>, N>& table, const GivenField* given, int32_t count,
                         Params& params) {
     std::array<bool, N> seen{};
@@ -130,7 +130,7 @@ std::string parseFields(const std::array<Field<Params>, N>& table, const GivenFi
 }
 
 // "stride=1,1;groups=4": one text per distinct Params, for timing caches and logs.
-template <class Params, size_t N>
+template <typename Params, size_t N>
 std::string describeFields(const std::array<Field<Params>, N>& table, Params params) {
     std::string text;
     for (const Field<Params>& f : table) {

@@ -14,7 +14,7 @@ inline std::string quoted(const char* text) {
     return std::string("\"") + text + "\"";  // names are identifiers: nothing to escape
 }
 
-template <class Ports>
+template <typename Ports>
 std::string portsJson(const Ports& ports) {
     std::string json;
     for (const Port& port : ports) {
@@ -29,7 +29,7 @@ std::string portsJson(const Ports& ports) {
 
 }  // namespace detail
 
-template <class Op>
+template <typename Op>
 std::string operatorJson(const char* pluginNamespace) {
     std::string fields;
     for (const auto& f : Op::kFields) {

@@ -89,13 +89,13 @@ int64_t apply(DimensionOperation op, int64_t a, int64_t b) {
 Expr::Expr(Kind kind) : mKind(kind) { mImpl = this; }
 
 std::unique_ptr<Expr> Expr::constant(int64_t value) {
-    std::unique_ptr<Expr> expr(new Expr(Kind::kCONSTANT));
+    std::unique_ptr<Expr> expr(new Expr(Kind::kConstant));
     expr->mValue = value;
     return expr;
 }
 
 std::unique_ptr<Expr> Expr::symbol(std::string name, std::optional<int64_t> value) {
-    std::unique_ptr<Expr> expr(new Expr(Kind::kSYMBOL));
+    std::unique_ptr<Expr> expr(new Expr(Kind::kSymbol));
     expr->mName = std::move(name);
     expr->mValue = value;
     return expr;
@@ -106,7 +106,7 @@ std::unique_ptr<Expr> Expr::operation(DimensionOperation op, const Expr& first, 
     if (first.isConstant() && second.isConstant()) {
         return constant(apply(op, *first.mValue, *second.mValue));
     }
-    std::unique_ptr<Expr> expr(new Expr(Kind::kOPERATION));
+    std::unique_ptr<Expr> expr(new Expr(Kind::kOperation));
     expr->mOp = op;
     expr->mFirst = &first;
     expr->mSecond = &second;
@@ -114,7 +114,7 @@ std::unique_ptr<Expr> Expr::operation(DimensionOperation op, const Expr& first, 
 }
 
 std::unique_ptr<Expr> Expr::sizeTensor(int32_t output, const Expr& opt, const Expr& upper) {
-    std::unique_ptr<Expr> expr(new Expr(Kind::kSIZE_TENSOR));
+    std::unique_ptr<Expr> expr(new Expr(Kind::kSizeTensor));
     expr->mOutput = output;
     expr->mFirst = &opt;
     expr->mSecond = &upper;
@@ -122,27 +122,27 @@ std::unique_ptr<Expr> Expr::sizeTensor(int32_t output, const Expr& opt, const Ex
 }
 
 bool Expr::dependsOnSizeTensor() const {
-    return mKind == Kind::kSIZE_TENSOR ||
-           (mKind == Kind::kOPERATION && (mFirst->dependsOnSizeTensor() || mSecond->dependsOnSizeTensor()));
+    return mKind == Kind::kSizeTensor ||
+           (mKind == Kind::kOperation && (mFirst->dependsOnSizeTensor() || mSecond->dependsOnSizeTensor()));
 }
 
-bool Expr::isConstant() const { return mKind == Kind::kCONSTANT; }
+bool Expr::isConstant() const { return mKind == Kind::kConstant; }
 
 int64_t Expr::getConstantValue() const { return isConstant() ? *mValue : std::numeric_limits<int64_t>::min(); }
 
-bool Expr::isSizeTensor() const { return mKind == Kind::kSIZE_TENSOR; }
+bool Expr::isSizeTensor() const { return mKind == Kind::kSizeTensor; }
 
 int32_t Expr::sizeOutput() const noexcept { return mOutput; }
 
 std::string Expr::text() const {
     switch (mKind) {
-        case Kind::kCONSTANT:
+        case Kind::kConstant:
             return std::to_string(*mValue);
-        case Kind::kSYMBOL:
+        case Kind::kSymbol:
             return mName;
-        case Kind::kOPERATION:
+        case Kind::kOperation:
             return std::string(name(mOp)) + "(" + mFirst->text() + ", " + mSecond->text() + ")";
-        case Kind::kSIZE_TENSOR:
+        case Kind::kSizeTensor:
             return "size_tensor(output " + std::to_string(mOutput) + ", opt " + mFirst->text() + ", upper " +
                    mSecond->text() + ")";
     }
@@ -150,11 +150,11 @@ std::string Expr::text() const {
 }
 
 std::optional<int64_t> Expr::evaluate() const {
-    if (mKind == Kind::kCONSTANT || mKind == Kind::kSYMBOL) {
+    if (mKind == Kind::kConstant || mKind == Kind::kSymbol) {
         return mValue;
     }
     const std::optional<int64_t> second = mSecond->evaluate();
-    if (mKind == Kind::kSIZE_TENSOR) {
+    if (mKind == Kind::kSizeTensor) {
         return second;
     }
     const std::optional<int64_t> first = mFirst->evaluate();

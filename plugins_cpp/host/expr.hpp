@@ -15,7 +15,7 @@ namespace trtsmith::host {
 // An immutable expression. The public interface class calls through its protected mImpl, which points back here.
 class Expr final : public nvinfer1::IDimensionExpr, public nvinfer1::apiv::VDimensionExpr {
 public:
-    enum class Kind { kCONSTANT, kSYMBOL, kOPERATION, kSIZE_TENSOR };
+    enum class Kind { kConstant, kSymbol, kOperation, kSizeTensor };
 
     static std::unique_ptr<Expr> constant(int64_t value);
     // value: what the symbol stands for, where the caller knows it and the plugin must not.

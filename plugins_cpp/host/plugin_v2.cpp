@@ -11,7 +11,7 @@ namespace {
 
 using namespace nvinfer1;
 
-constexpr size_t kGUARD = 64;  // bytes after a serialisation buffer that the plugin must not touch
+constexpr size_t kGuard = 64;  // bytes after a serialisation buffer that the plugin must not touch
 
 struct Destroy {
     void operator()(IPluginV2* plugin) const noexcept { plugin->destroy(); }
@@ -160,7 +160,7 @@ public:
         if (size > (size_t{1} << 32)) {
             throw Failure(TSH_BROKEN, "getSerializationSize returned " + std::to_string(size));
         }
-        std::vector<unsigned char> buffer(size + kGUARD, static_cast<unsigned char>(fill));
+        std::vector<unsigned char> buffer(size + kGuard, static_cast<unsigned char>(fill));
         mPlugin->serialize(buffer.data());
         for (size_t i = size; i < buffer.size(); ++i) {
             if (buffer[i] != static_cast<unsigned char>(fill)) {

@@ -75,14 +75,14 @@ public:
         for (const int32_t type : inputs) {
             types.push_back(static_cast<DataType>(type));
         }
-        constexpr int32_t kUNSET = -1;
-        std::vector<DataType> answer(static_cast<size_t>(outputCount), static_cast<DataType>(kUNSET));
+        constexpr int32_t kUnset = -1;
+        std::vector<DataType> answer(static_cast<size_t>(outputCount), static_cast<DataType>(kUnset));
         requireZero(
             build().getOutputDataTypes(answer.data(), outputCount, types.data(), static_cast<int32_t>(types.size())),
             "getOutputDataTypes");
         std::vector<int32_t> result;
         for (const DataType type : answer) {
-            if (static_cast<int32_t>(type) == kUNSET) {
+            if (static_cast<int32_t>(type) == kUnset) {
                 throw Failure(TSH_BROKEN, "getOutputDataTypes left output " + std::to_string(result.size()) + " unset");
             }
             result.push_back(static_cast<int32_t>(type));

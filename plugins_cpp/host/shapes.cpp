@@ -5,7 +5,7 @@
 namespace trtsmith::host {
 namespace {
 
-constexpr int32_t kUNSET_RANK = -12345;
+constexpr int32_t kUnsetRank = -12345;
 
 }  // namespace
 
@@ -45,7 +45,7 @@ std::vector<nvinfer1::DimsExprs> shapeInputExpressions(ExprBuilder& builder, con
 
 nvinfer1::DimsExprs unsetShape() {
     nvinfer1::DimsExprs shape{};
-    shape.nbDims = kUNSET_RANK;
+    shape.nbDims = kUnsetRank;
     return shape;
 }
 
@@ -58,7 +58,7 @@ void requireDimension(int64_t value, int32_t dimension, int32_t output) {
 
 std::vector<DimAnswer> readShape(const ExprBuilder& builder, const nvinfer1::DimsExprs& shape, int32_t output) {
     const std::string where = "output " + std::to_string(output);
-    if (shape.nbDims == kUNSET_RANK) {
+    if (shape.nbDims == kUnsetRank) {
         throw Failure(TSH_BROKEN, "the shape rule never set the shape of " + where);
     }
     if (shape.nbDims < 0 || shape.nbDims > TSH_MAX_DIMS) {

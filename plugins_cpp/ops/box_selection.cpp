@@ -24,14 +24,14 @@ struct BoxSelection {
         {{{"selected", TypeVar::kN, 2}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
-    template <class D>
+    template <typename D>
     static void sizes(const Params& p, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
         const Shape<D>& scores = in[1];
         const D most = scores[0] * scores[1] * smaller(scores[2], int64_t{p.most});
         sizes[0] = {floorDiv(most + 1, 2), most};
     }
 
-    template <class D>
+    template <typename D>
     static void shape(const Params&, const Shape<D>*, int32_t, const D* sizes, Shape<D>* out) {
         out[0] = Shape<D>::of(sizes[0], constantLike(sizes[0], 3));
         out[1] = Shape<D>{};

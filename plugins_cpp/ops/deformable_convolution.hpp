@@ -46,7 +46,7 @@ struct DeformableConvolutionOp {
     }
     static constexpr auto kSignature = signature();
 
-    template <class D>
+    template <typename D>
     static void shape(const Params& params, const Shape<D>* in, int32_t, Shape<D>* out) {
         out[0] = Shape<D>::of(in[kX][0], in[kWeight][0], outSize(params, in[kX], in[kWeight], 0),
                               outSize(params, in[kX], in[kWeight], 1));
@@ -129,7 +129,7 @@ private:
     }
 
     // axis 0 is the height, 1 the width.
-    template <class D>
+    template <typename D>
     static D outSize(const Params& params, const Shape<D>& x, const Shape<D>& weight, int32_t axis) {
         const size_t a = static_cast<size_t>(axis);
         const int64_t padding = int64_t{params.padding[a]} + params.padding[a + 2];

@@ -16,7 +16,7 @@ struct MatrixInverse {
         {{{"output", TypeVar::kT, kAnyRank}}},
     };
 
-    template <class D>
+    template <typename D>
     static void shape(const Params&, const Shape<D>* in, int32_t, Shape<D>* out) {
         out[0] = in[0];
     }

@@ -24,7 +24,7 @@ struct MultiscaleDeformableAttention {
         {{{"output", TypeVar::kT, 3}}},
     };
 
-    template <class D>
+    template <typename D>
     static void shape(const Params&, const Shape<D>* in, int32_t, Shape<D>* out) {
         const Shape<D>& value = in[kValue];
         out[0] = Shape<D>::of(value[0], in[kSamplingLocations][1], value[2] * value[3]);

@@ -15,14 +15,14 @@ struct NonZeroPositions {
         {{{"positions", TypeVar::kN, 2}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
-    template <class D>
+    template <typename D>
     static void sizes(const Params&, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
         require(in[0].rank >= 1, "x has no dimensions");
         const D most = product(in[0]);
         sizes[0] = {floorDiv(most + 1, 2), most};
     }
 
-    template <class D>
+    template <typename D>
     static void shape(const Params&, const Shape<D>* in, int32_t, const D* sizes, Shape<D>* out) {
         out[0] = Shape<D>::of(constantLike(sizes[0], in[0].rank), sizes[0]);
         out[1] = Shape<D>{};

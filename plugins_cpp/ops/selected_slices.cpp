@@ -19,13 +19,13 @@ struct SelectedSlices {
         {{{"output", TypeVar::kE, kAnyRank}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
-    template <class D>
+    template <typename D>
     static void sizes(const Params& p, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
         const D most = smaller(in[0][axisOf(in[0], p.axis)], in[1][0]);
         sizes[0] = {floorDiv(most + 1, 2), most};
     }
 
-    template <class D>
+    template <typename D>
     static void shape(const Params& p, const Shape<D>* in, int32_t, const D* sizes, Shape<D>* out) {
         out[0] = in[0];
         out[0][axisOf(in[0], p.axis)] = sizes[0];

@@ -10,14 +10,14 @@
 namespace trtsmith {
 
 // "" or why there is no such axis.
-template <class D>
+template <typename D>
 std::string axisFault(const Shape<D>& x, int32_t axis) {
     return axis >= -x.rank && axis < x.rank
                ? ""
                : "axis " + std::to_string(axis) + " of an x with " + std::to_string(x.rank) + " dimensions";
 }
 
-template <class D>
+template <typename D>
 int32_t axisOf(const Shape<D>& x, int32_t axis) {
     const std::string fault = axisFault(x, axis);
     require(fault.empty(), fault);

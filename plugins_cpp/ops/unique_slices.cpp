@@ -25,13 +25,13 @@ struct UniqueSlices {
           {"count", TypeVar::kS, 0, false, true}}},
     };
 
-    template <class D>
+    template <typename D>
     static void sizes(const Params& p, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
         const D most = in[0][axisOf(in[0], p.axis)];
         sizes[0] = {floorDiv(most + 1, 2), most};
     }
 
-    template <class D>
+    template <typename D>
     static void shape(const Params& p, const Shape<D>* in, int32_t, const D* sizes, Shape<D>* out) {
         const int32_t axis = axisOf(in[0], p.axis);
         out[0] = in[0];

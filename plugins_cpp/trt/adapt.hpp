@@ -5,14 +5,14 @@
 //     struct Params { ... };                                   // POD
 //     static constexpr std::array<Field<Params>, N> kFields;
 //     static constexpr Signature<I, O> kSignature;
-//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, Shape<D>* out);
+//     template <typename D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, Shape<D>* out);
 //     static std::string check(Params const&, Tensors const&);     // "" or what does not fit; called before run
 //     static size_t workspace(Params const&, Tensors const&);      // optional; bytes
 //     static cudaError_t run(Params const&, Tensors const&, void* workspace, cudaStream_t);
 //
 // An Op whose output sizes depend on values has size ports, and two rules instead of one:
-//     template <class D> static void sizes(Params const&, Shape<D> const* in, int32_t nbInputs, SizeBounds<D>* sizes);
-//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, D const* sizes,
+//     template <typename D> static void sizes(Params const&, Shape<D> const* in, int32_t nbInputs, SizeBounds<D>* sizes);
+//     template <typename D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, D const* sizes,
 //                                          Shape<D>* out);
 // Each dimension of an output is one of `sizes` or follows from the inputs. What run() is told of the sizes of outputs is
 // of no use to it: it packs the outputs densely by the sizes that it finds, which it writes to the size ports, in int32.
@@ -38,7 +38,7 @@ namespace trtsmith {
 
 inline constexpr const char* kPluginNamespace = "trtsmith";
 
-template <class Op>
+template <typename Op>
 struct Rules {
     static_assert(Op::kSignature.optionalsAreLast(), "optional inputs must come last");
     static_assert(Op::kSignature.outputTypesFollow(), "every output type must follow from a required input");
@@ -58,7 +58,7 @@ struct Rules {
     }
 
     // Linear tensors whose types agree with the type variables. Looks at positions up to pos only.
-    template <class Desc>
+    template <typename Desc>
     static bool supports(int32_t pos, const Desc* inOut, int32_t nbInputs, int32_t nbOutputs) {
         checkCounts(nbInputs, nbOutputs);
         require(pos >= 0 && pos < nbInputs + nbOutputs, "position " + std::to_string(pos) + " does not exist");
@@ -141,7 +141,7 @@ struct Rules {
         }
     }
 
-    template <class Desc>
+    template <typename Desc>
     static Tensors tensors(const Desc* in, int32_t nbInputs, const Desc* out, int32_t nbOutputs,
                            const void* const* inData = nullptr, void* const* outData = nullptr) {
         checkCounts(nbInputs, nbOutputs);
@@ -157,7 +157,7 @@ struct Rules {
         return tensors;
     }
 
-    template <class Desc>
+    template <typename Desc>
     static size_t workspace(const typename Op::Params& params, const Desc* in, int32_t nbInputs, const Desc* out,
                             int32_t nbOutputs) {
         if constexpr (requires(const Tensors& t) { Op::workspace(params, t); }) {
@@ -217,7 +217,7 @@ struct Rules {
     }
 
 private:
-    template <class Desc>
+    template <typename Desc>
     static Tensor tensor(const Desc& desc, const void* data) {
         Tensor result{data, DType::kFloat32, toShape(sizesOf(desc))};
         require(toDType(descOf(desc).type, result.type), "a tensor has a type that no kernel takes");

@@ -15,7 +15,7 @@ inline void logError(const char* op, const char* where, const char* what) noexce
     std::fprintf(stderr, "[trtsmith] %s::%s: %s\n", op, where, what);
 }
 
-template <class R, class F>
+template <typename R, typename F>
 R guarded(const char* op, const char* where, R onError, F&& body) noexcept {
     try {
         return std::forward<F>(body)();

@@ -11,7 +11,7 @@
 
 namespace trtsmith {
 
-template <class Op>
+template <typename Op>
 class PluginV2 final : public nvinfer1::IPluginV2DynamicExt {
     static_assert(Op::kSignature.nbSizes() == 0, "V2 plugins have no size tensors");
 
@@ -128,7 +128,7 @@ private:
     int32_t mNbInputs{-1};  // -1 until configurePlugin
 };
 
-template <class Op>
+template <typename Op>
 class CreatorV2 final : public nvinfer1::IPluginCreator {
 public:
     CreatorV2()

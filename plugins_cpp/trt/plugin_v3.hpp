@@ -10,7 +10,7 @@
 
 namespace trtsmith {
 
-template <class Op>
+template <typename Op>
 class PluginV3 final : public nvinfer1::IPluginV3,
                        public nvinfer1::IPluginV3OneCore,
                        public nvinfer1::IPluginV3OneBuild,
@@ -140,7 +140,7 @@ private:
     nvinfer1::PluginFieldCollection mCollection{};
 };
 
-template <class Op>
+template <typename Op>
 class CreatorV3 final : public nvinfer1::IPluginCreatorV3One {
 public:
     CreatorV3()

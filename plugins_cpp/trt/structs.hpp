@@ -80,7 +80,7 @@ inline const nvinfer1::Dims& sizesOf(const nvinfer1::PluginTensorDesc& desc) { r
 inline const nvinfer1::Dims& sizesOf(const nvinfer1::DynamicPluginTensorDesc& desc) { return desc.max; }
 
 // The fields of an Op as TensorRT wants them, pointing at params (or at nothing, for a creator's list).
-template <class Op>
+template <typename Op>
 std::vector<nvinfer1::PluginField> pluginFields(typename Op::Params* params) {
     std::vector<nvinfer1::PluginField> fields;
     for (const auto& f : Op::kFields) {

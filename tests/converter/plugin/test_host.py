@@ -224,7 +224,7 @@ def test_values_take_the_types_that_the_creator_lists(host: Host) -> None:
 
 
 def test_shape_rule_that_leaves_a_dimension_unset(host: Host) -> None:
-    unset = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kSHAPE_UNSET"]
+    unset = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kShapeUnset"]
     with host.open(plugin_fixtures.library("bad_v3")) as library:
         plugin = library.creator(f"Repeat{unset}").create(FIELDS)
         with pytest.raises(PluginError, match="dimension 1 of output 0 unset") as caught:
@@ -287,7 +287,7 @@ def test_odd_and_empty_shapes_on_a_gpu(host: Host, shape: tuple[int, ...]) -> No
 
 @pytest.mark.gpu
 def test_writing_past_an_output_is_noticed_on_a_gpu(host: Host) -> None:
-    past = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kWRITES_PAST_OUTPUT"]
+    past = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kWritesPastOutput"]
     with host.open(plugin_fixtures.library("bad_v3")) as library:
         plugin = library.creator(f"Repeat{past}").create(FIELDS)
         with pytest.raises(PluginError, match="behind output 0"):

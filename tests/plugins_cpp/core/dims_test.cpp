@@ -20,7 +20,7 @@ struct Text {
 };
 
 // As operators with sizes that depend on values write it.
-template <class D>
+template <typename D>
 SizeBounds<D> halfOrAll(const Shape<D>& shape, const D& limit) {
     const D most = smaller(product(shape), limit);
     return {floorDiv(most + 1, 2), most};

@@ -89,13 +89,13 @@ void expectFailure(const char* words, Body&& body) {
 }
 
 void failuresAreKept() {
-    constexpr int64_t kMOST = std::numeric_limits<int64_t>::max();
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
     for (const DimensionOperation op : {DimensionOperation::kFLOOR_DIV, DimensionOperation::kCEIL_DIV}) {
         expectFailure("by zero", [&](ExprBuilder& b) { b.operation(op, *b.constant(1), *b.constant(0)); });
-        expectFailure("overflows", [&](ExprBuilder& b) { b.operation(op, *b.constant(-kMOST - 1), *b.constant(-1)); });
+        expectFailure("overflows", [&](ExprBuilder& b) { b.operation(op, *b.constant(-kMost - 1), *b.constant(-1)); });
     }
     for (const DimensionOperation op : {DimensionOperation::kSUM, DimensionOperation::kPROD}) {
-        expectFailure("overflows", [&](ExprBuilder& b) { b.operation(op, *b.constant(kMOST), *b.constant(2)); });
+        expectFailure("overflows", [&](ExprBuilder& b) { b.operation(op, *b.constant(kMost), *b.constant(2)); });
     }
     expectFailure("does not exist", [](ExprBuilder& b) {
         b.operation(static_cast<DimensionOperation>(99), *b.constant(1), *b.symbol("x", 1));

@@ -23,12 +23,12 @@ struct Rows {
         {{{"y", TypeVar::kE, 2}, {"at", TypeVar::kN, 1}, {"count", TypeVar::kS, 0, false, true}}},
     };
 
-    template <class D>
+    template <typename D>
     static void sizes(const Params&, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
         sizes[0] = {floorDiv(in[0][0], 2), in[0][0]};
     }
 
-    template <class D>
+    template <typename D>
     static void shape(const Params&, const Shape<D>* in, int32_t, const D* sizes, Shape<D>* out) {
         out[0] = Shape<D>::of(sizes[0], in[0][1]);
         out[1] = Shape<D>::of(sizes[0]);
@@ -44,7 +44,7 @@ struct Rows {
 };
 
 using Rule = Rules<Rows>;
-constexpr int64_t kMOST = 2147483647;
+constexpr int64_t kMost = 2147483647;
 
 nvinfer1::PluginTensorDesc desc(DataType type, std::initializer_list<int64_t> sizes) {
     nvinfer1::PluginTensorDesc result{};
@@ -96,9 +96,9 @@ void shapes() {
 }
 
 void bounds() {
-    Shape<int64_t> in[] = {Shape<int64_t>::of(kMOST, 3)};
+    Shape<int64_t> in[] = {Shape<int64_t>::of(kMost, 3)};
     Rule::checkSizes({}, in, 1);
-    in[0][0] = kMOST + 1;
+    in[0][0] = kMost + 1;
     expectFailure("size 'count' can be 2147483648", [&] { Rule::checkSizes({}, in, 1); });
 }
 
@@ -114,7 +114,7 @@ void runsWhatFits() {
     Rule::run({}, tensorsOf({4, 3}, {4, 3}), nullptr, nullptr);
     expect(runs == 2, "sizes that only the run finds may be told in any way");
     expectFailure("output 'y' has another shape", [] { Rule::run({}, tensorsOf({4, 3}, {-1, 5}), nullptr, nullptr); });
-    expectFailure("size 'count'", [] { Rule::run({}, tensorsOf({kMOST + 1, 3}, {-1, 3}), nullptr, nullptr); });
+    expectFailure("size 'count'", [] { Rule::run({}, tensorsOf({kMost + 1, 3}, {-1, 3}), nullptr, nullptr); });
     expect(runs == 2, "what is refused does not run");
 }
 
