@@ -1,4 +1,4 @@
-// Which inputs and outputs an operator has, and which of them share a type.
+// The signature of an operator: its inputs and outputs, and the type variables that they share.
 #pragma once
 
 #include <array>

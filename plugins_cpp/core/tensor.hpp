@@ -1,4 +1,4 @@
-// What an operator's run() gets: tensors with their element type and 64-bit sizes.
+// Tensors as an operator's run() gets them, with their element type and 64-bit sizes.
 #pragma once
 
 #include <array>

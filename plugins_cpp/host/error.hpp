@@ -1,4 +1,4 @@
-// How failures travel inside the host: thrown as Failure, turned into a status and a string at the C ABI.
+// Failures inside the host: thrown as Failure, turned into a status and a string at the C ABI.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,4 @@
-// What the opaque handles of the C ABI point at.
+// The objects behind the opaque handles of the C ABI.
 #pragma once
 
 #include <memory>

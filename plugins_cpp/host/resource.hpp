@@ -1,4 +1,4 @@
-// What a plugin is given when it is attached to an execution context.
+// The resources that a plugin is given when it is attached to an execution context.
 #pragma once
 
 #include <NvInferRuntime.h>

@@ -1,5 +1,4 @@
-// Boxes that are left when those are taken out which overlap a better one: ONNX's NonMaxSuppression. Declaration only:
-// needs neither nvcc nor TensorRT.
+// Boxes that overlap no better one: ONNX's NonMaxSuppression. Declaration only: needs neither nvcc nor TensorRT.
 //
 // Method: candidates of all images and classes are sorted by score, best first. They are then taken in stripes: those that
 // overlap a box which was kept before drop out, the others are compared with each other, and one block for each image and

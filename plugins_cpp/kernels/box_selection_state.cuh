@@ -1,4 +1,4 @@
-// What the kernels of the box selection share, and where it lies in the workspace.
+// The state that the kernels of the box selection share, and its layout in the workspace.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// What the tensor-core path of the deformable convolution and the kernel that prepares its operands agree on.
+// The layout of operands between the tensor-core path of the deformable convolution and the kernel that prepares them.
 //
 // Depth (input channels x taps of one group) is counted in units: 16 bytes of consecutive channels at one tap. The
 // units of one step fill a 128-byte row of shared memory. Their order: chunk of channels, tap, unit of the chunk. A

@@ -1,4 +1,4 @@
-// What a sample of the deformable convolution is, for the kernels that sample straight into shared memory:
+// A sample of the deformable convolution, for the kernels that sample straight into shared memory:
 //   locate: position, bilinear weights times mask for each (site, pixel) of a step
 //   sample: four corners, fp32 arithmetic, rounded to the operand's type, into a row of shared memory
 // x lies channels-last, so that one sample of 8 (fp16, bf16) or 4 (fp32) channels is four 16-byte loads. Both stages are

@@ -1,4 +1,4 @@
-// From run-time types and sizes to a launch: the one switch over element types, checked sizes, legal grids.
+// Launches from run-time types and sizes: the one switch over element types, checked sizes, legal grids.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,5 +1,5 @@
-// Counts the elements that are flagged, and visits every element with the number of flagged ones before it: what
-// selects, compacts and ranks. In order and the same in every run.
+// Counts the elements that are flagged, and visits every element with the number of flagged ones before it: the
+// base of selecting, compacting and ranking. In order and the same in every run.
 //
 // Three launches: flagged elements of each tile, an exclusive scan of these, a visit of each tile. CUB's device-wide
 // algorithms are not used, because they say only on a GPU how much workspace they need, and engines are built without.

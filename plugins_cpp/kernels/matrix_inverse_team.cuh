@@ -1,4 +1,4 @@
-// A team of threads that inverts one matrix in memory: a thread's place in it, and where the parts of the work lie.
+// A team of threads that inverts one matrix in memory: a thread's place in it, and the layout of its work.
 #pragma once
 
 #include <cstdint>

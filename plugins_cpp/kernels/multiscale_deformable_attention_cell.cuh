@@ -1,4 +1,4 @@
-// What both kernels of multi-scale deformable attention share: levels as the device reads them, and sampling positions.
+// Levels as the device reads them, and sampling positions, for both kernels of multi-scale deformable attention.
 #pragma once
 
 #include <cuda_runtime_api.h>

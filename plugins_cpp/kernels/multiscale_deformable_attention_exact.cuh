@@ -1,4 +1,4 @@
-// The team kernel's slower way, which asks before it reads: for levels that are not plain and for what is not finite.
+// The team kernel's slower way, which checks before it reads: for levels that are not plain and values that are not finite.
 #pragma once
 
 #include "multiscale_deformable_attention_cell.cuh"

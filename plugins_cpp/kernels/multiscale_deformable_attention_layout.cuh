@@ -1,4 +1,4 @@
-// What the team kernel of multi-scale deformable attention takes, and how a warp's lanes share the work.
+// The arguments of the team kernel of multi-scale deformable attention, and the division of its work among a warp's lanes.
 #pragma once
 
 #include "dispatch.cuh"

@@ -1,4 +1,4 @@
-// Which items a block of the team kernel does, and where their tensors lie.
+// The items that a block of the team kernel does, and the addresses of their tensors.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where a tensor is not zero. Declaration only: needs neither nvcc nor TensorRT.
+// Positions at which a tensor is not zero: ONNX's NonZero. Declaration only: needs neither nvcc nor TensorRT.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// Where a tensor is not zero: ports, shapes and sizes; the arithmetic is in kernels/.
+// Positions at which a tensor is not zero: ports, shapes and sizes; the arithmetic is in kernels/.
 #include "kernels/non_zero.cuh"
 #include "ops/binding.hpp"
 

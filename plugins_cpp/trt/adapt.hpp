@@ -1,20 +1,21 @@
-// What the V3 and the V2 adapter share: the rules that follow from an operator's signature.
+// The rules that follow from an operator's signature, for the V3 and the V2 adapter.
 //
 // An Op is a plain struct:
-//     static constexpr char const* kName, kVersion;
+//     static constexpr const char *kName, *kVersion;
 //     struct Params { ... };                                   // POD
 //     static constexpr std::array<Field<Params>, N> kFields;
 //     static constexpr Signature<I, O> kSignature;
-//     template <typename D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, Shape<D>* out);
-//     static std::string check(Params const&, Tensors const&);     // "" or what does not fit; called before run
-//     static size_t workspace(Params const&, Tensors const&);      // optional; bytes
-//     static cudaError_t run(Params const&, Tensors const&, void* workspace, cudaStream_t);
+//     template <typename D> static void shape(const Params&, const Shape<D>* in, int32_t nbInputs, Shape<D>* out);
+//     static std::string check(const Params&, const Tensors&);     // "" or what does not fit; called before run
+//     static size_t workspace(const Params&, const Tensors&);      // optional; bytes
+//     static cudaError_t run(const Params&, const Tensors&, void* workspace, cudaStream_t);
 //
 // An Op whose output sizes depend on values has size ports, and two rules instead of one:
-//     template <typename D> static void sizes(Params const&, Shape<D> const* in, int32_t nbInputs, SizeBounds<D>* sizes);
-//     template <typename D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, D const* sizes,
-//                                          Shape<D>* out);
-// Each dimension of an output is one of `sizes` or follows from the inputs. What run() is told of the sizes of outputs is
+//     template <typename D>
+//     static void sizes(const Params&, const Shape<D>* in, int32_t nbInputs, SizeBounds<D>* sizes);
+//     template <typename D>
+//     static void shape(const Params&, const Shape<D>* in, int32_t nbInputs, const D* sizes, Shape<D>* out);
+// Each dimension of an output is one of `sizes` or follows from the inputs. The sizes of outputs that run() is told are
 // of no use to it: it packs the outputs densely by the sizes that it finds, which it writes to the size ports, in int32.
 #pragma once
 

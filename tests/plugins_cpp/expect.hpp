@@ -1,4 +1,4 @@
-// What the test programs share: expectations that are printed where they fail, and the exit code that tells.
+// Expectations of the test programs: printed where they fail, and counted for the exit code.
 #pragma once
 
 #include <cstdio>
