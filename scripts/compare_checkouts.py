@@ -36,7 +36,7 @@ sys.path[:0] = [str(ROOT / "scripts")]
 from checkoutdiff.comparison_report import Expected, read_expected, render, to_record  # noqa: E402
 from checkoutdiff.driver_pool import SCRIPTS, python_of, run_jobs  # noqa: E402
 from checkoutdiff.likeness import Likeness, compare  # noqa: E402
-from checkoutdiff.result_store import commit_of, key_of, stored  # noqa: E402
+from checkoutdiff.result_store import commit_of, key_of, store, stored  # noqa: E402
 
 SOURCES = ("networks", "rules", "foreign", "suite")
 FLAVOURS = ("tensorrt", "tensorrt_rtx")
@@ -128,14 +128,14 @@ def write_models(checkout: Path, folder: Path, source: str, wheels: Path) -> Non
 
 
 def run_both(
-    options: argparse.Namespace, jobs: Mapping[str, Any], store: Path, expected: Expected
+    options: argparse.Namespace, jobs: Mapping[str, Any], path: Path, expected: Expected
 ) -> dict[str, Likeness]:
     """By job; what BEFORE finds is stored."""
-    before = {name: found for name, found in stored(store) if name in jobs}
+    before = {name: found for name, found in stored(path).items() if name in jobs}
     missing = [(name, job) for name, job in jobs.items() if name not in before]
-    with gzip.open(store, "at", encoding="utf-8", compresslevel=4) as file:
+    with gzip.open(path, "at", encoding="utf-8", compresslevel=4) as file:
         for name, found in watched(options, options.before, missing):
-            file.write(json.dumps([name, found]) + "\n")
+            store(file, name, found)
             before[name] = found
     likenesses = {}
     for name, found in watched(options, options.after, list(jobs.items())):

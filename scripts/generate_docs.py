@@ -16,12 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from docpages import command_line, evidence, messages, operators, rewriting  # noqa: E402
+from docpages import command_line, evidence, messages, operators, python_api, rewriting  # noqa: E402
 from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"operators": operators.operators, "figures": evidence.figures},
     "docs/reference/cli.md": {"command line": command_line.command_line},
+    **python_api.pages(),
     "docs/reference/operators.md": {
         "operators": operators.operator_reference,
         "torch operators": operators.torch_operators,

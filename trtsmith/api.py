@@ -26,6 +26,8 @@ from trtsmith.arguments import (
 from trtsmith.converter.convert import pipeline, reports
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
+from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.load import load_model
@@ -146,7 +148,7 @@ def convert(
     verify: str | None = "auto",
     verbose: bool = False,
     progress: Progress | None = None,
-) -> pipeline.Conversion:
+) -> Conversion:
     """A TensorRT engine of a model, with the plugin library that it needs and a manifest beside it, and the verdict on it.
 
     shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one.
@@ -187,7 +189,7 @@ def convert(
     Raises ConversionError, with every problem at once, for a model that cannot be converted or built; InvalidModelError;
     UsageError. That numbers disagree is a result and no error.
     """
-    options = pipeline.ConvertOptions(
+    options = ConvertOptions(
         model=Path(model),
         output=Path(output),
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
@@ -268,7 +270,7 @@ def verify(
     return verify_bundle(options, progress or silent).verdict
 
 
-def load_report(path: StrPath) -> reports.Report:
+def load_report(path: StrPath) -> Report:
     """What --report of the commands check, convert and verify wrote, or the manifest of an engine.
 
     >>> import trtsmith

@@ -11,8 +11,9 @@ import onnx
 
 from trtsmith.converter.convert.node_problems import attributes_of, kind_of, plugin_faults, unknown_operator
 from trtsmith.converter.engine.build.build_request import PluginUse
+from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.infer import value_dtypes, value_shapes
-from trtsmith.converter.graph.scopes import all_graphs, branch_of
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import input_problems
 from trtsmith.converter.rewrite.engine.records import Rewrite

@@ -11,7 +11,6 @@ import numpy as np
 
 from trtsmith.converter.convert.quantize.quantize import QUANTISED, quantise
 from trtsmith.converter.convert.quantize.samples import load_samples, split
-from trtsmith.converter.graph.scopes import elem_types
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.option_values import check_values
@@ -21,7 +20,7 @@ from trtsmith.converter.rewrite.phases import Rewriting
 from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16, Format
 from trtsmith.converter.rewrite.precision.observe import magnitudes
-from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
+from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.widen import widen_precision
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
@@ -135,15 +134,16 @@ def _brought(
         done = quantise(
             work.model, request.precision, samples, keep=request.keep, rewrites=merged(work.rewrites)
         )
-        return _with(work, done)
+        work.graph.become(done.model)
+        return replace(work, precision=done.report)
     fmt = request.format
     if fmt is None:
-        return _with(work, widen_precision(work.model, wide_io=request.io))
-    if REDUCED & elem_types(work.model.proto.graph):  # what is in 16 bits already is decided anew
-        work = _with(work, widen_precision(work.model))
+        return _with(work, widen_precision(work.graph, wide_io=request.io))
+    if not REDUCED.isdisjoint(work.graph.elem_types()):  # what is in 16 bits already is decided anew
+        work = _with(work, widen_precision(work.graph))
     seen = _magnitudes(work, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
     reduced = reduce_precision(
-        work.model,
+        work.graph,
         fmt,
         keep=request.keep,
         rewrites=merged(work.rewrites),
@@ -156,12 +156,12 @@ def _brought(
     return _with(work, reduced)
 
 
-def _with(work: Rewriting, reduced: Reduced) -> Rewriting:
+def _with(work: Rewriting, reduced: Reduction) -> Rewriting:
     """An input that the types phase changed already is told once, from the model's type to the engine's."""
     after = {io.name: io.after for io in reduced.io_types}
     earlier = tuple(replace(io, after=after.pop(io.name)) if io.name in after else io for io in work.io_types)
     io_types = (*earlier, *(io for io in reduced.io_types if io.name in after))
-    return replace(work, model=reduced.model, io_types=io_types, precision=reduced.report)
+    return replace(work, io_types=io_types, precision=reduced.report)
 
 
 def _samples(

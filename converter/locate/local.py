@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.probe import Value

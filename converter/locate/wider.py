@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
 from trtsmith.converter.graph.infer import value_dtypes
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.fault_graph import op_name
 from trtsmith.converter.locate.shortest import shortest
 from trtsmith.converter.rewrite.rewrite import Rewritten

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import onnx
 from onnx import inliner
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.registry import find_aliases, normalise_domain

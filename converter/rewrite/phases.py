@@ -1,6 +1,6 @@
 """The phases of rewriting, in the one order in which they run.
 
-Each takes a `Rewriting` and gives the next: the graph as it then is, and records of what was done to it. A phase finds the
+Each takes a `Rewriting`, changes its graph in place, and gives the next, with records of what was done. A phase finds the
 types of the graph inferred and leaves them so. On the graph that comes out no rule of the target fires any more.
 """
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import PASSES
+from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.engine.records import Declined, Kinds, Pass, Record, Rewrite
+from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
-from trtsmith.converter.rewrite.fold import fold_constants
+from trtsmith.converter.rewrite.fold import fold
 from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
@@ -27,7 +27,6 @@ from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separat
 from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.converter.rewrite.types import IoType, carry_types
-from trtsmith.importers.registry import normalise_domain
 
 _NOTHING: Mapping[str, np.ndarray] = {}
 
@@ -55,19 +54,20 @@ class Options:
 
 @dataclass(frozen=True)
 class Rewriting:
-    """A model on its way through the phases, and what was done to it.
+    """A graph on its way through the phases, and what was done to it.
 
+    graph:    is changed in place.
     unfolded: the model before its constants were folded for custom operators.
-    settled:  the model that the rules for what the target does not import leave alone.
+    settled:  where the graph stood when the rules for what the target does not import had nothing more to do.
     rewrites: nodes that were replaced. declined, refused: nodes that a pass, or a rule, would have taken and did not.
     frozen:   inputs that became constants. io_types: inputs and outputs of another type than the model's.
     reduce:   brings the graph into another precision; None leaves it. precision: what became of it.
     """
 
-    model: Model
+    graph: Graph
     options: Options
     unfolded: Model | None = None
-    settled: Model | None = None
+    settled: int | None = None
     rewrites: tuple[Rewrite, ...] = ()
     declined: tuple[Declined, ...] = ()
     refused: tuple[Declined, ...] = ()
@@ -75,6 +75,22 @@ class Rewriting:
     io_types: tuple[IoType, ...] = ()
     reduce: Callable[[Rewriting], Rewriting] | None = None
     precision: PrecisionReport | None = None
+
+    @property
+    def model(self) -> Model:
+        """The graph as it is now."""
+        return self.graph.model()
+
+
+@dataclass(frozen=True)
+class Paused:
+    """The phases up to some point. model: the graph there; that of `work` has gone on."""
+
+    model: Model
+    work: Rewriting
+
+    def resumed(self) -> Rewriting:
+        return replace(self.work, graph=Graph(self.model))
 
 
 @dataclass(frozen=True)
@@ -87,56 +103,52 @@ class Phase:
 
 
 def _freeze(work: Rewriting) -> Rewriting:
+    if not work.options.freeze:
+        return work
     model, frozen = freeze_inputs(work.model, work.options.freeze)
-    return replace(work, model=model, frozen=frozen)
+    work.graph.become(model)
+    return replace(work, frozen=frozen)
 
 
 def _fold(work: Rewriting) -> Rewriting:
     """Rules fold as they go; this is for the passes, which read what exporters compute. Nothing is folded for nothing."""
     if not _concerned(work):
         return work
-    return replace(work, model=fold_constants(work.model), unfolded=work.model)
+    unfolded = work.model
+    fold(work.graph)
+    return replace(work, unfolded=unfolded)
 
 
 def _custom_ops(work: Rewriting) -> Rewriting:
     if work.unfolded is None:
         return work
-    from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs  # only models with them pay
-
-    graph = to_gs(work.model)
-    records: list[Record] = [record for one in _concerned(work) for record in one.apply(graph)]
+    records = replace_custom_operators(work.graph, _concerned(work))
     declined = tuple(record for record in records if isinstance(record, Declined))
-    if not any(isinstance(record, Rewrite) or record.fatal for record in records):
-        return replace(work, model=work.unfolded, declined=declined)
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
-    model = infer_shapes(from_gs(graph, work.model))  # fatal ones were given names
-    return replace(work, model=model, rewrites=(*work.rewrites, *rewrites), declined=declined)
+    found = rewrites or any(record.fatal for record in declined)  # fatal ones were given names
+    if not found and work.graph.changed_since(work.unfolded):
+        work.graph.become(work.unfolded)
+    return replace(work, rewrites=(*work.rewrites, *rewrites), declined=declined)
 
 
 def _concerned(work: Rewriting) -> list[Pass]:
-    kinds = kinds_of(work.model)
+    kinds = work.graph.kinds()
     return [one for one in work.options.passes if one.concerns(kinds)]
 
 
-def kinds_of(model: Model) -> Kinds:
-    """(domain, op_type) of every node, subgraphs included."""
-    graphs = all_graphs(model.proto.graph)
-    return {(normalise_domain(node.domain), node.op_type) for graph in graphs for node in graph.node}
-
-
 def _legalise(work: Rewriting) -> Rewriting:
-    done = apply_rules(work.model, work.options.legal_rules(), work.options.target)
+    done = apply_rules(work.graph, work.options.legal_rules(), work.options.target)
     rewrites = (*work.rewrites, *done.rewrites)
-    return replace(work, model=done.model, settled=done.model, rewrites=rewrites, refused=done.declined)
+    return replace(work, settled=work.graph.revision, rewrites=rewrites, refused=done.declined)
 
 
 def _types(work: Rewriting) -> Rewriting:
     """Rules read ONNX's own types; what becomes of a node in a legal type may then be another rule's."""
-    typed = carry_types(work.model)
-    if typed.model is work.model:
+    typed = carry_types(work.graph)
+    if not typed.changed:
         return work
     rewrites = (*work.rewrites, *typed.rewrites)
-    return _legalise(replace(work, model=typed.model, rewrites=rewrites, io_types=typed.io_types))
+    return _legalise(replace(work, rewrites=rewrites, io_types=typed.io_types))
 
 
 def _precision(work: Rewriting) -> Rewriting:
@@ -146,20 +158,21 @@ def _precision(work: Rewriting) -> Rewriting:
 def _target_faults(work: Rewriting) -> Rewriting:
     """All rules, since what one of them writes in its final type may be another's. Not where no node is any rule's."""
     rules = work.options.all_rules()
-    if work.model is work.settled and not _any_fault(work, rules):
+    if work.graph.revision == work.settled and not _any_fault(work, rules):
         return work
-    done = apply_rules(work.model, rules, work.options.target)
-    return replace(work, model=done.model, rewrites=(*work.rewrites, *done.rewrites), refused=done.declined)
+    done = apply_rules(work.graph, rules, work.options.target)
+    return replace(work, rewrites=(*work.rewrites, *done.rewrites), refused=done.declined)
 
 
 def _any_fault(work: Rewriting, rules: Sequence[NodeRule]) -> bool:
     wanted = {op_type for rule in rules if rule.faults for op_type in rule.op_types}
-    return any((f"{domain}::{name}" if domain else name) in wanted for domain, name in kinds_of(work.model))
+    kinds = work.graph.kinds() if wanted else ()
+    return any((f"{domain}::{name}" if domain else name) in wanted for domain, name in kinds)
 
 
 def _outputs(work: Rewriting) -> Rewriting:
-    model, records = separate_outputs(work.model, work.options.target)
-    return replace(work, model=model, rewrites=(*work.rewrites, *records))
+    records = separate_outputs(work.graph, work.options.target)
+    return replace(work, rewrites=(*work.rewrites, *records))
 
 
 PHASES = (
@@ -183,16 +196,18 @@ PHASES = (
 _BEFORE_PRECISION = next(index for index, phase in enumerate(PHASES) if phase.run is _precision)
 
 
-def run_to_precision(model: Model, options: Options) -> Rewriting:
+def run_to_precision(model: Model, options: Options) -> Paused:
     """The phases before the precision. `model`: its types inferred."""
-    return _run(PHASES[:_BEFORE_PRECISION], Rewriting(model, options))
+    work = _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options))
+    return Paused(work.model, work)
 
 
 def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:
     """The precision and the phases behind it; and the graph as the precision left it."""
     precision, *rest = PHASES[_BEFORE_PRECISION:]
     typed = precision.run(work)
-    return _run(rest, typed), typed.model
+    model = typed.model
+    return _run(rest, typed), model
 
 
 def _run(phases: Sequence[Phase], work: Rewriting) -> Rewriting:

@@ -10,11 +10,13 @@ import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from trtsmith.converter.graph.collector import collector_paused
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
+from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
@@ -23,8 +25,8 @@ from trtsmith.converter.rewrite.local_functions import functions_holding, inline
 from trtsmith.converter.rewrite.ort_crashes import without_crashes
 from trtsmith.converter.rewrite.phases import (
     Options,
+    Paused,
     Rewriting,
-    kinds_of,
     run_from_precision,
     run_to_precision,
 )
@@ -63,7 +65,7 @@ class Rewritten:
     precision: PrecisionReport | None = None
     target: Target = TENSORRT
     typed: Model | None = field(default=None, repr=False, compare=False)
-    before: Rewriting | None = field(default=None, repr=False, compare=False)
+    before: Paused | None = field(default=None, repr=False, compare=False)
 
     def found(self) -> int:
         """Number of nodes that a pass or rule took, or refused."""
@@ -75,15 +77,17 @@ class Rewritten:
 
     def in_precision(self, reduce: Callable[[Rewriting], Rewriting]) -> Rewritten:
         """The graph in another precision; the phases behind the precision see what that made."""
-        start = self.before or Rewriting(
-            self.model,
+        if self.before is not None:
+            return _finished(replace(self.before.resumed(), reduce=reduce), self.before)
+        work = Rewriting(
+            Graph(self.model),
             Options(self.target),
             rewrites=self.rewrites,
             declined=self.declined,
             frozen=self.frozen,
             io_types=self.io_types,
         )
-        return _finished(replace(start, reduce=reduce), start)
+        return _finished(replace(work, reduce=reduce), Paused(self.model, work))
 
     def warnings(self) -> tuple[str, ...]:
         """What changes the model's results or its interface, one sentence each; every command shows them."""
@@ -124,18 +128,18 @@ def rewrite(
         inferred = infer_checked(model)
         whole = inline(inferred, functions_holding(inferred, not_native))
         start = run_to_precision(whole if whole is inferred else infer_shapes(whole), options)
-        result = _finished(start, start)
+        result = _finished(start.work, start)
         kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.op_types}
         doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in kinds)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
             start = run_to_precision(infer_shapes(inline(whole, doubtful)), options)
-            inlined = _finished(start, start)
+            inlined = _finished(start.work, start)
             if inlined.found() > result.found():
                 result = inlined
     return result
 
 
-def _finished(work: Rewriting, before: Rewriting) -> Rewritten:
+def _finished(work: Rewriting, before: Paused) -> Rewritten:
     done, typed = run_from_precision(work)
     return Rewritten(
         done.model,
@@ -189,20 +193,13 @@ def lowered(model: Model) -> Model:
     """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these."""
     model = without_crashes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
-
-    def known(domain: str, op_type: str) -> bool:
-        return onnxruntime_runs(domain, op_type) or (domain, op_type) in functions
-
-    if not ALIASES.concerns({kind for kind in kinds_of(model) if not known(*kind)}):
+    graph = Graph(model)
+    own = {kind for kind in graph.kinds() if onnxruntime_runs(*kind) or kind in functions}
+    if not ALIASES.concerns(graph.kinds() - own):
         return model
-    from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_aliases
-    from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
-
-    inferred = infer_shapes(model)
-    graph = to_gs(inferred)
-    records = list(rewrite_aliases(graph, known))
-    changed = any(isinstance(record, Rewrite) for record in records)
-    return from_gs(graph, inferred) if changed else model
+    graph.become(infer_shapes(model))
+    records = replace_custom_operators(graph, (ALIASES,), own)
+    return graph.model() if any(isinstance(record, Rewrite) for record in records) else model
 
 
 def has_plugin_nodes(model: Model) -> bool:

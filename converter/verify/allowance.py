@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
 from trtsmith.importers.opdef import OpDef

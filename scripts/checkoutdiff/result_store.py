@@ -7,10 +7,11 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "protobuf", "torch")
 """What the findings depend on beside the checkout."""
@@ -44,17 +45,23 @@ def key_of(commit: str) -> str:
     return f"{commit[:12]}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:8]}"
 
 
-def stored(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Findings by the names of their jobs. A run that was cut off may have left part of a line, which ends them."""
+def stored(path: Path) -> dict[str, dict[str, Any]]:
+    """Findings by the names of their jobs. What a run that was cut off left behind its last whole line is removed."""
+    found: dict[str, dict[str, Any]] = {}
     if not path.is_file():
-        return
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        try:
-            for line in lines:
-                name, found = json.loads(line)
-                yield name, found
-        except (EOFError, ValueError):
-            print(
-                f"note: {path} ends in the middle of a line; what is missing is computed again",
-                file=sys.stderr,
-            )
+        return found
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            found.update(json.loads(line) for line in lines)
+    except (EOFError, OSError, ValueError, zlib.error):
+        whole = path.with_suffix(".part")
+        with gzip.open(whole, "wt", encoding="utf-8", compresslevel=4) as file:
+            for name in found:
+                store(file, name, found[name])
+        whole.replace(path)
+    return found
+
+
+def store(file: IO[str], name: str, found: Mapping[str, Any]) -> None:
+    """Adds what a job found; `stored` reads it."""
+    file.write(json.dumps([name, found]) + "\n")

@@ -4,16 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
+import trtsmith
 from docpages.marks import escaped
 
 WIDTH = 100
 """Longer signatures are given a line for each parameter."""
+
+
+PAGES = ("convert", "check", "rewrite", "verify", "load_report", "Runner")
+"""Public names of trtsmith with a page of their own."""
+
+
+def package() -> str:
+    """What the package says of itself."""
+    return markdown_of(inspect.getdoc(trtsmith) or "")
+
+
+def pages() -> dict[str, Mapping[str, Callable[[], str]]]:
+    """The parts of the pages, by page."""
+    own = {name: f"docs/reference/python/{name.lower()}.md" for name in PAGES}
+    parts = {page: {f"python {name}": partial(page_of, trtsmith, name)} for name, page in own.items()}
+    results = {"python results": partial(others, trtsmith, PAGES)}
+    return {
+        "docs/reference/python/index.md": {"python package": package},
+        **parts,
+        "docs/reference/python/results.md": results,
+    }
 
 
 def page_of(module: ModuleType, name: str) -> str:
@@ -34,6 +58,8 @@ def _described(name: str, thing: Any) -> Iterator[str]:
     elif dataclasses.is_dataclass(thing) and isinstance(thing, type):
         lines = [f"    {field.name}: {_annotation(field.type)}" for field in dataclasses.fields(thing)]
         yield "\n".join(["```python", f"class {name}:", *lines, "```"])
+    elif isinstance(thing, type):  # made by its class methods
+        yield f"```python\nclass {name}: ...\n```"
     else:
         yield f"```python\n{signature(name, thing)}\n```"
     yield markdown_of(inspect.getdoc(thing) or "")
@@ -75,7 +101,10 @@ def _parameter(parameter: inspect.Parameter) -> str:
     stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
     typed = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
     equals = " = " if typed else "="
-    default = "" if parameter.default is parameter.empty else f"{equals}{parameter.default!r}"
+    value = parameter.default
+    # Texts have the quotes of the formatter, which formats the examples of documents too.
+    shown = json.dumps(value) if isinstance(value, str) else repr(value)
+    default = "" if value is parameter.empty else f"{equals}{shown}"
     return f"{stars}{parameter.name}{typed}{default}"
 
 
@@ -85,7 +114,17 @@ def _annotation(annotation: Any) -> str:
 
 def markdown_of(docstring: str) -> str:
     """A docstring as Markdown: examples and indented code in fences, lines `name: what it is` as a list."""
-    return "\n\n".join(map(_block, re.split(r"\n\s*\n", docstring.strip()))) if docstring else ""
+    blocks: list[str] = []
+    for block in re.split(r"\n\s*\n", docstring.strip("\n")):
+        if blocks and _is_code(blocks[-1]) and _is_code(block):
+            blocks[-1] += f"\n\n{block}"
+        else:
+            blocks.append(block)
+    return "\n\n".join(map(_block, blocks)) if docstring else ""
+
+
+def _is_code(block: str) -> bool:
+    return all(line.startswith("    ") or not line for line in block.splitlines())
 
 
 _NAMED = re.compile(r"^((?:[a-z_]\w*)(?:, [a-z_]\w*)*): +(?=\S)")
@@ -94,8 +133,9 @@ _NAMED = re.compile(r"^((?:[a-z_]\w*)(?:, [a-z_]\w*)*): +(?=\S)")
 def _block(block: str) -> str:
     lines = block.splitlines()
     if block.lstrip().startswith(">>>"):
-        return f"```pycon\n{textwrap.dedent(block)}\n```"
-    if all(line.startswith("    ") for line in lines):
+        shown = re.sub(r"  # doctest: .*", "", textwrap.dedent(block))
+        return f"```pycon\n{shown}\n```"
+    if _is_code(block):
         return f"```python\n{textwrap.dedent(block)}\n```"
     if not _NAMED.match(lines[0]):
         return escaped(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -36,8 +37,11 @@ def test_what_newcomers_read_is_short(name: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_python_that_a_page_shows_is_python(page: Path) -> None:
+def test_python_that_a_page_shows_is_python_and_imports_what_there_is(page: Path) -> None:
     for code in re.findall(
         r"^```python[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.M | re.S
     ):
-        ast.parse(code)
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "trtsmith":
+                module = importlib.import_module(node.module or "")
+                assert all(hasattr(module, name.name) for name in node.names), code

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import compare_checkouts as script
-from checkoutdiff import comparison_report, model_sources
+from checkoutdiff import comparison_report, model_sources, result_store
 from checkoutdiff.driver_pool import run_jobs
 from checkoutdiff.graph_text import all_names, describe
 from checkoutdiff.likeness import DIFFERENT, IDENTICAL, NAMES, ORDER, RECORDS, Likeness, compare
@@ -307,6 +309,23 @@ def test_two_checkouts_are_compared_and_what_the_first_found_is_kept(
     assert [len(log.read_text().splitlines()) for log in logs] == [8, 8]
     assert script.main(toys) == 1
     assert [len(log.read_text().splitlines()) for log in logs] == [8, 16]
+
+
+def test_what_a_run_kept_that_was_cut_off_is_used(tmp_path: Path) -> None:
+    path, names = tmp_path / "before.jsonl.gz", [f"job {index}" for index in range(500)]
+    for some in (names[:300], names[300:]):
+        with gzip.open(path, "at", encoding="utf-8") as file:
+            for name in some:
+                result_store.store(file, name, {"died": random.Random(name).random()})
+    whole = result_store.stored(path)
+    assert list(whole) == names
+    path.write_bytes(path.read_bytes()[:-1000])
+    left = result_store.stored(path)
+    assert 300 <= len(left) < 500 and list(left) == names[: len(left)]
+    with gzip.open(path, "at", encoding="utf-8") as file:
+        for name in names[len(left) :]:
+            result_store.store(file, name, whole[name])
+    assert result_store.stored(path) == whole
 
 
 def test_the_same_checkout_twice_differs_in_nothing(toys: list[str], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated

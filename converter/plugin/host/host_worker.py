@@ -6,11 +6,11 @@ import base64
 import json
 import os
 import pickle
-import signal
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from trtsmith.converter.engine.child.exits import signal_name
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.model.errors import UsageError
@@ -115,15 +115,8 @@ def _ending(death: ChildDied, what: str) -> str:
     if death.code is None:
         how = "closed its pipe"
     elif death.code < 0:
-        how = f"ended the process with {_signal(-death.code)}"
+        how = f"ended the process with {signal_name(-death.code)}"
     else:
         how = f"ended the process with exit code {death.code}"
     said = [line for line in death.log.splitlines() if line.strip()]
     return how + (f", which said: {' / '.join(said[-3:])}" if said else "")
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

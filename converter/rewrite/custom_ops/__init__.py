@@ -27,8 +27,12 @@ def _grid_sample_attention(graph: gs.Graph) -> Iterable[Record]:
     return map_grid_sample_attention(graph)
 
 
+def _is_alias(domain: str, op_type: str) -> bool:
+    return bool(find_aliases(domain, op_type))
+
+
 def _has_alias(kinds: Kinds) -> bool:
-    return any(find_aliases(domain, op_type) for domain, op_type in kinds)
+    return any(_is_alias(*kind) for kind in kinds)
 
 
 def _has_attention(kinds: Kinds) -> bool:
@@ -36,7 +40,11 @@ def _has_attention(kinds: Kinds) -> bool:
 
 
 ALIASES = Pass(
-    "aliases", "nodes of custom operators become plugin nodes, by whichever alias", _aliases, _has_alias
+    "aliases",
+    "nodes of custom operators become plugin nodes, by whichever alias",
+    _aliases,
+    _has_alias,
+    _is_alias,
 )
 GRID_SAMPLE_ATTENTION = Pass(
     "grid-sample-attention",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -31,38 +30,23 @@ def qualified(domain: str, op_type: str) -> str:
     return f"{domain}::{op_type}" if domain else op_type
 
 
-def rewrite_aliases(
-    graph: gs.Graph, skip: Callable[[str, str], bool] = lambda domain, op_type: False
-) -> Iterator[Record]:
-    """Lower every node that has an alias; `skip(domain, op_type)` leaves nodes as they are."""
-
-    def ours(node: gs.Node) -> bool:
-        domain = domain_of(node)
-        return bool(find_aliases(domain, node.op)) and not skip(domain, node.op)
-
-    taken = {node.name for part in all_graphs(graph) for node in part.nodes if not ours(node)}
+def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
+    """Lower every node that has an alias. Nodes have names of their own."""
     values = value_names(graph)
-    uses: Counter[str] = Counter()
     for part in all_graphs(graph):
         replacements: dict[int, list[onnx.NodeProto]] = {}
-        for index, node in enumerate(part.nodes):
-            if not ours(node):
-                continue
+        for node in part.nodes:
             domain = domain_of(node)
-            name = wanted = node.name or f"{node.op}_{index}"
-            while name in taken:
-                uses[wanted] += 1
-                name = f"{wanted}_{uses[wanted]}"
-            taken.add(name)
-            result = lower(foreign_node(node, name), opset_of(graph, domain))
+            if not find_aliases(domain, node.op):
+                continue
+            result = lower(foreign_node(node, node.name), opset_of(graph, domain))
             if isinstance(result, Refusal):
-                node.name = name  # so that the plan finds the node by the name in the record
-                yield Declined(name, qualified(domain, node.op), NAME, result)
+                yield Declined(node.name, qualified(domain, node.op), NAME, result)
             elif result is not None:
                 own = {tensor.name for tensor in (*node.inputs, *node.outputs)}
                 replacements[id(node)] = with_fresh_names(result.nodes, own, values)
                 yield Rewrite(
-                    name,
+                    node.name,
                     qualified(domain, node.op),
                     NAME,
                     f"plugin {result.op.name}, an alias of {result.alias.source}",

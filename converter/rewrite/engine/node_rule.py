@@ -50,7 +50,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import Dim, Scope
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
@@ -123,11 +124,11 @@ class NodeView:
 
     @property
     def opset(self) -> int:
-        return self._scope.draft.opset("")
+        return self._scope.whole.opset("")
 
     @property
     def version(self) -> int:
-        return self._scope.draft.opset(self.domain)
+        return self._scope.whole.opset(self.domain)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -139,14 +140,18 @@ class NodeView:
 
     def inside(self) -> Iterator[str]:
         """The operators whose graphs hold the node, inner ones first."""
-        scope = self._scope
-        while scope.outer is not None:
-            yield next(node.op_type for node in scope.outer.nodes if scope in node.scopes)
-            scope = scope.outer
+        owner = self._scope.owner
+        while owner is not None:
+            yield owner.op_type
+            owner = owner.scope.owner
 
     def given(self, attribute: str) -> bool:
         """Whether the node itself has the attribute."""
         return any(a.name == attribute for a in self.proto.attribute)
+
+    def own(self, *names: str) -> dict[str, Any]:
+        """Those of the node's own attributes that have these names."""
+        return {name: self.attributes[name] for name in names if self.given(name)}
 
     def graph(self, attribute: str) -> onnx.GraphProto:
         """A subgraph of the node. StopIteration if it has none of that name."""
@@ -171,7 +176,7 @@ class NodeView:
 
     def used(self, index: int) -> bool:
         """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
-        return self._scope.draft.used[self.output(index)] > 0
+        return self._scope.whole.used[self.output(index)] > 0
 
     def dtype(self, index: int) -> str | None:
         """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
@@ -212,7 +217,7 @@ class NodeView:
 
         beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
         """
-        operators = self._scope.draft.folded.get(self.input(index), ())
+        operators = self._scope.whole.folded.get(self.input(index), ())
         return any(op_type not in beyond for op_type in operators)
 
     def type_proto(self, index: int) -> onnx.TypeProto | None:
@@ -251,7 +256,7 @@ class NodeView:
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
-        return self._scope.draft.names.value(f"{base}/{hint}")
+        return self._scope.whole.names.value(f"{base}/{hint}")
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:

@@ -63,7 +63,10 @@ Record = Rewrite | Declined
 
 @dataclass(frozen=True)
 class Pass:
-    """One rewrite rule over a whole graph, subgraphs included. `apply` changes the graph and tells what it did.
+    """One rewrite of GraphSurgeon's graphs, subgraphs included. `apply` changes the graph and tells what it did.
+
+    takes: by (domain, op_type), the nodes that the pass looks at, one by one and whatever makes what they read; it gets
+        them alone, each with a name of its own. None for a pass that reads whole graphs.
 
     concerns: whether the pass may have business with a model of such nodes. A model that concerns no pass is not brought
         into GraphSurgeon, which is imported for the first that does.
@@ -72,4 +75,5 @@ class Pass:
     name: str
     doc: str
     apply: Callable[[gs.Graph], Iterable[Record]]
-    concerns: Callable[[Kinds], bool] = lambda kinds: True
+    concerns: Callable[[Kinds], bool]
+    takes: Callable[[str, str], bool] | None = None

@@ -8,7 +8,11 @@ from typing import Any
 
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import Dim, Draft, Node, all_scopes, elem_types
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import all_scopes
+from trtsmith.converter.graph.tensor_types import Dim
+from trtsmith.converter.graph.walk import elem_types
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FP16, Format
 from trtsmith.converter.rewrite.target import Fault, Target
@@ -53,7 +57,7 @@ def own_long_sums(model: Model, target: Target) -> tuple[str, ...]:
         return ()
     return tuple(
         node.proto.name or node.outputs[0]
-        for scope in all_scopes(Draft(model).root)
+        for scope in all_scopes(Graph(model).root)
         for node in scope.nodes
         if any(scope.elem_type(name) == FP16.elem for name in node.outputs) and sums_more_than(node, longest)
     )

@@ -16,7 +16,7 @@ from tests.converter.locate.graphs import W2, initializer, network, x
 from tests.converter.locate.sabotage import Sabotaged, node_of, nothing
 from tests.converter.models import inverse, load, value
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.confirm import Confirmation
 from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
 from trtsmith.converter.locate.found import Located

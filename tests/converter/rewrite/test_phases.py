@@ -10,6 +10,7 @@ from tests.converter.rewrite.precision.networks import network, normal
 from tests.rule_examples import examples_of
 from tests.rule_examples.example import Example
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
@@ -31,7 +32,7 @@ EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES 
 def left_over(model: Model, target: Target) -> list[tuple[str, str]]:
     """What rules of the target would still do."""
     rules = [rule for rule in RULES if rule.concerns(target)]
-    return [(record.node, record.pass_name) for record in apply_rules(model, rules, target).rewrites]
+    return [(record.node, record.pass_name) for record in apply_rules(Graph(model), rules, target).rewrites]
 
 
 def test_the_order_is_the_declared_one() -> None:

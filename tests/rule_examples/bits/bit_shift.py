@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tests.rule_examples.example import Example
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS
+from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
 
 
 def _example(dtype: str, direction: str) -> Example:
     """Every shift up to beyond the width, and a negative one, of values with all bits random, all set, the top one."""
-    width, info = CARRIERS[dtype].width, np.iinfo(dtype)
+    width, info = LEGAL_INTEGERS[dtype].width, np.iinfo(dtype)
     signed = dtype.startswith("int")
     values = np.random.default_rng(width).integers(info.min, info.max, (4, width + 4), dtype, endpoint=True)
     values[0], values[1] = (-1, info.min) if signed else (info.max, 1 << (width - 1))
@@ -28,5 +28,7 @@ def _example(dtype: str, direction: str) -> Example:
 
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "bit-shift": tuple(_example(dtype, direction) for dtype in CARRIERS for direction in ("LEFT", "RIGHT")),
+    "bit-shift": tuple(
+        _example(dtype, direction) for dtype in LEGAL_INTEGERS for direction in ("LEFT", "RIGHT")
+    ),
 }

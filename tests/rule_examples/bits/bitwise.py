@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.rule_examples.example import Example
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS
+from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
@@ -28,7 +28,7 @@ def _example(op_type: str, dtype: str) -> Example:
 
 
 _EXAMPLES = (
-    *(_example("BitwiseAnd", dtype) for dtype in CARRIERS),
+    *(_example("BitwiseAnd", dtype) for dtype in LEGAL_INTEGERS),
     *(_example(op_type, dtype) for op_type in ("BitwiseOr", "BitwiseXor") for dtype in ("int32", "uint64")),
     *(
         Example(

@@ -7,10 +7,9 @@ with powers of two and put together as a number, or the other way round.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import read_by
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.bits.float_formats import FORMATS, bits_of, number_of
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS
+from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
 from trtsmith.importers.dtypes import NUMBERS
 
 _NAN = "a NaN becomes the quiet NaN without sign: arithmetic sees neither its payload nor its sign"
@@ -20,17 +19,17 @@ _DOUBLE = "the bits of a float64 are those of the float32 that TensorRT computes
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     source, number = node.dtype(0) or "", int(node.attributes.get("to", 0))
     target = next((name for name, known in NUMBERS.items() if known == number), "")
-    integers = {"bool", *CARRIERS}
+    integers = {"bool", *LEGAL_INTEGERS}
+    w = Writer(node)
     if source == target or (source in integers and target in integers):
-        return Replacement(statements(node, f"y0 = Cast <to = {number}> (x0)"), "a Cast")
-    if source in FORMATS and target in CARRIERS:
-        carrier = CARRIERS[target]
-        text, constants = bits_of(FORMATS[source], carrier)
-        body = f"value = Cast <to = 1> (x0)\n{text}\ny0 = Cast <to = {number}> (bits)"
-    elif source in CARRIERS and target in FORMATS:
-        carrier = CARRIERS[source]
-        text, constants = number_of(FORMATS[target], carrier)
-        body = f"bits = Cast <to = {carrier.onnx_type}> (x0)\n{text}\ny0 = Cast <to = {number}> (value)"
+        w.do("Cast", "x0", result="y0", to=number)
+        return Replacement(w.nodes(), "a Cast")
+    if source in FORMATS and target in LEGAL_INTEGERS:
+        bits = bits_of(w, FORMATS[source], LEGAL_INTEGERS[target], w.cast("x0", "float32"))
+        w.cast(bits, target, "y0")
+    elif source in LEGAL_INTEGERS and target in FORMATS:
+        legal = LEGAL_INTEGERS[source]
+        w.cast(number_of(w, FORMATS[target], legal, w.cast("x0", legal.dtype)), target, "y0")
     else:
         return Refusal(
             f"BitCast from {source or 'an unknown type'} to {target or f'element type {number}'}",
@@ -38,7 +37,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "write two BitCasts, with an integer in between",
         )
     return Replacement(
-        statements(node, body, **read_by(body, constants)),
+        w.nodes(),
         "sign, exponent and fraction by arithmetic",
         numerics=_DOUBLE if "float64" in (source, target) else _NAN,
     )

@@ -6,65 +6,56 @@ type (b - (a & b) is b & ~a):  a | b = a + (b - (a & b)),  a ^ b = (a - (a & b))
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import read_by
-from trtsmith.converter.rewrite.engine.statement_writer import statements
-from trtsmith.converter.rewrite.rules.bits.bit_digits import digit_tables, digitwise, masked, modulus
-from trtsmith.converter.rewrite.rules.bits.legal_integers import CARRIERS, Carrier
-from trtsmith.importers.dtypes import NUMBERS
+import numpy as np
 
-_LAST_STEP = {
-    "BitwiseAnd": "result = Identity (both)",
-    "BitwiseOr": """
-        rest = Sub (b, both)
-        result = Add (a, rest)
-    """,
-    "BitwiseXor": """
-        left = Sub (a, both)
-        right = Sub (b, both)
-        result = Add (left, right)
-    """,
-}
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.bits.bit_digits import digitwise, masked, modulus
+from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0)
-    if dtype is None or dtype not in CARRIERS:
+    if dtype is None or dtype not in LEGAL_INTEGERS:
         return Refusal(
             f"the element type of {node.input(0)!r} is {dtype or 'unknown'}",
             "an integer type of 8 to 64 bits",
             "run onnx.shape_inference on the model, so that types are known",
         )
-    carrier = CARRIERS[dtype]
+    legal = LEGAL_INTEGERS[dtype]
+    w = Writer(node)
+    a = w.cast("x0", legal.dtype)
     if node.op_type == "BitwiseNot":
-        return _inverted(node, dtype, carrier)
-    masks = ((i, high, modulus(node.constant(i), carrier, high)) for high in (False, True) for i in (0, 1))
+        ones = legal.constant(-1 if legal.signed else (1 << legal.width) - 1)
+        w.cast(w.do("Sub", ones, a), dtype, "y0")
+        return Replacement(w.nodes(), "the all-ones value less the operand")
+    values = (a, w.cast("x1", legal.dtype))
+    parts = [legal.magnitude(w, value) for value in values]
+    masks = ((i, high, modulus(node.constant(i), legal, high)) for high in (False, True) for i in (0, 1))
     at, high, power = next((mask for mask in masks if mask[2] is not None), (0, False, None))
-    common = digitwise(carrier, node.opset) if power is None else masked("ab"[1 - at], high)
-    body = f"""
-        a = Cast <to = {carrier.onnx_type}> (x0)
-        b = Cast <to = {carrier.onnx_type}> (x1)
-        {carrier.magnitude("a")}
-        {carrier.magnitude("b")}
-        {common}
-        {_LAST_STEP[node.op_type]}
-        y0 = Cast <to = {NUMBERS[dtype]}> (result)
-    """
-    constants = digit_tables(carrier)
-    if power is not None:
-        constants["modulus"] = power
-    how = "digits of four bits" if power is None else "a remainder, as the mask is constant"
-    return Replacement(statements(node, body, **read_by(body, constants)), f"integer arithmetic on {how}")
+    if power is None:
+        both, how = digitwise(w, legal, *parts), "digits of four bits"
+    else:
+        both = masked(w, values[1 - at], parts[1 - at][0], power, high)
+        how = "a remainder, as the mask is constant"
+    w.cast(_last_step(w, node.op_type, *values, both), dtype, "y0")
+    return Replacement(w.nodes(), f"integer arithmetic on {how}")
 
 
-def _inverted(node: NodeView, dtype: str, carrier: Carrier) -> Replacement:
-    body = f"""
-        a = Cast <to = {carrier.onnx_type}> (x0)
-        result = Sub (ones, a)
-        y0 = Cast <to = {NUMBERS[dtype]}> (result)
-    """
-    ones = carrier.constant(-1 if carrier.signed else (1 << carrier.width) - 1)
-    return Replacement(statements(node, body, ones=ones), "the all-ones value less the operand")
+def _last_step(w: Writer, op_type: str, a: str, b: str, both: str) -> str:
+    """From a & b to the operator."""
+    if op_type == "BitwiseAnd":
+        return w.do("Identity", both)
+    rest = w.do("Sub", b, both)
+    return w.do("Add", a if op_type == "BitwiseOr" else w.do("Sub", a, both), rest)
+
+
+def _random(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """All bits random, and both ends of the type."""
+    info = np.iinfo(dtype)
+    values = np.random.default_rng(seed).integers(info.min, info.max, shape, dtype, endpoint=True)
+    values.reshape(-1)[:2] = info.min, info.max
+    return values
 
 
 BITWISE = NodeRule(

@@ -1,4 +1,4 @@
-"""The bits of IEEE 754 numbers by arithmetic in float32: statements that make a float's bits, and a float from bits.
+"""Writes the bits of IEEE 754 numbers, and the numbers from their bits, by arithmetic in float32.
 
 Every step is exact: multiplications by powers of two that neither overflow nor round, and integers below 2^24.
 """
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.rules.bits.legal_integers import Carrier
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.bits.legal_integers import LegalInteger
 
 _SINGLE = 23
 """Bits of float32's fraction."""
@@ -43,126 +44,70 @@ FORMATS: Mapping[str, FloatFormat] = {
 }
 
 
-def bits_of(form: FloatFormat, carrier: Carrier) -> tuple[str, dict[str, np.ndarray]]:
-    """`bits`, an integer of the carrier, from the float32 `value`, which a number of the format became.
+def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: str) -> str:
+    """The bits, an integer of the legal type, of the float32 `value`, which a number of the format became.
 
     The size is brought into [1, 2) by powers of two, which counts the exponent. Below the format's least normal number
     it is a multiple of the least one instead.
     """
-    kind = carrier.onnx_type
-    lines = [
-        "size = Abs (value)",
-        "low_0 = Less (size, one)",
-        "lifted_0 = Mul (size, lift)",
-        "up_0 = Where (low_0, lifted_0, size)",
-        "e_0 = Where (low_0, minus_lift, zero)",
-        "low_1 = Less (up_0, one)",
-        "lifted_1 = Mul (up_0, lift)",
-        "up_1 = Where (low_1, lifted_1, up_0)",
-        "less_1 = Where (low_1, minus_lift, zero)",
-        "e_1 = Add (e_0, less_1)",
-    ]
-    constants = {"lift": _single(2.0**100), "minus_lift": carrier.constant(-100)}
-    part, exponent = "up_1", "e_1"
+    zero, zero_f = w.const(legal.constant(0)), w.number(0, "float32")
+    size = part = w.do("Abs", value)
+    exponent = ""
+    for _ in range(2):
+        low = w.do("Less", part, w.number(1, "float32"))
+        less = w.do("Where", low, legal.constant(-100), zero)
+        part = w.do("Where", low, w.do("Mul", part, w.number(2.0**100, "float32")), part)
+        exponent = w.do("Add", exponent, less) if exponent else less
     for step in _STEPS:
-        lines += [
-            f"big_{step} = GreaterOrEqual ({part}, power_{step})",
-            f"down_{step} = Mul ({part}, inverse_{step})",
-            f"part_{step} = Where (big_{step}, down_{step}, {part})",
-            f"more_{step} = Where (big_{step}, count_{step}, zero)",
-            f"exponent_{step} = Add ({exponent}, more_{step})",
-        ]
-        part, exponent = f"part_{step}", f"exponent_{step}"
-        constants |= {f"power_{step}": _single(2.0**step), f"inverse_{step}": _single(2.0**-step)}
-        constants[f"count_{step}"] = carrier.constant(step)
-    lines += [
-        f"scaled = Mul ({part}, single_units)",
-        f"whole = Cast <to = {kind}> (scaled)",
-        "fraction_24 = Sub (whole, hidden)",
-        f"fraction = {'Div' if form.fraction <= _SINGLE else 'Mul'} (fraction_24, narrowing)",
-        f"stored = Add ({exponent}, bias)",
-        "placed = Mul (stored, exponent_unit)",
-        "normal = Add (placed, fraction)",
-        # float32 has no denormals of float64, whose exponents go further: zero is all that is below.
-        "below = Less (stored, one_i)" if form.exponent < 11 else "below = Equal (size, zero_f)",
-        "multiple_0 = Mul (size, denormal_0)",
-        "multiple_1 = Mul (multiple_0, denormal_1)",
-        "finite_multiple = Where (below, multiple_1, zero_f)",
-        f"denormal = Cast <to = {kind}> (finite_multiple)",
-        "is_infinite = Equal (size, infinity)",
-        "is_nan = IsNaN (value)",
-        "regular = Where (below, denormal, normal)",
-        "with_infinity = Where (is_infinite, infinite_bits, regular)",
-        "unsigned = Where (is_nan, nan_bits, with_infinity)",
-        "less = Less (value, zero_f)",
-        "reciprocal = Reciprocal (value)",
-        "less_reciprocal = Less (reciprocal, zero_f)",
-        "negative = Or (less, less_reciprocal)",
-        "sign = Where (negative, sign_bit, zero)",
-        "bits = Add (unsigned, sign)",
-    ]
+        big = w.do("GreaterOrEqual", part, w.number(2.0**step, "float32"))
+        part = w.do("Where", big, w.do("Mul", part, w.number(2.0**-step, "float32")), part)
+        exponent = w.do("Add", exponent, w.do("Where", big, legal.constant(step), zero))
+    whole = w.cast(w.do("Mul", part, w.number(2.0**_SINGLE, "float32")), legal.dtype)
+    narrowing = legal.constant(1 << abs(_SINGLE - form.fraction))
+    fraction = w.do("Sub", whole, legal.constant(1 << _SINGLE))
+    fraction = w.do("Div" if form.fraction <= _SINGLE else "Mul", fraction, narrowing)
+    stored = w.do("Add", exponent, legal.constant(form.bias))
+    normal = w.do("Add", w.do("Mul", stored, legal.constant(1 << form.fraction)), fraction)
     to_unit = form.bias - 1 + form.fraction  # the least number is 2^-to_unit
-    first = min(to_unit, 100) if form.exponent < 11 else 0
-    infinite_bits = form.infinite << form.fraction
-    sign_bit = 1 << (form.exponent + form.fraction)
-    return "\n".join(lines), constants | {
-        "one": _single(1),
-        "zero_f": _single(0),
-        "infinity": _single(np.inf),
-        "single_units": _single(2.0**_SINGLE),
-        "denormal_0": _single(2.0**first),
-        "denormal_1": _single(2.0 ** (to_unit - first) if form.exponent < 11 else 1),
-        "zero": carrier.constant(0),
-        "one_i": carrier.constant(1),
-        "hidden": carrier.constant(1 << _SINGLE),
-        "narrowing": carrier.constant(1 << abs(_SINGLE - form.fraction)),
-        "bias": carrier.constant(form.bias),
-        "exponent_unit": carrier.constant(1 << form.fraction),
-        "infinite_bits": carrier.constant(infinite_bits),
-        "nan_bits": carrier.constant(infinite_bits + (1 << (form.fraction - 1))),
-        "sign_bit": carrier.constant(-sign_bit if carrier.signed else sign_bit),
-    }
+    if form.exponent < 11:
+        below = w.do("Less", stored, legal.constant(1))
+        factors = 2.0 ** min(to_unit, 100), 2.0 ** (to_unit - min(to_unit, 100))
+    else:  # float32 has no denormals of float64, whose exponents go further: zero is all that is below
+        below, factors = w.do("Equal", size, zero_f), (1.0, 1.0)
+    multiple = w.do(
+        "Mul", w.do("Mul", size, w.number(factors[0], "float32")), w.number(factors[1], "float32")
+    )
+    denormal = w.cast(w.do("Where", below, multiple, zero_f), legal.dtype)
+    infinity, nan = form.infinite << form.fraction, (2 * form.infinite + 1) << (form.fraction - 1)
+    unsigned = w.do("Where", below, denormal, normal)
+    is_infinite = w.do("Equal", size, w.number(np.inf, "float32"))
+    unsigned = w.do("Where", is_infinite, legal.constant(infinity), unsigned)
+    unsigned = w.do("Where", w.do("IsNaN", value), legal.constant(nan), unsigned)
+    less = w.do("Less", value, zero_f)
+    negative = w.do("Or", less, w.do("Less", w.do("Reciprocal", value), zero_f))
+    return w.do("Add", unsigned, w.do("Where", negative, _sign_bit(form, legal), zero))
 
 
-def number_of(form: FloatFormat, carrier: Carrier) -> tuple[str, dict[str, np.ndarray]]:
-    """`value`, a float32, from `bits`, an integer of the carrier: significand in [1, 2), times a power of two."""
-    sign = "negative = Less (bits, zero)" if carrier.signed else "negative = GreaterOrEqual (bits, sign_bit)"
-    text = f"""
-        {sign}
-        sign = Where (negative, sign_bit, zero)
-        unsigned = Sub (bits, sign)
-        stored = Div (unsigned, exponent_unit)
-        fraction = Mod (unsigned, exponent_unit)
-        normal = Greater (stored, zero)
-        hidden = Where (normal, exponent_unit, zero)
-        whole = Add (fraction, hidden)
-        number = Cast <to = 1> (whole)
-        significand = Mul (number, fraction_unit)
-        power = Gather <axis = 0> (powers, stored)
-        size = Mul (significand, power)
-        special = Equal (stored, infinite)
-        some = Greater (fraction, zero)
-        nan_or_infinity = Where (some, nan, infinity)
-        absolute = Where (special, nan_or_infinity, size)
-        minus = Neg (absolute)
-        value = Where (negative, minus, absolute)
-    """
-    sign_bit = 1 << (form.exponent + form.fraction)
+def number_of(w: Writer, form: FloatFormat, legal: LegalInteger, bits: str) -> str:
+    """A float32 from its bits, an integer of the legal type: significand in [1, 2), times a power of two."""
+    zero, unit = w.const(legal.constant(0)), w.const(legal.constant(1 << form.fraction))
+    sign_bit = w.const(_sign_bit(form, legal))
     exponents = np.maximum(np.arange(form.infinite + 1), 1) - float(form.bias)
     with np.errstate(over="ignore", under="ignore"):
         powers = np.exp2(exponents).astype(np.float32)
     powers[-1] = 1  # not used: its product would warn
-    return text, {
-        "zero": carrier.constant(0),
-        "sign_bit": carrier.constant(-sign_bit if carrier.signed else sign_bit),
-        "exponent_unit": carrier.constant(1 << form.fraction),
-        "infinite": carrier.constant(form.infinite),
-        "fraction_unit": _single(2.0**-form.fraction),
-        "powers": powers,
-        "nan": _single(np.nan),
-        "infinity": _single(np.inf),
-    }
+    negative = w.do("Less", bits, zero) if legal.signed else w.do("GreaterOrEqual", bits, sign_bit)
+    unsigned = w.do("Sub", bits, w.do("Where", negative, sign_bit, zero))
+    stored, fraction = w.do("Div", unsigned, unit), w.do("Mod", unsigned, unit)
+    whole = w.do("Add", fraction, w.do("Where", w.do("Greater", stored, zero), unit, zero))
+    significand = w.do("Mul", w.cast(whole, "float32"), w.number(2.0**-form.fraction, "float32"))
+    size = w.do("Mul", significand, w.do("Gather", powers, stored, axis=0))
+    nan, infinity = w.number(np.nan, "float32"), w.number(np.inf, "float32")
+    special = w.do("Where", w.do("Greater", fraction, zero), nan, infinity)
+    absolute = w.do("Where", w.do("Equal", stored, legal.constant(form.infinite)), special, size)
+    return w.do("Where", negative, w.do("Neg", absolute), absolute)
 
 
-def _single(value: float) -> np.ndarray:
-    return np.array(value, np.float32)
+def _sign_bit(form: FloatFormat, legal: LegalInteger) -> np.ndarray:
+    weight = 1 << (form.exponent + form.fraction)
+    return legal.constant(-weight if legal.signed else weight)

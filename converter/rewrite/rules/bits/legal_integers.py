@@ -1,4 +1,4 @@
-"""In what TensorRT computes with an integer type bit by bit: int32 or int64, split into a sign and a magnitude.
+"""Gives each integer type the int32 or int64 in which its bits are computed, split into a sign and a magnitude.
 
 TensorRT has arithmetic in int32 and int64 only. A narrower type fits into one of them, and uint64 keeps its 64 bits in
 an int64. Division and remainder of negative numbers differ between runtimes (floor or truncation), so everything here
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.importers.dtypes import NUMBERS
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 
 @dataclass(frozen=True)
-class Carrier:
-    """dtype: what the values are cast to. width: bits of the type itself. signed: whether the carrier's value may be < 0."""
+class LegalInteger:
+    """dtype: what the values are cast to. width: bits of the type itself. signed: whether a value of dtype may be < 0."""
 
     dtype: str
     width: int
@@ -35,31 +35,25 @@ class Carrier:
     def constant(self, value: object) -> np.ndarray:
         return np.array(value, self.dtype)
 
-    @property
-    def onnx_type(self) -> int:
-        return NUMBERS[self.dtype]
+    def magnitude(self, w: Writer, value: str) -> tuple[str, str]:
+        """The magnitude of a cast value, and for a signed type whether it is negative, else "".
 
-    def magnitude(self, name: str) -> str:
-        """Statements that define `{name}_m` and, for a signed carrier, `{name}_s` from the cast value `name`.
-
-        They read `zero` and `lowest`. No step overflows: a negative x less the lowest value is x + 2^(width - 1).
+        No step overflows: a negative x less the lowest value is x + 2^(width - 1).
         """
         if not self.signed:
-            return f"{name}_m = Identity ({name})"
-        return f"""
-            {name}_s = Less ({name}, zero)
-            {name}_sign = Where ({name}_s, lowest, zero)
-            {name}_m = Sub ({name}, {name}_sign)
-        """
+            return w.do("Identity", value), ""
+        zero = self.constant(0)
+        negative = w.do("Less", value, zero)
+        return w.do("Sub", value, w.do("Where", negative, self.lowest, zero)), negative
 
 
-CARRIERS: Mapping[str, Carrier] = {
-    "int8": Carrier("int32", 8, True),
-    "uint8": Carrier("int32", 8, False),
-    "int16": Carrier("int32", 16, True),
-    "uint16": Carrier("int32", 16, False),
-    "int32": Carrier("int32", 32, True),
-    "uint32": Carrier("int64", 32, False),
-    "int64": Carrier("int64", 64, True),
-    "uint64": Carrier("int64", 64, True),
+LEGAL_INTEGERS: Mapping[str, LegalInteger] = {
+    "int8": LegalInteger("int32", 8, True),
+    "uint8": LegalInteger("int32", 8, False),
+    "int16": LegalInteger("int32", 16, True),
+    "uint16": LegalInteger("int32", 16, False),
+    "int32": LegalInteger("int32", 32, True),
+    "uint32": LegalInteger("int64", 32, False),
+    "int64": LegalInteger("int64", 64, True),
+    "uint64": LegalInteger("int64", 64, True),
 }

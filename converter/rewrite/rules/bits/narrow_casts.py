@@ -8,9 +8,8 @@ of zero, as it was.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
-from trtsmith.converter.rewrite.rules.quantized.lines import INT32
 from trtsmith.importers.dtypes import NUMBERS
 
 _WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64"))
@@ -27,20 +26,20 @@ def _rewrite(node: NodeView) -> Replacement | None:
         return None
     if narrow == "int8" and not node.made:
         return None  # TensorRT casts to int8 and back
-    value = inner.maker(0)
-    if value is not None and value.op_type == "Round":
-        value = value.maker(0)
-    bounds = None if value is None or value.op_type != "Clip" else _bounds(value)
+    clip = inner.maker(0)
+    if clip is not None and clip.op_type == "Round":
+        clip = clip.maker(0)
+    bounds = None if clip is None or clip.op_type != "Clip" else _bounds(clip)
     low, high = RANGES[narrow]
     if bounds is None or not low <= bounds[0] <= bounds[1] <= high:
         return None
-    if to == INT32:
-        body = f"y0 = Cast <to = {INT32}> (value)"
+    w = Writer(node)
+    value = w.value(inner.input(0))
+    if to == NUMBERS["int32"]:
+        w.cast(value, "int32", "y0")
     else:
-        body = f"whole = Cast <to = {INT32}> (value)\n y0 = Cast <to = {to}> (whole)"
-    return Replacement(
-        statements(node, body, value=inner.input(0)), f"without {narrow}, whose range the value has anyway"
-    )
+        w.do("Cast", w.cast(value, "int32"), result="y0", to=to)
+    return Replacement(w.nodes(), f"without {narrow}, whose range the value has anyway")
 
 
 def _bounds(clip: NodeView) -> tuple[float, float] | None:

@@ -30,8 +30,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     outward = [0, *range(2, rank or 2), 1]
     w = Writer(node)
     data = w.transpose("x0", inward) if last else w.do("Identity", "x0")
-    given = {name: node.attributes[name] for name in _ATTRIBUTES if node.given(name)}
-    conv = w.do("Conv", data, "x1", *(["x2"] if node.input(2) else []), **given)
+    conv = w.do("Conv", data, "x1", *(["x2"] if node.input(2) else []), **node.own(*_ATTRIBUTES))
     first = w.transpose(conv, outward) if last else w.do("Identity", conv)
     total = w.do("Add", first, "x3") if node.input(3) else w.do("Identity", first)
     name = node.attributes.get("activation", "")

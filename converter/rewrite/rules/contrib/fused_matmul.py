@@ -55,8 +55,7 @@ def _product(w: Writer, dtype: str) -> str | Refusal:
 
 def _gemm(w: Writer) -> str:
     """Gemm with the node's own attributes."""
-    names = ("alpha", "beta", "transA", "transB")
-    given = {name: w.node.attributes[name] for name in names if w.node.given(name)}
+    given = w.node.own("alpha", "beta", "transA", "transB")
     return w.do("Gemm", *(f"x{i}" for i in range(3) if w.node.input(i)), **given)
 
 

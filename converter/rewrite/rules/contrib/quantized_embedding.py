@@ -7,28 +7,23 @@ rule takes EmbedLayerNormalization.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.rules.quantized.lines import Lines
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _TABLES = {2: (8, 13), 3: (9, 14), 4: (10, 15), 5: (11, 16), 6: (12, 17)}
 """Quantised tables, their scales and zero points: words, positions, segments, gamma, beta."""
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    lines = Lines(node)
-    inputs = ["x0", "x1" if node.input(1) else '""']
+    w = Writer(node)
+    inputs = ["x0", "x1" if node.input(1) else ""]
     for data, (scale, zero) in _TABLES.items():
-        if not node.input(data):
-            inputs.append('""')
-            continue
         parts = [f"x{data}", f"x{scale}", *([f"x{zero}"] if node.input(zero) else [])]
-        inputs.append(lines.op(f"table_{data}", "DequantizeLinear", *parts))
+        inputs.append(w.do("DequantizeLinear", *parts) if node.input(data) else "")
     inputs += ["x7"] if node.input(7) else []
     epsilon = float(node.attributes.get("epsilon", 1e-12))
-    outputs = "y0, y1" if node.output(1) else "y0"
-    lines.add(
-        f"{outputs} = com.microsoft.EmbedLayerNormalization <epsilon = {epsilon!r}> ({', '.join(inputs)})"
-    )
-    return Replacement(lines.nodes(), "tables dequantised, then EmbedLayerNormalization")
+    results = ["y0", "y1"] if node.output(1) else ["y0"]
+    w.many("com.microsoft::EmbedLayerNormalization", inputs, results, epsilon=epsilon)
+    return Replacement(w.nodes(), "tables dequantised, then EmbedLayerNormalization")
 
 
 QEMBEDDING = NodeRule(

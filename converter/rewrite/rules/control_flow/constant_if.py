@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx
 
-from trtsmith.converter.graph.scopes import branch_of
+from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trtsmith.converter.graph.scopes import Dim
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.target import Fault

@@ -9,19 +9,17 @@ saturate at the same x: so such a pair stays in TensorRT's int8.
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
 from trtsmith.converter.rewrite.engine.node_rule import (
     NodeRule,
     NodeView,
     Refusal,
     Replacement,
-    constant_node,
 )
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.dequantized_constants import computed, kept, output_type
 from trtsmith.converter.rewrite.rules.quantized.element_types import all_equal, quantised_type
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
-from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 from trtsmith.converter.rewrite.rules.quantized.native_types import is_native, may_be_native
 
 
@@ -37,8 +35,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return signed
     array = node.constant(0)
     if array is not None and node.is_constant(1) and (not node.input(2) or node.is_constant(2)):
-        nodes = [constant_node(node.output(0), computed(node, array, grain))]
-        return Replacement(nodes, f"{given} constants, dequantised")
+        w = Writer(node)
+        w.do("Identity", computed(node, array, grain), result="y0")
+        return Replacement(w.nodes(), f"{given} constants, dequantised")
     return Replacement(_arithmetic(node, grain).nodes(), f"dequantised from {given} by arithmetic in float32")
 
 
@@ -61,37 +60,24 @@ def _signed_pair(node: NodeView) -> Replacement | None:
     ):
         return None
     names = ("axis", "block_size", "precision", "output_dtype")
-    attributes = [
-        {a.name: helper.get_attribute_value(a) for a in view.proto.attribute if a.name in names}
-        for view in (maker, node)
-    ]
-    attributes[0].pop("output_dtype", None)
-    values = [node.fresh(hint) for hint in ("zeros_in", "zeros_out", "int8")]
-    return Replacement(
-        [
-            constant_node(values[0], np.zeros(more.shape, np.int8)),
-            constant_node(values[1], np.zeros(zeros.shape, np.int8)),
-            helper.make_node("QuantizeLinear", [*maker.inputs[:2], values[0]], [values[2]], **attributes[0]),
-            helper.make_node(
-                "DequantizeLinear", [values[2], node.input(1), values[1]], [node.output(0)], **attributes[1]
-            ),
-        ],
-        "uint8 around 128 as int8 around 0, which TensorRT fuses",
-    )
+    w = Writer(node)
+    into, out = (view.own(*names) for view in (maker, node))
+    into.pop("output_dtype", None)
+    inputs = (w.value(name) for name in maker.inputs[:2])
+    signed = w.do("QuantizeLinear", *inputs, np.zeros(more.shape, np.int8), **into)
+    w.do("DequantizeLinear", signed, "x1", np.zeros(zeros.shape, np.int8), result="y0", **out)
+    return Replacement(w.nodes(), "uint8 around 128 as int8 around 0, which TensorRT fuses")
 
 
-def _arithmetic(node: NodeView, grain: Granularity) -> Lines:
-    lines = Lines(node)
-    steps = lines.cast("steps", "x0", FLOAT)
+def _arithmetic(node: NodeView, grain: Granularity) -> Writer:
+    w = Writer(node)
+    steps = w.cast("x0", "float32")
     if node.input(2) and not all_equal(node.constant(2), 0):
-        steps = lines.op("shifted", "Sub", steps, spread(lines, grain, 2, "zero_point"))
-    scale = spread(lines, grain, 1, "scale")
-    to = output_type(node)
-    if to == FLOAT:
-        lines.op("y0", "Mul", steps, scale)
-    else:
-        lines.cast("y0", lines.op("product", "Mul", steps, scale), to)
-    return lines
+        steps = w.do("Sub", steps, spread(w, grain, 2))
+    product = w.do("Mul", steps, spread(w, grain, 1), result="y0" if output_type(node) == "float32" else "")
+    if output_type(node) != "float32":
+        w.cast(product, output_type(node), "y0")
+    return w
 
 
 DEQUANTIZE_LINEAR = NodeRule(

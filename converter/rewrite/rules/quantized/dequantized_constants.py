@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, constant_node
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES, all_equal
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
-from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT
 from trtsmith.converter.rewrite.rules.quantized.weights import kept_quantised
-from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
+from trtsmith.importers.dtypes import dtype_name, numpy_dtype
 
 
 def kept(node: NodeView, grain: Granularity) -> Replacement | None:
@@ -32,16 +31,10 @@ def kept(node: NodeView, grain: Granularity) -> Replacement | None:
     found = kept_quantised(_steps(node, array, grain), scale, grain, int(dtype.lstrip("uint")))
     if found is None:
         return None
-    names = [node.fresh(hint) for hint in ("signed", "scale")]
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}
-    return Replacement(
-        [
-            constant_node(names[0], found[0]),
-            constant_node(names[1], found[1]),
-            helper.make_node("DequantizeLinear", names, [node.output(0)], **attributes),
-        ],
-        f"{dtype} constants as {found[0].dtype} around zero",
-    )
+    w = Writer(node)
+    attributes = {a.name: node.attributes[a.name] for a in node.proto.attribute}
+    w.do("DequantizeLinear", *found, result="y0", **attributes)
+    return Replacement(w.nodes(), f"{dtype} constants as {found[0].dtype} around zero")
 
 
 def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
@@ -51,10 +44,10 @@ def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
     return steps if zeros is None else steps - grain.shaped(zeros.astype(np.int32))
 
 
-def output_type(node: NodeView) -> int:
+def output_type(node: NodeView) -> str:
     """Element type of the result."""
     number = int(node.attributes.get("output_dtype") or 0)
-    return number or NUMBERS.get(node.dtype(1) or "", FLOAT)
+    return dtype_name(number) if number else node.dtype(1) or "float32"
 
 
 def computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:

@@ -10,10 +10,8 @@ TensorRT-RTX 1.6.1 divides float32 approximately: -2.5 over the scale 5 / 255, j
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import clip, reduce, round_
-from trtsmith.converter.rewrite.rules.quantized.lines import Lines
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
-from trtsmith.importers.dtypes import NUMBERS
 
 _TIES = (
     "TensorRT divides float32 approximately: a value within a rounding error of midway between two steps may take the "
@@ -22,25 +20,22 @@ _TIES = (
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
-    lines = Lines(node)
-    zero = lines.number("zero", 0)
-    lines.add(reduce("ReduceMin", "smallest", "x0", None, node.opset, keepdims=False))
-    lines.add(reduce("ReduceMax", "largest", "x0", None, node.opset, keepdims=False))
-    low = lines.op("low", "Min", "smallest", zero)
-    high = lines.op("high", "Max", "largest", zero)
-    span = lines.op("span", "Sub", high, low)
-    step = lines.op("step", "Div", span, lines.number("levels", 255))
-    scale = lines.op("scale", "Where", lines.op("flat", "Equal", span, zero), lines.number("one", 1), step)
-    start = lines.op("start", "Sub", zero, lines.op("low_steps", "Div", low, scale))
-    lines.add(clip("inside", start, 0, 255, node.opset, "float"))
-    lines.add(round_("point", "inside", node.opset))
+    w = Writer(node)
+    zero = w.number(0, "float32")
+    smallest, largest = (w.reduce(op_type, "x0", None, False) for op_type in ("ReduceMin", "ReduceMax"))
+    low, high = w.do("Min", smallest, zero), w.do("Max", largest, zero)
+    span = w.do("Sub", high, low)
+    step = w.do("Div", span, w.number(255, "float32"))
+    scale = w.do("Where", w.do("Equal", span, zero), w.number(1, "float32"), step)
+    start = w.do("Sub", zero, w.do("Div", low, scale))
+    point = w.round_(w.clip(start, 0, 255, "float32"))
     if node.used(1):
-        lines.op("y1", "Identity", scale)
+        w.do("Identity", scale, result="y1")
     if node.used(2):
-        lines.cast("y2", "point", NUMBERS["uint8"])
+        w.cast(point, "uint8", "y2")
     if node.used(0):
-        saturated(lines, lines.op("steps", "Div", "x0", scale), "point", "uint8", "y0")
-    return Replacement(lines.nodes(), "quantised by arithmetic in float32", numerics=_TIES)
+        saturated(w, w.do("Div", "x0", scale), point, "uint8", "y0")
+    return Replacement(w.nodes(), "quantised by arithmetic in float32", numerics=_TIES)
 
 
 DYNAMIC_QUANTIZE_LINEAR = NodeRule(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.rules.quantized.lines import INT32, Lines
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.operands import Operand
 
 EXACT = 2**24
@@ -37,12 +37,10 @@ class Sum:
     bound: int | None
     numerics: str = ""
 
-    def as_int32(self, lines: Lines, result: str) -> str:
-        return (
-            lines.op(result, "Identity", self.name)
-            if self.bound is None
-            else lines.cast(result, self.name, INT32)
-        )
+    def as_int32(self, w: Writer, result: str = "") -> str:
+        if self.bound is None:
+            return w.do("Identity", self.name, result=result)
+        return w.cast(self.name, "int32", result)
 
 
 @dataclass(frozen=True)
@@ -52,29 +50,29 @@ class Reduction:
     length:     of the reduction in units that can be cut apart; None if it is not known.
     terms:      products in each unit.
     magnitudes: for the constant second operand, its magnitudes added up in each unit: [outputs, length].
-    left, right: write the slice of an operand: (lines, result, value, slice).
-    product:    writes one product: (result, left, right).
+    left, right: write the slice of an operand: (w, value, slice).
+    product:    writes one product: (w, left, right).
     """
 
     length: int | None
     terms: int
     magnitudes: Callable[[np.ndarray], np.ndarray]
-    left: Callable[[Lines, str, str, Slice], str]
-    right: Callable[[Lines, str, str, Slice], str]
-    product: Callable[[str, str, str], str]
+    left: Callable[[Writer, str, Slice], str]
+    right: Callable[[Writer, str, Slice], str]
+    product: Callable[[Writer, str, str], str]
     cut: Callable[[np.ndarray, Slice], np.ndarray]
 
 
-def exact_sum(lines: Lines, a: Operand, b: Operand, reduction: Reduction) -> Sum | None:
+def exact_sum(w: Writer, a: Operand, b: Operand, reduction: Reduction) -> Sum | None:
     """a times b; None if no cutting makes it exact."""
     parts = _parts(a, b, reduction)
     if parts is not None and len(parts) <= MOST_PARTS:
-        return _added(lines, [(1, a, b, parts)], reduction, a, b)
-    low_b, high_b = _halves(lines, b, "b")
+        return _added(w, [(1, a, b, parts)], reduction, a, b)
+    low_b, high_b = _halves(w, b)
     if reduction.length is not None:
         halves = [(1, a, low_b), (16, a, high_b)]
     else:
-        low_a, high_a = _halves(lines, a, "a")
+        low_a, high_a = _halves(w, a)
         halves = [(1, low_a, low_b), (16, low_a, high_b), (16, high_a, low_b), (256, high_a, high_b)]
     products = []
     for weight, x, y in halves:
@@ -82,7 +80,7 @@ def exact_sum(lines: Lines, a: Operand, b: Operand, reduction: Reduction) -> Sum
         if cut is None:
             return None
         products.append((weight, x, y, cut))
-    return _added(lines, products, reduction, a, b)
+    return _added(w, products, reduction, a, b)
 
 
 def _parts(a: Operand, b: Operand, reduction: Reduction) -> list[Slice] | None:
@@ -114,19 +112,18 @@ def _bound(a: Operand, b: Operand, reduction: Reduction) -> int:
     return int(reduction.magnitudes(np.abs(b.array)).sum(1).max(initial=0)) * a.bound
 
 
-def _halves(lines: Lines, x: Operand, name: str) -> tuple[Operand, Operand]:
+def _halves(w: Writer, x: Operand) -> tuple[Operand, Operand]:
     """low and high of x = 16 * high + low, 0 <= low < 16."""
     high_bound = x.bound // 16 + 1
     if x.array is not None:
-        return Operand(f"{name}_low", 15, x.array & 15), Operand(f"{name}_high", high_bound, x.array >> 4)
-    sixteen = lines.number(f"{name}_sixteen", 16)
-    high = lines.op(f"{name}_high", "Floor", lines.op(f"{name}_sixteenths", "Div", x.name, sixteen))
-    low = lines.op(f"{name}_low", "Sub", x.name, lines.op(f"{name}_whole", "Mul", high, sixteen))
-    return Operand(low, 15), Operand(high, high_bound)
+        return Operand("", 15, x.array & 15), Operand("", high_bound, x.array >> 4)
+    sixteen = w.number(16, "float32")
+    high = w.do("Floor", w.do("Div", x.name, sixteen))
+    return Operand(w.do("Sub", x.name, w.do("Mul", high, sixteen)), 15), Operand(high, high_bound)
 
 
 def _added(
-    lines: Lines,
+    w: Writer,
     products: Sequence[tuple[int, Operand, Operand, list[Slice]]],
     reduction: Reduction,
     a: Operand,
@@ -134,26 +131,20 @@ def _added(
 ) -> Sum:
     whole = [(0, reduction.length or 0)]
     if len(products) == 1 and len(products[0][3]) == 1:
-        lines.add(reduction.product("sum", a.named(lines), b.named(lines)))
-        return Sum("sum", _bound(a, b, reduction))
+        return Sum(reduction.product(w, a.named(w), b.named(w)), _bound(a, b, reduction))
     total = ""
-    for number, (weight, x, y, parts) in enumerate(products):
-        for place, part in enumerate(parts):
-            name = f"part_{number}_{place}"
-            left, right = x.name, y.name
+    for weight, x, y, parts in products:
+        for part in parts:
+            cut = parts != whole and reduction.length is not None
             if y.array is not None:
                 values = y.array if parts == whole else reduction.cut(y.array, part)
-                right = lines.bind(f"{name}_right", values.astype(np.float32))
-            elif parts != whole and reduction.length is not None:
-                right = reduction.right(lines, f"{name}_right", right, part)
-            left = x.named(lines)
-            if parts != whole and reduction.length is not None:
-                left = reduction.left(lines, f"{name}_left", left, part)
-            lines.add(reduction.product(name, left, right))
-            term = lines.cast(f"{name}_int", name, INT32)
+                right = w.const(values.astype(np.float32))
+            else:
+                right = reduction.right(w, y.name, part) if cut else y.name
+            left = reduction.left(w, x.named(w), part) if cut else x.named(w)
+            term = w.cast(reduction.product(w, left, right), "int32")
             if weight > 1:
-                factor = lines.bind(f"{name}_weight", np.array(weight, np.int32))
-                term = lines.op(f"{name}_weighted", "Mul", term, factor)
-            total = lines.op(f"{name}_total", "Add", total, term) if total else term
+                term = w.do("Mul", term, w.number(weight, "int32"))
+            total = w.do("Add", total, term) if total else term
     limit = "the sums are exact for up to 65,536 terms; their number is that of run time"
     return Sum(total, None, "" if reduction.length is not None else limit)

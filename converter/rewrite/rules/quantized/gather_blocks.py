@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
@@ -39,12 +39,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     axis = int(node.attributes.get("quantize_axis", 1)) % numbers.ndim
     grain = Granularity("block", numbers.ndim, axis, numbers.shape[axis], block)
     points = np.full(scale.shape, middle, np.int32) if zeros is None else zeros.astype(np.int32)
-    name = node.fresh("table")
-    nodes, how = blocked(node, name, numbers.astype(np.int32) - grain.shaped(points), scale, grain, bits)
-    gather = f"y0 = Gather <axis = {int(node.attributes.get('gather_axis', 0))}> (table, x1)"
-    return Replacement(
-        [*nodes, *statements(node, gather, table=name)], f"Gather of {how}", numerics=_NUMERICS
-    )
+    w = Writer(node)
+    values, how = blocked(w, numbers.astype(np.int32) - grain.shaped(points), scale, grain, bits)
+    w.do("Gather", values, "x1", result="y0", axis=int(node.attributes.get("gather_axis", 0)))
+    return Replacement(w.nodes(), f"Gather of {how}", numerics=_NUMERICS)
 
 
 GATHER_BLOCK_QUANTIZED = NodeRule(

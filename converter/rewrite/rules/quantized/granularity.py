@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.opset_forms import squeeze, unsqueeze
-from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
-from trtsmith.importers.dtypes import NUMBERS
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 
 @dataclass(frozen=True)
@@ -71,45 +69,26 @@ def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | 
     return Granularity("block" if block else "axis", len(dims), axis, dims[axis], block)
 
 
-def spread(
-    lines: Lines, grain: Granularity, index: int, result: str, to: int = FLOAT, data: str = "x0"
-) -> str:
+def spread(w: Writer, grain: Granularity, index: int, to: str = "float32", data: str = "x0") -> str:
     """Input `index` of the node, a scale or zero point, in type `to` and made to broadcast against `data`."""
-    node = lines.node
-    if grain.kind == "tensor" and NUMBERS.get(node.dtype(index) or "") == to and node.rank(index) == 0:
+    node = w.node
+    if grain.kind == "tensor" and node.dtype(index) == to and node.rank(index) == 0:
         return f"x{index}"
     constant = node.constant(index)
     if constant is not None and (grain.kind != "block" or grain.size is not None):
-        raw = lines.bind(f"{result}_given", grain.shaped(constant.astype(np.float32)))
-        return lines.cast(result, raw, to) if to != FLOAT else raw
-    raw = lines.cast(f"{result}_cast", f"x{index}", to)
+        raw = w.const(grain.shaped(constant.astype(np.float32)))
+        return w.cast(raw, to) if to != "float32" else raw
+    raw = w.cast(f"x{index}", to)
     if grain.kind == "tensor":
-        if node.rank(index) == 0:
-            return raw
-        lines.add(squeeze(result, raw, [0], node.opset))
-    elif grain.kind == "axis":
-        lines.add(unsqueeze(result, raw, [i for i in range(grain.rank or 0) if i != grain.axis], node.opset))
-    else:
-        lines.op(
-            result,
-            "Gather",
-            raw,
-            _block_of_each(lines, grain, result, data),
-            attributes=f"<axis = {grain.axis}>",
-        )
-    return result
+        return raw if node.rank(index) == 0 else w.squeeze(raw, [0])
+    if grain.kind == "axis":
+        return w.unsqueeze(raw, [i for i in range(grain.rank or 0) if i != grain.axis])
+    return w.do("Gather", raw, _block_of_each(w, grain, data), axis=grain.axis)
 
 
-def _block_of_each(lines: Lines, grain: Granularity, result: str, data: str) -> str:
+def _block_of_each(w: Writer, grain: Granularity, data: str) -> str:
     """For each index of the axis, the number of its block."""
-    name = f"{result}_block"
     if grain.size is not None:
-        return lines.bind(name, np.arange(grain.size, dtype=np.int64) // grain.block)
-    zero = lines.bind(f"{result}_zero", np.array(0, np.int64))
-    one = lines.bind(f"{result}_one", np.array(1, np.int64))
-    axis = lines.bind(f"{result}_axis", np.array(grain.axis, np.int64))
-    size = lines.bind(f"{result}_size", np.array(grain.block, np.int64))
-    shape = lines.op(f"{result}_shape", "Shape", data)
-    length = lines.op(f"{result}_length", "Gather", shape, axis)
-    index = lines.op(f"{result}_index", "Range", zero, length, one)
-    return lines.op(name, "Div", index, size)
+        return w.const(np.arange(grain.size, dtype=np.int64) // grain.block)
+    length = w.do("Gather", w.do("Shape", data), np.array(grain.axis))
+    return w.do("Div", w.do("Range", np.array(0), length, np.array(1)), np.array(grain.block))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.rules.quantized.lines import Lines
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    lines = Lines(node)
-    result = integer_matmul(lines, 0, 1, 2, 3)
+    w = Writer(node)
+    result = integer_matmul(w, 0, 1, 2, 3)
     if isinstance(result, Refusal):
         return result
-    result.as_int32(lines, "y0")
-    return Replacement(lines.nodes(), "integer products, exact in float32", numerics=result.numerics)
+    result.as_int32(w, "y0")
+    return Replacement(w.nodes(), "integer products, exact in float32", numerics=result.numerics)
 
 
 MATMUL_INTEGER = NodeRule(

@@ -8,16 +8,9 @@ there are none. From opset 21 on, where DequantizeLinear has blocks, the weights
 from __future__ import annotations
 
 import numpy as np
-import onnx
 
-from trtsmith.converter.rewrite.engine.node_rule import (
-    NodeRule,
-    NodeView,
-    Refusal,
-    Replacement,
-    constant_node,
-)
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
@@ -40,18 +33,18 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "constant weights, scales and zero points",
             "make them initializers of the model",
         )
-    weights = node.fresh("weights")
-    nodes, how = _weights(node, weights, packed, scales, bits)
-    body = "y0 = MatMul (x0, weights)"
+    w = Writer(node)
+    weights, how = _weights(w, packed, scales, bits)
     if node.input(5):
-        body = "product = MatMul (x0, weights)\n y0 = Add (product, x5)"
-    return Replacement([*nodes, *statements(node, body, weights=weights)], f"MatMul with {how}")
+        w.do("Add", w.do("MatMul", "x0", weights), "x5", result="y0")
+    else:
+        w.do("MatMul", "x0", weights, result="y0")
+    return Replacement(w.nodes(), f"MatMul with {how}")
 
 
-def _weights(
-    node: NodeView, name: str, packed: np.ndarray, scales: np.ndarray, bits: int
-) -> tuple[list[onnx.NodeProto], str]:
-    """Nodes that make the weights [K, N] in the scales' type, and what they are."""
+def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[str, str]:
+    """The weights [K, N] in the scales' type, and what they are."""
+    node = w.node
     rows, columns = int(node.attributes["K"]), int(node.attributes["N"])
     block = int(node.attributes["block_size"])
     blocks = -(-rows // block)
@@ -64,11 +57,11 @@ def _weights(
         grain = Granularity("block", 2, 0, rows, block)
         steps = numbers - zeros[of_block]
         if groups is None:
-            return blocked(node, name, steps, scale, grain, bits)
+            return blocked(w, steps, scale, grain, bits)
     else:
         steps = numbers - zeros.astype(np.float32)[of_block]
     array = steps.astype(np.float32) * scale.astype(np.float32)[of_block]
-    return [constant_node(name, array.astype(scales.dtype))], f"dequantised weights of {bits} bits"
+    return w.const(array.astype(scales.dtype)), f"dequantised weights of {bits} bits"
 
 
 def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.ndarray:

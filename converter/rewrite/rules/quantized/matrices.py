@@ -7,18 +7,17 @@ from functools import partial
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.opset_forms import slice_, unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import Reduction, Slice, Sum, exact_sum
-from trtsmith.converter.rewrite.rules.quantized.lines import Lines
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
 
 
-def integer_matmul(lines: Lines, a: int, b: int, a_zero: int, b_zero: int) -> Sum | Refusal:
+def integer_matmul(w: Writer, a: int, b: int, a_zero: int, b_zero: int) -> Sum | Refusal:
     """(A - a_zero) @ (B - b_zero), from the node's inputs of these numbers.
 
     A vector as A's zero point is for its rows, as B's for its columns; others broadcast.
     """
-    node = lines.node
+    node = w.node
     rank_a, rank_b = node.rank(a), node.rank(b)
     zero_a = node.constant(a_zero) if node.input(a_zero) else None
     vector = (node.rank(a_zero) if zero_a is None else zero_a.ndim) == 1
@@ -31,22 +30,11 @@ def integer_matmul(lines: Lines, a: int, b: int, a_zero: int, b_zero: int) -> Su
             "matrices of int8 or uint8 whose ranks are known",
             "run onnx.shape_inference on the model",
         )
-    left = operand(
-        lines,
-        "a",
-        a,
-        a_zero,
-        partial(_column, opset=node.opset) if rows else None,
-        lambda zeros: zeros.reshape(-1, 1) if rows else zeros,
-    )
-    right = operand(lines, "b", b, b_zero)
-    result = exact_sum(lines, left, right, _reduction(node, a, b, rank_b))
+    left = operand(w, a, a_zero, [1] if rows else [], lambda zeros: zeros.reshape(-1, 1) if rows else zeros)
+    right = operand(w, b, b_zero)
+    result = exact_sum(w, left, right, _reduction(node, a, b, rank_b))
     assert result is not None  # a unit of one term always fits
     return result
-
-
-def _column(result: str, data: str, opset: int) -> str:
-    return unsqueeze(result, data, [1], opset)
 
 
 def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> Reduction:
@@ -54,9 +42,8 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> Reduction:
     axis = -2 if rank_b > 1 else 0
     length = shape_a[-1] if shape_a[-1] is not None else shape_b[axis]
 
-    def sliced(lines: Lines, result: str, value: str, part: Slice, on: int) -> str:
-        lines.add(slice_(result, value, [part[0]], [part[1]], [on], node.opset))
-        return result
+    def sliced(w: Writer, value: str, part: Slice, on: int) -> str:
+        return w.slice_(value, [part[0]], [part[1]], [on])
 
     def magnitudes(array: np.ndarray) -> np.ndarray:
         return np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]).astype(np.int64)
@@ -70,6 +57,6 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> Reduction:
         magnitudes,
         partial(sliced, on=-1),
         partial(sliced, on=axis),
-        lambda result, x, y: f"{result} = MatMul ({x}, {y})",
+        lambda w, x, y: w.do("MatMul", x, y),
         cut,
     )

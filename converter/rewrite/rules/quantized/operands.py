@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
-from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 
 Shaped = Callable[[np.ndarray], np.ndarray]
 
@@ -18,7 +18,7 @@ Shaped = Callable[[np.ndarray], np.ndarray]
 class Operand:
     """Whole numbers in float32.
 
-    name:  of the value among the lines; an operand that is constant has none until it is bound.
+    name:  of the value; a constant operand has none until it is written.
     bound: largest magnitude.
     array: the numbers, int32, if they are constant.
     """
@@ -27,49 +27,44 @@ class Operand:
     bound: int
     array: np.ndarray | None = None
 
-    def named(self, lines: Lines) -> str:
-        """The value among the lines."""
-        if self.array is not None:
-            return lines.bind(self.name, self.array.astype(np.float32))
-        return self.name
+    def named(self, w: Writer) -> str:
+        """The name of the value, which is written if it is constant."""
+        return self.name if self.array is None else w.const(self.array.astype(np.float32))
 
 
 def operand(
-    lines: Lines,
-    name: str,
+    w: Writer,
     data: int,
     zero_point: int,
-    unsqueezed: Callable[[str, str], str] | None = None,
+    axes: Sequence[int] = (),
     shaped: Shaped = lambda zeros: zeros,
 ) -> Operand:
-    """Input `data` less input `zero_point`, which broadcasts after `unsqueezed` (statements) and `shaped` (arrays).
+    """Input `data` less input `zero_point`, which broadcasts after Unsqueeze by `axes`, as an array by `shaped`.
 
     Differences of 8-bit numbers have 9 bits: float32 has them, and so has TF32, whose 11 bits TensorRT may multiply.
     """
-    node = lines.node
+    node = w.node
     low, high = RANGES[narrow_type(node, data, zero_point) or "uint8"]
     zeros = node.constant(zero_point) if node.input(zero_point) else np.zeros((), np.int8)
     array = node.constant(data)
     if array is not None and zeros is not None:
         shifted = array.astype(np.int32) - shaped(zeros.astype(np.int32))
-        return Operand(name, int(np.abs(shifted).max(initial=0)), shifted)
+        return Operand("", int(np.abs(shifted).max(initial=0)), shifted)
     if zeros is None:
         bound = high - low
     elif zeros.size:
         bound = max(high - int(zeros.min()), int(zeros.max()) - low)
     else:
         bound = 0
-    value = lines.cast(f"{name}_cast", f"x{data}", FLOAT)
+    value = w.cast(f"x{data}", "float32")
     if zeros is not None and not zeros.any():
         return Operand(value, bound)
     if zeros is not None:
-        point = lines.bind(f"{name}_zero", shaped(zeros.astype(np.float32)))
+        point = w.const(shaped(zeros.astype(np.float32)))
     else:
-        point = lines.cast(f"{name}_zero", f"x{zero_point}", FLOAT)
-        if unsqueezed is not None:
-            lines.add(unsqueezed(f"{name}_zeros", point))
-            point = f"{name}_zeros"
-    return Operand(lines.op(name, "Sub", value, point), bound)
+        point = w.cast(f"x{zero_point}", "float32")
+        point = w.unsqueeze(point, axes) if axes else point
+    return Operand(w.do("Sub", value, point), bound)
 
 
 def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:

@@ -33,9 +33,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         inputs += ["", given[5]]
     if node.input(8):
         inputs += ["", *unstacked(w, "x8")]
-    attributes = {name: node.attributes[name] for name in _COPIED if node.given(name)}
     results = ["y0", "key", "value"] if node.used(1) else ["y0"]
-    w.many("com.microsoft::MultiHeadAttention", inputs, results, **attributes)
+    w.many("com.microsoft::MultiHeadAttention", inputs, results, **node.own(*_COPIED))
     if node.used(1):
         write_present(w, "key", "value")
     return Replacement(w.nodes(), "an integer projection, then attention of its parts")

@@ -8,9 +8,8 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md: the
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import LOW_FLOATS
-from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import requantised
 
@@ -22,19 +21,18 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "int8 or uint8",
             "export the model with DequantizeLinear and MatMul",
         )
-    lines = Lines(node)
-    total = integer_matmul(lines, 0, 3, 2, 5)
+    w = Writer(node)
+    total = integer_matmul(w, 0, 3, 2, 5)
     if isinstance(total, Refusal):
         return total
     rank = node.rank(1)
     a_scale = "x1"
     if rank == 1 and node.shape(1) != (1,):  # one for each row
-        lines.add(unsqueeze("a_scale", "x1", [1], node.opset))
-        a_scale = "a_scale"
-    scale = lines.op("scale", "Div", lines.op("scales", "Mul", a_scale, "x4"), "x6")
+        a_scale = w.unsqueeze("x1", [1])
+    scale = w.do("Div", w.do("Mul", a_scale, "x4"), "x6")
     if node.dtype(1) != "float32":
-        scale = lines.cast("wide_scale", scale, FLOAT)
-    return requantised(lines, total, scale, 7, node.dtype(0), "integer products, exact in float32, rescaled")
+        scale = w.cast(scale, "float32")
+    return requantised(w, total, scale, 7, node.dtype(0), "integer products, exact in float32, rescaled")
 
 
 QLINEAR_MATMUL = NodeRule(

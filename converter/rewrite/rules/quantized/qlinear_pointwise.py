@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.rules.quantized.lines import Lines, attributes_text
-from trtsmith.importers.dtypes import NUMBERS
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 NUMERICS = (
     "computed between float32 roundings: where a result lies halfway between two steps, onnxruntime's fused kernel "
@@ -18,34 +17,34 @@ NUMERICS = (
 )
 
 Rewriter = Callable[[NodeView], Replacement | Refusal | None]
-Compute = Callable[[Lines, list[str], str], str | Refusal]
+Compute = Callable[[Writer, list[str]], str | Refusal]
 
 
-def dequantised(lines: Lines, result: str, data: int, scale: int, zero: int) -> str:
+def dequantised(w: Writer, data: int, scale: int, zero: int) -> str:
     """Input `data` in float32."""
-    inputs = [f"x{data}", f"x{scale}", *([f"x{zero}"] if lines.node.input(zero) else [])]
-    return lines.op(result, "DequantizeLinear", *inputs)
+    inputs = [f"x{data}", f"x{scale}", *([f"x{zero}"] if w.node.input(zero) else [])]
+    return w.do("DequantizeLinear", *inputs)
 
 
-def quantised(lines: Lines, value: str, scale: int, zero: int, like: int) -> None:
+def quantised(w: Writer, value: str, scale: int, zero: int, like: int) -> None:
     """Writes y0; of input `like`'s type if there is no zero point."""
     point = f"x{zero}"
-    if not lines.node.input(zero):
-        point = lines.cast("no_zero", lines.number("nothing", 0), NUMBERS[lines.node.dtype(like) or "uint8"])
-    lines.op("y0", "QuantizeLinear", value, f"x{scale}", point)
+    if not w.node.input(zero):
+        point = w.cast(w.number(0, "float32"), w.node.dtype(like) or "uint8")
+    w.do("QuantizeLinear", value, f"x{scale}", point, result="y0")
 
 
 def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, compute: Compute) -> Rewriter:
     """A rewrite: `operands` (data, scale, zero point) dequantised, `compute`d, quantised by inputs `scale` and `zero`."""
 
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
-        lines = Lines(node)
-        values = [dequantised(lines, f"operand_{data}", data, s, z) for data, s, z in operands]
-        result = compute(lines, values, "result")
+        w = Writer(node)
+        values = [dequantised(w, data, s, z) for data, s, z in operands]
+        result = compute(w, values)
         if isinstance(result, Refusal):
             return result
-        quantised(lines, result, scale, zero, operands[0][0])
-        return Replacement(lines.nodes(), "dequantised, computed, quantised", numerics=NUMERICS)
+        quantised(w, result, scale, zero, operands[0][0])
+        return Replacement(w.nodes(), "dequantised, computed, quantised", numerics=NUMERICS)
 
     return rewrite
 
@@ -53,40 +52,39 @@ def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, co
 def plain(op_type: str, *attributes: str) -> Compute:
     """A standard operator with the node's own attributes of these names."""
 
-    def compute(lines: Lines, values: list[str], result: str) -> str | Refusal:
-        return lines.op(result, op_type, *values, attributes=attributes_text(lines.node, attributes))
+    def compute(w: Writer, values: list[str]) -> str | Refusal:
+        return w.do(op_type, *values, **w.node.own(*attributes))
 
     return compute
 
 
-def where(lines: Lines, values: list[str], result: str) -> str | Refusal:
-    return lines.op(result, "Where", "x0", *values)
+def where(w: Writer, values: list[str]) -> str | Refusal:
+    return w.do("Where", "x0", *values)
 
 
 def channels_first(compute: Compute) -> Compute:
     """`compute` on data with its channels last if the node says so."""
 
-    def computed(lines: Lines, values: list[str], result: str) -> str | Refusal:
-        if not lines.node.attributes.get("channels_last"):
-            return compute(lines, values, result)
-        rank = lines.node.rank(0)
+    def computed(w: Writer, values: list[str]) -> str | Refusal:
+        if not w.node.attributes.get("channels_last"):
+            return compute(w, values)
+        rank = w.node.rank(0)
         if rank is None:
             return Refusal(
                 "the rank of the data is not known", "data of known rank", "run onnx.shape_inference"
             )
         to_first, to_last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
-        turned = lines.op("turned", "Transpose", values[0], attributes=f"<perm = {to_first}>")
-        done = compute(lines, [turned], "computed")
+        done = compute(w, [w.transpose(values[0], to_first)])
         if isinstance(done, Refusal):
             return done
-        return lines.op(result, "Transpose", done, attributes=f"<perm = {to_last}>")
+        return w.transpose(done, to_last)
 
     return computed
 
 
-def softmax(lines: Lines, values: list[str], result: str) -> str | Refusal:
+def softmax(w: Writer, values: list[str]) -> str | Refusal:
     """`opset` says which Softmax: before 13 it is over all axes from `axis` on."""
-    node = lines.node
+    node = w.node
     rank, axis = node.rank(0), int(node.attributes.get("axis", -1))
     if rank is None:
         return Refusal("the rank of the data is not known", "data of known rank", "run onnx.shape_inference")
@@ -95,19 +93,18 @@ def softmax(lines: Lines, values: list[str], result: str) -> str | Refusal:
     if whole and axis == rank - 1:
         whole = False
     if not whole and (node.opset >= 13 or axis == rank - 1):
-        return lines.op(result, "Softmax", values[0], attributes=f"<axis = {axis}>")
+        return w.do("Softmax", values[0], axis=axis)
     if not whole:
         return Refusal(
             f"softmax over axis {axis} in opset {node.opset}", "opset 13", "convert the model to opset 13"
         )
-    flat = lines.op("flat", "Flatten", values[0], attributes=f"<axis = {axis}>")
-    done = lines.op("flat_result", "Softmax", flat, attributes="<axis = 1>")
-    return lines.op(result, "Reshape", done, lines.op("shape", "Shape", values[0]))
+    done = w.do("Softmax", w.do("Flatten", values[0], axis=axis), axis=1)
+    return w.do("Reshape", done, w.do("Shape", values[0]))
 
 
 def concat(node: NodeView) -> Replacement | Refusal | None:
-    lines = Lines(node)
-    parts = [dequantised(lines, f"part_{i}", i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)]
-    joined = lines.op("joined", "Concat", *parts, attributes=f"<axis = {int(node.attributes['axis'])}>")
-    quantised(lines, joined, 0, 1, 2)
-    return Replacement(lines.nodes(), "dequantised, joined, quantised", numerics=NUMERICS)
+    w = Writer(node)
+    parts = [dequantised(w, i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)]
+    joined = w.concat(parts, int(node.attributes["axis"]))
+    quantised(w, joined, 0, 1, 2)
+    return Replacement(w.nodes(), "dequantised, joined, quantised", numerics=NUMERICS)

@@ -7,6 +7,7 @@ division in the scale's type or in `precision`. To the low floats there is no ro
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import (
     LOW_FLOATS,
     RANGES,
@@ -14,7 +15,6 @@ from trtsmith.converter.rewrite.rules.quantized.element_types import (
     quantised_type,
 )
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
-from trtsmith.converter.rewrite.rules.quantized.lines import FLOAT, Lines
 from trtsmith.converter.rewrite.rules.quantized.native_types import is_native, may_be_native
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
 from trtsmith.importers.dtypes import NUMBERS, dtype_name
@@ -52,25 +52,24 @@ def _precision(node: NodeView) -> str:
     return dtype if dtype in _DIVIDES else "float32"
 
 
-def _arithmetic(node: NodeView, grain: Granularity, target: str) -> Lines:
-    lines = Lines(node)
+def _arithmetic(node: NodeView, grain: Granularity, target: str) -> Writer:
+    w = Writer(node)
     precision = _precision(node)
-    data = "x0" if node.dtype(0) == precision else lines.cast("data", "x0", NUMBERS[precision])
-    scale = spread(lines, grain, 1, "scale", NUMBERS[precision])
-    steps = lines.op("steps", "Div", data, scale)
+    data = "x0" if node.dtype(0) == precision else w.cast("x0", precision)
+    steps = w.do("Div", data, spread(w, grain, 1, precision))
     zero_point = ""
     if node.input(2) and target in (*RANGES, "float4_e2m1fn") and not all_equal(node.constant(2), 0):
-        zero_point = spread(lines, grain, 2, "zero_point")
+        zero_point = spread(w, grain, 2)
     if target in RANGES:
         if precision != "float32":
-            steps = lines.cast("wide_steps", steps, FLOAT)  # a zero point of uint16 has no place in float16
-        saturated(lines, steps, zero_point, target, "y0")
-        return lines
+            steps = w.cast(steps, "float32")  # a zero point of uint16 has no place in float16
+        saturated(w, steps, zero_point, target, "y0")
+        return w
     if zero_point:
-        steps = lines.op("shifted", "Add", lines.cast("wide_steps", steps, FLOAT), zero_point)
+        steps = w.do("Add", w.cast(steps, "float32"), zero_point)
     saturate = int(node.attributes.get("saturate", 1))
-    lines.op("y0", "Cast", steps, attributes=f"<saturate = {saturate}, to = {NUMBERS[target]}>")
-    return lines
+    w.do("Cast", steps, result="y0", saturate=saturate, to=NUMBERS[target])
+    return w
 
 
 QUANTIZE_LINEAR = NodeRule(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.opset_forms import clip, round_
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
-from trtsmith.converter.rewrite.rules.quantized.lines import Lines
-from trtsmith.importers.dtypes import NUMBERS
 
 
-def saturated(lines: Lines, steps: str, zero_point: str, dtype: str, result: str) -> str:
+def saturated(w: Writer, steps: str, zero_point: str, dtype: str, result: str) -> str:
     """`steps` and `zero_point` ("" for none) are float32. Whole numbers beyond 2^24 lose units, and are clipped anyway."""
-    opset = lines.node.opset
     low, high = RANGES[dtype]
-    lines.add(round_(f"{result}_rounded", steps, opset))
-    whole = f"{result}_rounded"
+    whole = w.round_(steps)
     if zero_point:
-        whole = lines.op(f"{result}_shifted", "Add", whole, zero_point)
-    lines.add(clip(f"{result}_clipped", whole, low, high, opset, "float"))
-    return lines.cast(result, f"{result}_clipped", NUMBERS[dtype])
+        whole = w.do("Add", whole, zero_point)
+    return w.cast(w.clip(whole, low, high, "float32"), dtype, result)

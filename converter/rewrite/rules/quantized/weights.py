@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-import onnx
-from onnx import helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, constant_node
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 
 BLOCKS = 21
@@ -43,17 +41,15 @@ def kept_quantised(
 
 
 def blocked(
-    node: NodeView, name: str, steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
-) -> tuple[list[onnx.NodeProto], str]:
-    """Nodes that make the value `name` of `steps` (int32) and `scale` in blocks, in the scale's type; and what it is."""
-    kept = kept_quantised(steps, scale, grain, bits) if node.opset >= BLOCKS else None
+    w: Writer, steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
+) -> tuple[str, str]:
+    """A value made of `steps` (int32) and `scale` in blocks, in the scale's type: its name, and what it is."""
+    kept = kept_quantised(steps, scale, grain, bits) if w.node.opset >= BLOCKS else None
     if kept is None:
         array = steps.astype(np.float32) * grain.shaped(scale.astype(np.float32))
-        return [constant_node(name, array.astype(scale.dtype))], f"dequantised weights of {bits} bits"
-    values = [node.fresh("quantised"), node.fresh("scales")]
-    nodes = [constant_node(value, array) for value, array in zip(values, kept, strict=True)]
-    dequantise = helper.make_node("DequantizeLinear", values, [name], axis=grain.axis, block_size=grain.block)
-    return [*nodes, dequantise], f"weights of {kept[0].dtype} in blocks of {grain.block}"
+        return w.const(array.astype(scale.dtype)), f"dequantised weights of {bits} bits"
+    value = w.do("DequantizeLinear", *kept, axis=grain.axis, block_size=grain.block)
+    return value, f"weights of {kept[0].dtype} in blocks of {grain.block}"
 
 
 def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.rules.quantized.lines import Lines, attributes_text
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _ATTRIBUTES = (
     "activation_alpha",
@@ -35,14 +35,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "constant weights, scales and zero points",
             "make them initializers of the model",
         )
-    lines = Lines(node)
-    inputs = ["x0", lines.bind("weights", weights[0]), lines.bind("recurrent", weights[1])]
-    inputs += [f"x{i}" if node.input(i) else '""' for i in range(3, 8)]
-    while inputs[-1] == '""':
+    w = Writer(node)
+    inputs = ["x0", w.const(weights[0]), w.const(weights[1])]
+    inputs += [f"x{i}" if node.input(i) else "" for i in range(3, 8)]
+    while not inputs[-1]:
         inputs.pop()
-    outputs = ", ".join(f"y{i}" if name else '""' for i, name in enumerate(node.outputs))
-    lines.add(f"{outputs} = LSTM {attributes_text(node, _ATTRIBUTES)} ({', '.join(inputs)})")
-    return Replacement(lines.nodes(), "an LSTM with dequantised weights", numerics=_NUMERICS)
+    results = [f"y{i}" if name else "" for i, name in enumerate(node.outputs)]
+    w.many("LSTM", inputs, results, **node.own(*_ATTRIBUTES))
+    return Replacement(w.nodes(), "an LSTM with dequantised weights", numerics=_NUMERICS)
 
 
 def _dequantised(node: NodeView, data: int, scale: int, zero: int) -> np.ndarray | None:

@@ -7,14 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, made_in, network, normal, types_of
+from tests.converter.rewrite.precision.networks import (
+    Changed,
+    T,
+    made_in,
+    network,
+    normal,
+    reduce_model,
+    types_of,
+)
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
-from trtsmith.converter.graph.scopes import Draft
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16
-from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, products
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT
@@ -45,7 +52,7 @@ COUNTS = [
 def test_products_are_counted(
     tmp_path: Path, body: str, shape: tuple[int, ...], expected: int | None
 ) -> None:
-    (node,) = Draft(network(tmp_path, body, {"k": normal(*shape)} if shape else {})).root.nodes
+    (node,) = Graph(network(tmp_path, body, {"k": normal(*shape)} if shape else {})).root.nodes
     assert products(node) == expected
 
 
@@ -53,7 +60,7 @@ def test_products_are_counted(
 def test_a_recurrent_gate_sums_over_its_inputs_and_its_state(tmp_path: Path, op: str, gates: int) -> None:
     body = f"(float[s,N,7] x) => (float[s,1,N,5] y) {{ y = {op} <hidden_size = 5> (x, w, r) }}"
     weights = {"w": normal(1, gates * 5, 7), "r": normal(1, gates * 5, 5)}
-    (node,) = Draft(network(tmp_path, body, weights)).root.nodes
+    (node,) = Graph(network(tmp_path, body, weights)).root.nodes
     assert products(node) == 12
 
 
@@ -66,9 +73,9 @@ NETWORK = """(float[N,64,h,w] x) => (float[N,4,h,w] y) {
 WEIGHTS = {"k": normal(64, 64, 1, 1), "m": normal(64, 64, 3, 3), "n": normal(4, 64, 1, 1)}
 
 
-def reduced(folder: Path, **options: object) -> Reduced:
+def reduced(folder: Path, **options: object) -> Changed:
     fmt = options.pop("fmt", FP16)
-    return reduce_precision(network(folder, NETWORK, WEIGHTS), fmt, **options)  # type: ignore[arg-type]
+    return reduce_model(network(folder, NETWORK, WEIGHTS), fmt, **options)  # type: ignore[arg-type]
 
 
 def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -> None:
@@ -101,9 +108,9 @@ def test_sums_may_be_long_elsewhere(tmp_path: Path, options: dict[str, object]) 
 
 def test_a_sum_of_unknown_length_counts_as_long(tmp_path: Path) -> None:
     body = "(float[N,m] x, float[m,8] z) => (float[N,8] y) { [m] a = MatMul (x, z) [e] y = Relu (a) }"
-    done = reduce_precision(network(tmp_path, body), FP16, target=RTX)
+    done = reduce_model(network(tmp_path, body), FP16, target=RTX)
     assert [k.reason for k in done.report.kept] == [LONG_SUM]
-    assert not reduce_precision(network(tmp_path, body), FP16).report.kept
+    assert not reduce_model(network(tmp_path, body), FP16).report.kept
 
 
 def test_what_was_decided_once_is_not_judged_again(tmp_path: Path) -> None:
