@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import read_by
-from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.ops.box_selection import BOX_SELECTION, NO_LIMIT
 
 
@@ -26,15 +25,14 @@ def _rewrite(node: NodeView) -> Replacement | None:
         else min(max(int(most.reshape(-1)[0]), 0), NO_LIMIT)
     )
     fields = {"center_point_box": int(node.attributes.get("center_point_box", 0)), "most": bound}
-    ports = ["most", "overlap", *(["floor"] if node.input(4) else [])]
-    body = f"""
-        {"most = Reshape (x2, one)" if node.input(2) else "most = Identity (none)"}
-        {"overlap = Reshape (x3, one)" if node.input(3) else "overlap = Identity (any)"}
-        {"floor = Reshape (x4, one)" if node.input(4) else ""}
-        {plugin_call("y0, count", BOX_SELECTION, ", ".join(["x0", "x1", *ports]), fields)}
-    """
-    constants = {"one": np.array([1]), "none": np.array([0]), "any": np.zeros(1, np.float32)}
-    return Replacement(statements(node, body, **read_by(body, constants)), f"plugin {BOX_SELECTION.name}")
+    w = Writer(node)
+    limits = [
+        w.reshape("x2", [1]) if node.input(2) else w.do("Identity", w.ints(0)),
+        w.reshape("x3", [1]) if node.input(3) else w.do("Identity", np.zeros(1, np.float32)),
+        *([w.reshape("x4", [1])] if node.input(4) else []),
+    ]
+    write_plugin(w, ["y0", "count"], BOX_SELECTION, ["x0", "x1", *limits], fields)
+    return Replacement(w.nodes(), f"plugin {BOX_SELECTION.name}")
 
 
 _RNG = np.random.default_rng(4)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 
@@ -16,11 +16,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if dtype is None or dtype == "string" or node.rank(0) == 0:
         return None  # what a scalar gives, ONNX says in two ways
     taken = dtype in TYPE_VARIABLES[NON_ZERO_POSITIONS.key]
-    body = f"""
-        {"x = Identity (x0)" if taken else "x = Cast <to = 9> (x0)"}
-        {plugin_call("y0, count", NON_ZERO_POSITIONS, "x")}
-    """
-    return Replacement(statements(node, body), f"plugin {NON_ZERO_POSITIONS.name}")
+    w = Writer(node)
+    data = w.do("Identity", "x0") if taken else w.cast("x0", "bool")
+    write_plugin(w, ["y0", "count"], NON_ZERO_POSITIONS, [data])
+    return Replacement(w.nodes(), f"plugin {NON_ZERO_POSITIONS.name}")
 
 
 _VALUES = (np.arange(24).reshape(3, 2, 4) % 5 == 3) * -0.5

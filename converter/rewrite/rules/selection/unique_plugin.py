@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_call
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.plugin_call import (
+    as_element,
+    is_element,
+    write_from_element,
+    write_plugin,
+)
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 
@@ -19,15 +24,14 @@ def _rewrite(node: NodeView) -> Replacement | None:
         "axis": 0 if flat else int(node.attributes["axis"]),
         "sorted": int(node.attributes.get("sorted", 1)),
     }
-    indices = ", ".join(f"y{i}" if node.used(i) else f"unread_{i}" for i in (1, 2, 3))
-    body = f"""
-        {as_element("data", "x0", dtype)}
-        {"x = Reshape (data, flat)" if flat else "x = Identity (data)"}
-        {plugin_call(f"output, {indices}, count", UNIQUE_SLICES, "x", fields)}
-        {from_element("y0", "output", dtype) if node.used(0) else ""}
-    """
-    constants = {"flat": np.array([-1])} if flat else {}
-    return Replacement(statements(node, body, **constants), f"plugin {UNIQUE_SLICES.name}")
+    w = Writer(node)
+    element = as_element(w, "x0", dtype)
+    data = w.reshape(element, [-1]) if flat else w.do("Identity", element)
+    indices = [f"y{i}" if node.used(i) else f"unread_{i}" for i in (1, 2, 3)]
+    write_plugin(w, ["output", *indices, "count"], UNIQUE_SLICES, [data], fields)
+    if node.used(0):
+        write_from_element(w, "y0", "output", dtype)
+    return Replacement(w.nodes(), f"plugin {UNIQUE_SLICES.name}")
 
 
 def _example(name: str, dtype: str, attributes: str, values: np.ndarray, shape: str) -> Example:
