@@ -1,16 +1,17 @@
-# Every target sets up what it needs first; a second run finds it there. PYTHON is any Python 3.10 to 3.13.
+# Every target sets up what it needs first; a second run finds it there. PYTHON is any Python from 3.10 on.
 PYTHON ?= python3
 IN_ENV = $(PYTHON) scripts/setup_env.py --
 IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
+CPP_FILES = $(shell find plugins_cpp tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 ARGS ?=
 
-.PHONY: help setup demo test lint format wheel check-wheel clean
+.PHONY: help setup demo test lint format docs wheel check-wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "Settings (environment):"
-	@echo "  PYTHON                        the Python to make .venv with (3.10 to 3.13; default python3)"
+	@echo "  PYTHON                        the Python to make .venv with (3.10 or newer; default python3)"
 	@echo "  ARGS                          more arguments for the demo or pytest: make test ARGS='-k modelfile'"
 	@echo "  TRTSMITH_CUDA_ARCHITECTURES   86;90 by default, release for all of 75 80 86 89 90 100 120"
 	@echo "  TRTSMITH_CUDA                 a CUDA toolkit's folder, or pypi for the compiler that PyPI carries"
@@ -23,17 +24,22 @@ setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .v
 demo:  ## export a PyTorch model with custom operators, convert it, print the verdict
 	@$(IN_ENV) python scripts/demo.py $(ARGS)
 
-test:  ## every test; those that need a GPU are skipped without one, and counted
-	@$(IN_ENV) python -m pytest $(ARGS)
+test:  ## every test, on all cores; those that need a GPU are skipped without one, and counted
+	@$(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1 $(ARGS)
 
-lint:  ## ruff and mypy
+lint:  ## ruff, mypy and clang-format
 	@$(IN_LINT_ENV) ruff check .
 	@$(IN_LINT_ENV) ruff format --check .
 	@$(IN_LINT_ENV) mypy
+	@$(IN_LINT_ENV) clang-format --dry-run -Werror $(CPP_FILES)
 
-format:  ## let ruff rewrite what it can
+format:  ## let ruff and clang-format rewrite what they can
 	@$(IN_LINT_ENV) ruff check --fix .
 	@$(IN_LINT_ENV) ruff format .
+	@$(IN_LINT_ENV) clang-format -i $(CPP_FILES)
+
+docs:  ## build/site, from docs/; a link to nothing is an error
+	@NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) mkdocs build --strict --quiet
 
 # In the build folder of `make setup`, so that no kernel is compiled twice.
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES

@@ -85,27 +85,27 @@ def with_functions(
         raise LookupError(f"opset {opset} is older than {MIN_OPSET}")
     functions: dict[str, onnx.FunctionProto] = {}
     for node in plugin_nodes(expanded.graph):
-        op = by_name()[node.op_type]
-        present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
-        dtype = next(
-            (dtypes[value] for port, value in present if port.type == op.key and value in dtypes), "float32"
-        )
-        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        expansion = Expansion(
-            fields_of_node(op, attributes),
-            frozenset(port.name for port, _ in present),
-            dtype,
-            opset,
-        )
-        function = expansion_function(op, expansion)
+        function = function_of(node, dtypes, opset)
         functions[function.name] = function
         node.op_type, node.domain = function.name, EXPANDED_DOMAIN
         del node.attribute[:]
-        node.input[:] = [value for _, value in present]
+        node.input[:] = [value for value in node.input if value]
     if functions:
         expanded.functions.extend(functions.values())
         expanded.opset_import.append(helper.make_opsetid(EXPANDED_DOMAIN, 1))
     return expanded, functions
+
+
+def function_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> onnx.FunctionProto:
+    """The operator of a plugin node of ours as a function of its connected inputs. Arguments as of `expand_model`."""
+    op = by_name()[node.op_type]
+    present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
+    dtype = next(
+        (dtypes[value] for port, value in present if port.type == op.key and value in dtypes), "float32"
+    )
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    connected = frozenset(port.name for port, _ in present)
+    return expansion_function(op, Expansion(fields_of_node(op, attributes), connected, dtype, opset))
 
 
 def plugin_nodes(graph: onnx.GraphProto) -> Iterable[onnx.NodeProto]:

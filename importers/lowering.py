@@ -1,4 +1,4 @@
-"""From a node as the wild spells it to the plugin node: strict attributes, renamed inputs, prologue and epilogue.
+"""Makes plugin nodes of other tools' nodes: strict attributes, renamed inputs, prologue and epilogue.
 
 Pure ONNX: what comes out is a list of NodeProto, so that the graph-surgeon pass and every test share this one path.
 """
@@ -18,14 +18,14 @@ from trtsmith.importers.opdef import (
     PLUGIN_ATTRIBUTES,
     PLUGIN_NAMESPACE,
     TYPE_VARIABLES,
+    Alias,
+    AliasedNode,
     Attr,
     Fields,
     OpDef,
     Refusal,
-    SpelledNode,
-    Spelling,
 )
-from trtsmith.importers.registry import find_spellings, normalise_domain
+from trtsmith.importers.registry import find_aliases, normalise_domain
 
 FRAGMENT_OPSET = 11
 """Prologues and epilogues are written for this opset and use only what later opsets did not change."""
@@ -42,7 +42,7 @@ def _no_constant(_name: str) -> np.ndarray | None:
 
 
 @dataclass(frozen=True)
-class WildNode:
+class ForeignNode:
     """A node as found in a graph, free of any graph library.
 
     inputs:   value names in order, "" where an optional input is left out.
@@ -66,24 +66,24 @@ class Lowered:
     """What replaces the node: nodes in order, the plugin node among them, and notes on what the user should know."""
 
     op: OpDef
-    spelling: Spelling
+    alias: Alias
     fields: Fields
     nodes: tuple[onnx.NodeProto, ...]
     plugin_node: str
     notes: tuple[str, ...] = ()
 
 
-def lower(node: WildNode, opset: int) -> Lowered | Refusal | None:
-    """What the node becomes; a refusal with the reason; or None if no operator is spelled so.
+def lower(node: ForeignNode, opset: int) -> Lowered | Refusal | None:
+    """What the node becomes; a refusal with the reason; or None if no operator has such an alias.
 
     opset: version of the node's domain that the model imports.
     """
-    candidates = find_spellings(node.domain, node.op_type)
+    candidates = find_aliases(node.domain, node.op_type)
     refusals = []
-    for op, spelling in candidates:
-        first, last = spelling.opsets
+    for op, alias in candidates:
+        first, last = alias.opsets
         # Opset versions count within a domain; a node that was moved to another has lost its own.
-        own = normalise_domain(node.domain) in spelling.domains
+        own = normalise_domain(node.domain) in alias.domains
         if own and (opset < first or (last is not None and opset > last)):
             refusals.append(
                 Refusal(
@@ -93,43 +93,43 @@ def lower(node: WildNode, opset: int) -> Lowered | Refusal | None:
                 )
             )
             continue
-        read = _read(node, spelling)
+        read = _read(node, alias)
         if isinstance(read, Refusal):
             refusals.append(read)
             continue
-        spelled, names = read
-        if spelling.when is not None and not spelling.when(spelled):
+        found, names = read
+        if alias.when is not None and not alias.when(found):
             continue
-        return _emit(node, op, spelling, spelled, names)
+        return _emit(node, op, alias, found, names)
     return refusals[0] if refusals else None
 
 
-def _read(node: WildNode, spelling: Spelling) -> tuple[SpelledNode, dict[str, str]] | Refusal:
-    """The node checked against the spelling: a SpelledNode and the value name of every connected input."""
+def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]] | Refusal:
+    """The node checked against the alias: an AliasedNode and the value name of every connected input."""
     names: dict[str, str] = {}
-    slots = [name.rstrip("?") for name in spelling.inputs]
-    for position, declared in enumerate(spelling.inputs):
+    slots = [name.rstrip("?") for name in alias.inputs]
+    for position, declared in enumerate(alias.inputs):
         value = node.inputs[position] if position < len(node.inputs) else ""
         if value:
             names[slots[position]] = value
         elif not declared.endswith("?"):
             return Refusal(
                 f"input {slots[position]!r} (number {position}) is not connected",
-                f"{len([s for s in spelling.inputs if not s.endswith('?')])} inputs: {', '.join(spelling.inputs)}",
+                f"{len([s for s in alias.inputs if not s.endswith('?')])} inputs: {', '.join(alias.inputs)}",
                 "export the node with all of its inputs",
             )
     raw = {name: value for name, value in node.attributes.items() if name not in PLUGIN_ATTRIBUTES}
     extra = list(node.inputs[len(slots) :])
     while extra and not extra[-1]:
         extra.pop()
-    if len(extra) > len(spelling.constants):
+    if len(extra) > len(alias.constants):
         return Refusal(
             f"{len(node.inputs)} inputs",
-            f"at most {len(slots) + len(spelling.constants)}: "
-            + ", ".join((*spelling.inputs, *(a.name for a in spelling.constants))),
+            f"at most {len(slots) + len(alias.constants)}: "
+            + ", ".join((*alias.inputs, *(a.name for a in alias.constants))),
             "export the node with the inputs of that operator",
         )
-    for attr, value in zip(spelling.constants, extra, strict=False):
+    for attr, value in zip(alias.constants, extra, strict=False):
         if not value:
             continue
         array = node.constant(value)
@@ -140,16 +140,16 @@ def _read(node: WildNode, spelling: Spelling) -> tuple[SpelledNode, dict[str, st
                 "fold constants before",
             )
         raw[attr.name] = array.astype(np.int64 if array.dtype == bool else array.dtype).reshape(-1).tolist()
-    attrs = _read_attributes((*spelling.attributes, *spelling.constants), raw)
+    attrs = _read_attributes((*alias.attributes, *alias.constants), raw)
     if isinstance(attrs, Refusal):
         return attrs
-    spelled = SpelledNode(
+    found = AliasedNode(
         attrs=attrs,
         present=frozenset(names),
         dtypes={name: node.dtypes[value] for name, value in names.items() if value in node.dtypes},
         shapes={name: node.shapes[value] for name, value in names.items() if value in node.shapes},
     )
-    return spelled, names
+    return found, names
 
 
 def _read_attributes(declared: tuple[Attr, ...], raw: Mapping[str, Any]) -> dict[str, Any] | Refusal:
@@ -182,14 +182,14 @@ def _read_attributes(declared: tuple[Attr, ...], raw: Mapping[str, Any]) -> dict
 
 
 def _emit(
-    node: WildNode, op: OpDef, spelling: Spelling, spelled: SpelledNode, names: dict[str, str]
+    node: ForeignNode, op: OpDef, alias: Alias, found: AliasedNode, names: dict[str, str]
 ) -> Lowered | Refusal:
-    refusal = spelling.guard(spelled) if spelling.guard is not None else None
-    fields = spelling.fields(spelled) if refusal is None else {}
+    refusal = alias.guard(found) if alias.guard is not None else None
+    fields = alias.fields(found) if refusal is None else {}
     refusal = refusal or check_fields(op, fields)
     if refusal is not None:
         return refusal
-    outputs = list(spelling.outputs or (port.name for port in op.outputs))
+    outputs = list(alias.outputs or (port.name for port in op.outputs))
     if len(node.outputs) > len(outputs):
         return Refusal(
             f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others"
@@ -203,21 +203,19 @@ def _emit(
     notes: list[str] = []
     known = dict(node.dtypes)
     target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
-    if spelling.prologue:
-        spelled = _align(spelled, values, known, nodes, notes, base)
-        floats = [dtype for dtype in spelled.dtypes.values() if dtype in _FLOATS]
+    if alias.prologue:
+        found = _align(found, values, known, nodes, notes, base)
+        floats = [dtype for dtype in found.dtypes.values() if dtype in _FLOATS]
         if floats:
             target["T"] = floats[0]
-    nodes += _fragment(spelling.prologue, spelled, values, base)
+    nodes += _fragment(alias.prologue, found, values, base)
     dtypes = {local: known[value] for local, value in values.items() if value in known}
     plugin_inputs = []
     for port in op.inputs:
         value = values.get(port.name, "")
         if not value:
             if not port.optional:
-                raise LookupError(
-                    f"spelling {spelling.op_type} gives no value to port {port.name} of {op.name}"
-                )
+                raise LookupError(f"alias {alias.op_type} gives no value to port {port.name} of {op.name}")
             continue
         have = dtypes.get(port.name, target.get(port.type))
         if have is not None:
@@ -257,22 +255,22 @@ def _emit(
         **plugin_attributes(op, fields),
     )
     values |= {name: results[name] for name in outputs if results.get(name)}
-    epilogue = _fragment(spelling.epilogue, spelled, values, base)
-    return Lowered(op, spelling, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
+    epilogue = _fragment(alias.epilogue, found, values, base)
+    return Lowered(op, alias, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
 
 
 def _align(
-    spelled: SpelledNode,
+    found: AliasedNode,
     values: dict[str, str],
     known: dict[str, str],
     nodes: list[onnx.NodeProto],
     notes: list[str],
     base: str,
-) -> SpelledNode:
+) -> AliasedNode:
     """Floating inputs of a prologue cast to the dtype of the first, so that its operators see one dtype."""
-    floats = {name: dtype for name, dtype in spelled.dtypes.items() if dtype in _FLOATS}
+    floats = {name: dtype for name, dtype in found.dtypes.items() if dtype in _FLOATS}
     if not floats:
-        return spelled
+        return found
     first = next(iter(floats.values()))
     want = _WIDEN.get(first, first)
     for name, have in floats.items():
@@ -281,7 +279,7 @@ def _align(
             nodes.append(_cast(values[name], cast, want))
             notes.append(f"{name} cast from {have} to {want}")
             values[name], known[cast] = cast, want
-    return replace(spelled, dtypes={**spelled.dtypes, **dict.fromkeys(floats, want)})
+    return replace(found, dtypes={**found.dtypes, **dict.fromkeys(floats, want)})
 
 
 def _cast(source: str, result: str, dtype: str) -> onnx.NodeProto:
@@ -307,10 +305,10 @@ def parse_statements(text: str, opset: int) -> list[onnx.NodeProto]:
 
 
 def _fragment(
-    text: str | Callable[[SpelledNode], str], spelled: SpelledNode, values: dict[str, str], base: str
+    text: str | Callable[[AliasedNode], str], found: AliasedNode, values: dict[str, str], base: str
 ) -> list[onnx.NodeProto]:
     """The fragment's nodes with local names replaced by graph values; `values` gains the names that it defines."""
-    body = text(spelled) if callable(text) else text
+    body = text(found) if callable(text) else text
     if not body:
         return []
     nodes = parse_statements(body, FRAGMENT_OPSET)

@@ -1,12 +1,13 @@
 """The data that defines an operator. One frozen OpDef per operator; everything else derives from it.
 
-An OpDef says what the plugin is (identity, fields, ports, shapes), how the operator is written in the wild
-(spellings), what it computes (a float64 numpy reference and an expansion into standard ONNX operators) and with which
+An OpDef says what the plugin is (identity, fields, ports, shapes), how other tools write the operator
+(aliases), what it computes (a float64 numpy reference and an expansion into standard ONNX operators) and with which
 inputs it is to be tested (cases, tolerances).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -50,6 +51,9 @@ Shapes = Mapping[str, tuple[Dim, ...]]
 
 Arrays = Mapping[str, np.ndarray]
 
+TorchFunction = Callable[[Fields, Mapping[str, Any]], tuple[Any, ...]]
+"""Outputs in port order from fields and PyTorch tensors by port name."""
+
 
 class Kind(Enum):
     """What a field or an attribute holds."""
@@ -70,7 +74,7 @@ class Field:
     """One plugin field, which is also one attribute of the plugin node.
 
     length:  number of elements for list kinds.
-    default: value that the torch operator and the `trtsmith::` spelling take when it is left out; None: required.
+    default: value that the torch operator and the `trtsmith::` alias take when it is left out; None: required.
     minimum: smallest allowed element; allowed: the only allowed values.
     """
 
@@ -114,9 +118,9 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Attr:
-    """One attribute of a spelling, as other tools write it.
+    """One attribute of an alias, as other tools write it.
 
-    default: value when absent, as the tool that defines the spelling has it; None: required.
+    default: value when absent, as the tool that defines the alias has it; None: required.
     lengths: allowed numbers of elements for list kinds; empty: any.
     ignored: accepted and not used, because it does not change the numbers.
     """
@@ -129,11 +133,11 @@ class Attr:
 
 
 @dataclass(frozen=True)
-class SpelledNode:
-    """A node as a spelling sees it, already checked against the spelling's inputs and attributes.
+class AliasedNode:
+    """A node as an alias sees it, already checked against the alias's inputs and attributes.
 
     attrs:    attribute values by name, defaults filled in.
-    present:  names of the spelling's inputs that are connected.
+    present:  names of the alias's inputs that are connected.
     dtypes:   element type by input name ("float32", ...), where known.
     shapes:   shape by input name, None for an unknown dimension, where known.
     """
@@ -144,13 +148,13 @@ class SpelledNode:
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
 
-def _same_fields(node: SpelledNode) -> Fields:
+def _same_fields(node: AliasedNode) -> Fields:
     return dict(node.attrs)
 
 
 @dataclass(frozen=True)
-class Spelling:
-    """One way in which the operator is written in the wild.
+class Alias:
+    """One way in which another tool writes the operator.
 
     domains:       node domains; `trt.plugins` is accepted everywhere, and "" where ONNX has no operator of that name.
     inputs:        input names in the node's order; a trailing "?" marks an optional one. A name that equals a port
@@ -162,9 +166,9 @@ class Spelling:
     fields:        plugin fields from the node.
     prologue:      ONNX statements (onnx.parser syntax, opset 11 and later) that make ports out of inputs. Floating
                    inputs reach it in one dtype, that of the first; floating ports must leave it so.
-    epilogue:      ONNX statements that make the spelling's outputs out of ports; output ports are named as the ports.
+    epilogue:      ONNX statements that make the alias's outputs out of ports; output ports are named as the ports.
     outputs:       output names in the node's order.
-    source:        who defines the spelling.
+    source:        who defines the alias.
     """
 
     op_type: str
@@ -175,11 +179,11 @@ class Spelling:
     constants: tuple[Attr, ...] = ()
     outputs: tuple[str, ...] = ()
     opsets: tuple[int, int | None] = (1, None)
-    when: Callable[[SpelledNode], bool] | None = None
-    guard: Callable[[SpelledNode], Refusal | None] | None = None
-    fields: Callable[[SpelledNode], Fields] = _same_fields
-    prologue: str | Callable[[SpelledNode], str] = ""
-    epilogue: str | Callable[[SpelledNode], str] = ""
+    when: Callable[[AliasedNode], bool] | None = None
+    guard: Callable[[AliasedNode], Refusal | None] | None = None
+    fields: Callable[[AliasedNode], Fields] = _same_fields
+    prologue: str | Callable[[AliasedNode], str] = ""
+    epilogue: str | Callable[[AliasedNode], str] = ""
 
 
 @dataclass(frozen=True)
@@ -188,12 +192,48 @@ class Case:
 
     inputs: from a seeded generator, floating inputs in float64, index inputs in int64; the test casts them.
     large:  too big for a CPU test; run on a GPU only.
+    tiles:  large, and reaches tiles of the kernel that small cases do not, at a size that the slowest tool of
+            compute-sanitizer still gets through.
     """
 
     name: str
     fields: Fields
     inputs: Callable[[np.random.Generator], dict[str, np.ndarray]]
     large: bool = False
+    tiles: bool = False
+
+
+@dataclass(frozen=True)
+class Huge:
+    """Tensors of more than 2^31 elements on a GPU, in float16, and what a few places of the outputs must be.
+
+    inputs: PyTorch tensors by port name.
+    check:  of the outputs, PyTorch tensors in port order: (name of the place, what was found, what is right in float64).
+    """
+
+    fields: Fields
+    inputs: Mapping[str, Any]
+    check: Callable[[list[Any]], list[tuple[str, np.ndarray, np.ndarray]]]
+
+
+@dataclass(frozen=True)
+class HugeCase:
+    """make: from a size and a PyTorch device. size: of the GPU's case; small: at which a CPU tests `check` itself."""
+
+    make: Callable[[int, str], Huge]
+    size: int
+    small: int
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Ports of a convolution's weights, whose filters lie along axis 0, and of its bias. Both are constants of an engine.
+
+    Filter i makes channel i, axis 1, of the output, to which bias[i] is added.
+    """
+
+    weights: str
+    bias: str
 
 
 @dataclass(frozen=True)
@@ -222,21 +262,18 @@ def _no_sizes(_fields: Fields, _shapes: Shapes) -> dict[str, Dim]:
     return {}
 
 
-def _nowhere(_fields: Fields, _inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-    raise NotImplementedError("the operator has no PyTorch side")
-
-
 @dataclass(frozen=True)
 class OpDef:
     """One operator.
 
     shape:           output shapes from input shapes (see Dim for what a dimension may be), and from size ports.
     bounds:          the largest value of every size port, from fields and input shapes.
-    onnx:            the operator of ONNX that it computes, in whose place rules put it where TensorRT lacks it.
+    onnx:            the operator of ONNX that it computes, in whose place a rule puts it where TensorRT lacks it.
+    chain:           the pass that finds the chain of standard operators as which exporters write it; "" for none.
     check:           what is inconsistent in the input shapes, one sentence each; dimensions are int or None.
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
-    torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. Left out
-                     where an output has a size port: ONNX and PyTorch have those operators themselves.
+    torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. None for
+                     an operator without a PyTorch side: PyTorch exports those of ONNX as ONNX's own.
     expand:          body of an ONNX function, onnx.parser syntax, from the input ports to the output ports, using only
                      operators that mean the same in opset 11 and later; ports of T are float32 there, the others
                      have their dtype.
@@ -244,8 +281,14 @@ class OpDef:
                      (emit, *arguments) of what that operator returns, where emit(*inputs, *fields) places our node.
     tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype;
                      none where outputs are exact.
+    filters:         where the weights of a convolution are; None for other operators.
+    tensor_cores:    whether its kernels multiply float32 on tensor cores, which round it to TF32.
+    huge:            its case of more than 2^31 elements, or why there is none.
     benchmarks:      sizes at which networks use the operator, to time it with.
+    baselines:       other implementations to time it against, as torch_reference has them, by their names in
+                     converter/plugin/bench.
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
+    workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
     """
 
@@ -259,19 +302,38 @@ class OpDef:
     reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]
     expand: Callable[[Expansion], str]
     cases: tuple[Case, ...]
-    spellings: tuple[Spelling, ...] = ()
+    aliases: tuple[Alias, ...] = ()
     bounds: Callable[[Fields, Shapes], dict[str, Dim]] = _no_sizes
-    torch_reference: Callable[[Fields, Mapping[str, Any]], tuple[Any, ...]] = _nowhere
+    torch_reference: TorchFunction | None = None
     tolerance: Mapping[str, float] = field(default_factory=dict)
     aten: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     version: str = "1"
     onnx: str = ""
+    chain: str = ""
+    filters: Filters | None = None
+    tensor_cores: bool = False
+    huge: HugeCase | str = ""
     benchmarks: tuple[Case, ...] = ()
+    baselines: Mapping[str, TorchFunction] = field(default_factory=dict)
     work: Callable[[Fields, Shapes], Work] | None = None
+    workspace: bool = False
     float32_only: str = ""
+
+    def field(self, name: str) -> Field:
+        return next(field for field in self.fields if field.name == name)
 
     def port(self, name: str) -> Port:
         return next(port for port in (*self.inputs, *self.outputs) if port.name == name)
+
+    @property
+    def snake_name(self) -> str:
+        """The plugin's name in snake_case, as its files and its PyTorch operator are called."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+
+    @property
+    def op_types(self) -> tuple[str, ...]:
+        """What nodes that mean it are called: the plugin's name, and its aliases'."""
+        return (self.name, *(alias.op_type for alias in self.aliases))
 
     @property
     def sizes(self) -> tuple[Port, ...]:
@@ -279,11 +341,27 @@ class OpDef:
         return tuple(port for port in self.outputs if port.size)
 
     @property
+    def data_dependent(self) -> bool:
+        """Whether sizes of its outputs depend on values."""
+        return bool(self.sizes)
+
+    @property
     def interfaces(self) -> tuple[str, ...]:
         """The plugin interfaces that it comes with: V2 has no size tensors."""
-        return ("V3",) if self.sizes else ("V3", "V2")
+        return ("V3",) if self.data_dependent else ("V3", "V2")
 
     @property
     def key(self) -> str:
         """The type variable whose dtype tells one variant of the operator from another: that of the first input."""
         return self.inputs[0].type
+
+    @property
+    def constants(self) -> frozenset[str]:
+        """The inputs that are constants of an engine: a convolution's filters, and indices."""
+        filters = {self.filters.weights, self.filters.bias} if self.filters is not None else set()
+        return frozenset(filters | {port.name for port in self.inputs if port.type == "I"})
+
+    def dtypes(self, key: str) -> dict[str, str]:
+        """A dtype for every type variable, given that of the key: int64 for indices, the first there is for others."""
+        variables = dict.fromkeys(port.type for port in (*self.inputs, *self.outputs))
+        return {v: "int64" if v == "I" else TYPE_VARIABLES[v][0] for v in variables} | {self.key: key}

@@ -6,7 +6,7 @@ from functools import cache
 
 import onnx.defs
 
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Attr, OpDef, Spelling
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Attr, OpDef
 from trtsmith.importers.ops.box_selection import BOX_SELECTION
 from trtsmith.importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
 from trtsmith.importers.ops.matrix_inverse import MATRIX_INVERSE
@@ -21,32 +21,32 @@ OPS: tuple[OpDef, ...] = (
     MODULATED_DEFORMABLE_CONVOLUTION,
     DEFORMABLE_CONVOLUTION,
     MATRIX_INVERSE,
-)
-"""Operators whose output shapes follow from input shapes: custom ones, for V3 and V2 plugins and for PyTorch."""
-
-SIZED_OPS: tuple[OpDef, ...] = (
     NON_ZERO_POSITIONS,
     SELECTED_SLICES,
     UNIQUE_SLICES,
     BOX_SELECTION,
 )
-"""Operators of ONNX whose output sizes depend on values, where TensorRT has no layer for them: V3 plugins alone."""
+"""Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
+OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""
 
-ALL_OPS = (*OPS, *SIZED_OPS)
-
-ALIAS_DOMAIN = "trt.plugins"
+MODELOPT_DOMAIN = "trt.plugins"
 """nvidia-modelopt moves custom nodes to this domain, whatever theirs was."""
 
 
 @cache
 def by_name() -> dict[str, OpDef]:
     """Operators by plugin name."""
-    return {op.name: op for op in ALL_OPS}
+    return {op.name: op for op in OPS}
 
 
-def own_spelling(op: OpDef) -> Spelling:
-    """The spelling `trtsmith::<name>`, which the torch exporter writes: ports and fields under their own names."""
-    return Spelling(
+def standing_for(op_type: str) -> OpDef:
+    """The operator that a rule puts in the place of this one of ONNX."""
+    return next(op for op in OPS if op.onnx == op_type)
+
+
+def own_alias(op: OpDef) -> Alias:
+    """The alias `trtsmith::<name>`, which the torch exporter writes: ports and fields under their own names."""
+    return Alias(
         op_type=op.name,
         domains=(PLUGIN_NAMESPACE,),
         inputs=tuple(port.name + "?" * port.optional for port in op.inputs),
@@ -69,32 +69,32 @@ def _is_standard(op_type: str) -> bool:
 
 
 @cache
-def _index() -> dict[str, tuple[tuple[OpDef, Spelling], ...]]:
-    index: dict[str, list[tuple[OpDef, Spelling]]] = {}
-    for op in ALL_OPS:
-        for spelling in (*op.spellings, own_spelling(op)):
-            index.setdefault(spelling.op_type, []).append((op, spelling))
+def _index() -> dict[str, tuple[tuple[OpDef, Alias], ...]]:
+    index: dict[str, list[tuple[OpDef, Alias]]] = {}
+    for op in OPS:
+        for alias in (*op.aliases, own_alias(op)):
+            index.setdefault(alias.op_type, []).append((op, alias))
     return {name: tuple(pairs) for name, pairs in index.items()}
 
 
-def find_spellings(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Spelling], ...]:
-    """Every (operator, spelling) that a node of this domain and op_type may mean, in the order to try them.
+def find_aliases(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Alias], ...]:
+    """Every (operator, alias) that a node of this domain and op_type may mean, in the order to try them.
 
-    The alias domain matches every spelling, and so does no domain at all (old models), unless ONNX has an operator of
+    modelopt's domain matches every alias, and so does no domain at all (old models), unless ONNX has an operator of
     that name.
     """
     domain = normalise_domain(domain)
-    anywhere = domain == ALIAS_DOMAIN or (domain == "" and not _is_standard(op_type))
+    anywhere = domain == MODELOPT_DOMAIN or (domain == "" and not _is_standard(op_type))
     return tuple(
-        (op, spelling) for op, spelling in _index().get(op_type, ()) if anywhere or domain in spelling.domains
+        (op, alias) for op, alias in _index().get(op_type, ()) if anywhere or domain in alias.domains
     )
 
 
 def known_domains() -> frozenset[str]:
-    """Domains of all spellings, for telling a custom operator from a standard one."""
+    """Domains of all aliases, for telling a custom operator from a standard one."""
     return frozenset(d for pairs in _index().values() for _, s in pairs for d in s.domains if d)
 
 
-def spelled_names() -> tuple[str, ...]:
-    """Every op_type that some definition spells."""
+def alias_names() -> tuple[str, ...]:
+    """Every op_type that is an alias of some operator."""
     return tuple(sorted(_index()))

@@ -1,25 +1,26 @@
-"""The PyTorch side of every operator, derived from its definition. Importing this module defines `torch.ops.trtsmith.*`.
+"""Derives the PyTorch side of operators from their definitions. Importing this module defines `torch.ops.trtsmith.*`.
 
-For each OpDef: an operator `torch.ops.trtsmith.<snake_case_name>(inputs..., fields...)` that runs the definition's
-PyTorch reference on any device, a fake (meta) implementation from the shape rule, and an ONNX translation, so that
+For each OpDef with a `torch_reference`: an operator `torch.ops.trtsmith.<snake_case_name>(inputs..., fields...)` that
+runs the reference on any device, a fake (meta) implementation from the shape rule, and an ONNX translation, so that
 `export` writes a `trtsmith::<Name>` node with its attributes.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
 
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Kind, OpDef
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
 from trtsmith.importers.registry import OPS
+from trtsmith.importers.schema import schema_of
 
 _SCHEMA_TYPE = {
     Kind.INT: "int",
@@ -28,11 +29,6 @@ _SCHEMA_TYPE = {
     Kind.INTS: "int[]",
     Kind.FLOATS: "float[]",
 }
-
-
-def torch_name(op: OpDef) -> str:
-    """snake_case: MatrixInverse is torch.ops.trtsmith.matrix_inverse."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", op.name).lower()
 
 
 def schema(op: OpDef) -> str:
@@ -46,7 +42,7 @@ def schema(op: OpDef) -> str:
         )
         parameters.append(f"{_SCHEMA_TYPE[f.kind]} {f.name}{default}")
     result = "Tensor" if len(op.outputs) == 1 else "(" + ", ".join(["Tensor"] * len(op.outputs)) + ")"
-    return f"{torch_name(op)}({', '.join(parameters)}) -> {result}"
+    return f"{op.snake_name}({', '.join(parameters)}) -> {result}"
 
 
 def _split(op: OpDef, arguments: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -66,21 +62,29 @@ def _result(op: OpDef, tensors: Sequence[Any]) -> Any:
 def _outputs_like(
     op: OpDef, tensors: Mapping[str, Any], fields: Mapping[str, Any]
 ) -> list[tuple[Any, tuple[Any, ...]]]:
-    """(dtype, shape) of every output."""
-    shapes = op.shape(fields, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
-    first: dict[str, Any] = {}
-    for port in op.inputs:
-        if port.name in tensors:
-            first.setdefault(port.type, tensors[port.name].dtype)
-    return [(first[port.type], shapes[port.name]) for port in op.outputs]
+    """(dtype, shape) of every output; a size that depends on values gets a symbol."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    shapes |= {port.name: (torch.library.get_ctx().new_dynamic_size(min=0),) for port in op.sizes}
+    shapes = op.shape(fields, shapes)
+    dtypes = {v: getattr(torch, name) for v, name in op.dtypes(TYPE_VARIABLES[op.key][0]).items()}
+    dtypes |= {port.type: tensors[port.name].dtype for port in reversed(op.inputs) if port.name in tensors}
+    return [(dtypes[port.type], shapes[port.name]) for port in op.outputs]
 
 
-def _define(library: torch.library.Library, op: OpDef) -> None:
-    library.define(schema(op))
+_LIBRARY = torch.library.Library(PLUGIN_NAMESPACE, "DEF")  # the registration lives as long as this object
+_DEFINED: dict[Any, OpDef] = {}
+"""Operators by what calls them in PyTorch."""
+
+
+def define(op: OpDef) -> None:
+    """Make `torch.ops.trtsmith.<snake_case_name>` of an operator that has a PyTorch side."""
+    reference = op.torch_reference
+    assert reference is not None, "the operator has no PyTorch side"
+    _LIBRARY.define(schema(op))
 
     def run(*arguments: Any) -> Any:
         tensors, fields = _split(op, arguments)
-        return _result(op, op.torch_reference(fields, tensors))
+        return _result(op, reference(fields, tensors))
 
     def fake(*arguments: Any) -> Any:
         tensors, fields = _split(op, arguments)
@@ -89,48 +93,37 @@ def _define(library: torch.library.Library, op: OpDef) -> None:
             op, [like.new_empty(s, dtype=dtype) for dtype, s in _outputs_like(op, tensors, fields)]
         )
 
-    library.impl(torch_name(op), run, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{PLUGIN_NAMESPACE}::{torch_name(op)}", fake, lib=library)
+    _LIBRARY.impl(op.snake_name, run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{PLUGIN_NAMESPACE}::{op.snake_name}", fake, lib=_LIBRARY)
+    _DEFINED[getattr(getattr(torch.ops, PLUGIN_NAMESPACE), op.snake_name).default] = op
 
 
-def _emitter(op: OpDef) -> Callable[..., Any]:
-    """A function with the operator's arguments that places its ONNX node in the graph being exported."""
-
-    def emit(*arguments: Any) -> Any:
-        tensors, fields = _split(op, arguments)
-        outputs = _outputs_like(op, tensors, fields)
-        inputs = [tensors.get(p.name) for p in op.inputs]
-        while inputs and inputs[-1] is None:
-            inputs.pop()
-        return _result(
-            op,
-            torch.onnx.ops.symbolic_multi_out(
-                f"{PLUGIN_NAMESPACE}::{op.name}",
-                inputs,
-                attrs={
-                    name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()
-                },
-                dtypes=[dtype for dtype, _ in outputs],
-                shapes=[shape for _, shape in outputs],
-                version=1,
-            ),
-        )
-
-    return emit
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's own operators that mean ours, in terms of these, as ExportedProgram.run_decompositions takes it."""
+    return {
+        getattr(torch.ops.aten, name).default: partial(rule, call)
+        for call, op in _DEFINED.items()
+        for name, rule in op.aten.items()
+    }
 
 
-def export_decompositions() -> dict[Any, Callable[..., Any]]:
-    """What ExportedProgram.run_decompositions needs to turn our operators, and PyTorch's own that mean them, into nodes."""
-    table: dict[Any, Callable[..., Any]] = {}
-    for op in OPS:
-        emit = _emitter(op)
-        table[getattr(getattr(torch.ops, PLUGIN_NAMESPACE), torch_name(op)).default] = emit
-        for name, rule in op.aten.items():
-            overload = getattr(torch.ops.aten, name).default
-            table[overload] = lambda *arguments, _rule=rule, _emit=emit, **options: _rule(
-                _emit, *arguments, **options
-            )
-    return table
+def translations() -> dict[Any, Callable[..., Any]]:
+    """Our operators as nodes of their own, as torch.onnx.export takes it."""
+    from onnxscript.values import Op, Opset
+
+    domain = Opset(PLUGIN_NAMESPACE, 1)
+
+    def translation(op: OpDef) -> Callable[..., Any]:
+        node = Op(domain, op.name, schema_of(op))
+
+        def translate(*arguments: Any) -> Any:
+            tensors, fields = _split(op, arguments)
+            inputs = [tensors.get(port.name) for port in op.inputs]
+            return node(*inputs, **{n: list(v) if isinstance(v, tuple) else v for n, v in fields.items()})
+
+        return translate
+
+    return {call: translation(op) for call, op in _DEFINED.items()}
 
 
 def export(
@@ -153,7 +146,7 @@ def export(
     with torch.no_grad(), _quiet():
         program = torch.export.export(module, args, dynamic_shapes=dynamic_shapes, strict=False)
         dynamic = set(program.range_constraints)
-        program = program.run_decompositions(export_decompositions())
+        program = program.run_decompositions(decompositions())
         fixed = dynamic - set(program.range_constraints)
         if fixed:
             raise ValueError(
@@ -170,6 +163,7 @@ def export(
             external_data=False,
             verbose=False,
             optimize=optimise,
+            custom_translation_table=translations(),
         )
 
 
@@ -196,6 +190,6 @@ def _quiet() -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-_LIBRARY = torch.library.Library(PLUGIN_NAMESPACE, "DEF")  # the registration lives as long as this object
 for _op in OPS:
-    _define(_LIBRARY, _op)
+    if _op.torch_reference is not None:
+        define(_op)

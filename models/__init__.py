@@ -29,6 +29,7 @@ class Model:
     inputs:  inputs(batch, height, width) -> input name -> float32 tensor, in the order of the module's arguments.
     sizes:   what build needs to know of the input size (empty: the module is fully convolutional).
     small:   sizes of a variant for quick tests, with the same structure.
+    plugin_node: the name that one of the nodes of our operators has in the small variant's file.
     """
 
     build: Callable[..., nn.Module]
@@ -41,6 +42,7 @@ class Model:
     small_width: int
     small: Mapping[str, Any] = field(default_factory=dict)
     sized: bool = True
+    plugin_node: str = ""
 
     def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
         """The module and example inputs that fit it."""
@@ -95,6 +97,7 @@ MODELS: dict[str, Model] = {
         small_width=160,
         small={"backbone_layers": (1, 1, 1, 1), "deconv_filters": (64, 32, 16)},
         sized=False,
+        plugin_node="node_modulated_deformable_convolution_1",
     ),
     "geometry": Model(
         build=build_geometry,
@@ -106,5 +109,6 @@ MODELS: dict[str, Model] = {
         small_height=32,
         small_width=48,
         small={"channels": 16, "bev_size": 16},
+        plugin_node="node_matrix_inverse",
     ),
 }

@@ -4,12 +4,12 @@
 #include <array>
 #include <string>
 
+#include "operators.hpp"
 #include "ops/binding.hpp"
-#include "ops/list.hpp"
 
 namespace trtsmith {
 
-#define TRTSMITH_DECLARE(Op)                           \
+#define TRTSMITH_DECLARE(Op)                            \
     nvinfer1::IPluginCreatorInterface* creatorOf##Op(); \
     std::string manifestOf##Op();
 TRTSMITH_OPERATORS(TRTSMITH_DECLARE)
@@ -21,23 +21,21 @@ inline constexpr int32_t kNbOperators = 0 TRTSMITH_OPERATORS(TRTSMITH_COUNT);
 
 using Creators = std::array<nvinfer1::IPluginCreatorInterface*, static_cast<size_t>(kNbOperators)>;
 
-inline Creators const& creators()
-{
+inline const Creators& creators() {
 #define TRTSMITH_CREATOR_OF(Op) creatorOf##Op(),
-    static Creators const list{TRTSMITH_OPERATORS(TRTSMITH_CREATOR_OF)};
+    static const Creators list{TRTSMITH_OPERATORS(TRTSMITH_CREATOR_OF)};
 #undef TRTSMITH_CREATOR_OF
     return list;
 }
 
-inline char const* manifest(char const* interfaceName)
-{
-    static std::string const json = [interfaceName] {
+inline const char* manifest(const char* interfaceName) {
+    static const std::string json = [interfaceName] {
         std::string operators;
 #define TRTSMITH_MANIFEST_OF(Op) operators += (operators.empty() ? "" : ", ") + manifestOf##Op();
         TRTSMITH_OPERATORS(TRTSMITH_MANIFEST_OF)
 #undef TRTSMITH_MANIFEST_OF
-        return std::string("{\"library\": \"trtsmith\", \"interface\": \"") + interfaceName
-            + "\", \"cuda_architectures\": \"" TRTSMITH_CUDA_ARCHITECTURES "\", \"operators\": [" + operators + "]}";
+        return std::string("{\"library\": \"trtsmith\", \"interface\": \"") + interfaceName +
+               "\", \"cuda_architectures\": \"" TRTSMITH_CUDA_ARCHITECTURES "\", \"operators\": [" + operators + "]}";
     }();
     return json.c_str();
 }

@@ -1,11 +1,10 @@
 // The V3 plugin library: what IPluginRegistry::loadLibrary looks for, and a manifest.
 #include "exports.hpp"
 
-TRTSMITH_EXPORT nvinfer1::IPluginCreatorInterface* const* getCreators(int32_t& count)
-{
+TRTSMITH_EXPORT nvinfer1::IPluginCreatorInterface* const* getCreators(int32_t& count) {
     return trtsmith::guarded<nvinfer1::IPluginCreatorInterface* const*>("library", "getCreators", nullptr, [&count] {
         count = 0;
-        auto const* list = trtsmith::creators().data();
+        const auto* list = trtsmith::creators().data();
         count = trtsmith::kNbOperators;
         return list;
     });
@@ -14,7 +13,6 @@ TRTSMITH_EXPORT nvinfer1::IPluginCreatorInterface* const* getCreators(int32_t& c
 // TensorRT offers its logger here. It is not taken: ILogger differs between TensorRT 10, 11 and TensorRT-RTX.
 TRTSMITH_EXPORT void setLoggerFinder(nvinfer1::ILoggerFinder*) {}
 
-TRTSMITH_EXPORT char const* trtsmithManifest()
-{
-    return trtsmith::guarded<char const*>("library", "manifest", nullptr, [] { return trtsmith::manifest("V3"); });
+TRTSMITH_EXPORT const char* trtsmithManifest() {
+    return trtsmith::guarded<const char*>("library", "manifest", nullptr, [] { return trtsmith::manifest("V3"); });
 }

@@ -6,9 +6,8 @@ namespace {
 
 using Creators = std::array<nvinfer1::IPluginCreator*, static_cast<size_t>(trtsmith::kNbOperators)>;
 
-Creators const& v2Creators()
-{
-    static Creators const list = [] {
+const Creators& v2Creators() {
+    static const Creators list = [] {
         Creators made{};
         for (size_t i = 0; i < made.size(); ++i) {
             made[i] = static_cast<nvinfer1::IPluginCreator*>(trtsmith::creators()[i]);
@@ -20,21 +19,19 @@ Creators const& v2Creators()
 
 }  // namespace
 
-TRTSMITH_EXPORT nvinfer1::IPluginCreatorInterface* const* getCreators(int32_t& count)
-{
+TRTSMITH_EXPORT nvinfer1::IPluginCreatorInterface* const* getCreators(int32_t& count) {
     return trtsmith::guarded<nvinfer1::IPluginCreatorInterface* const*>("library_v2", "getCreators", nullptr, [&count] {
         count = 0;
-        auto const* list = trtsmith::creators().data();
+        const auto* list = trtsmith::creators().data();
         count = trtsmith::kNbOperators;
         return list;
     });
 }
 
-TRTSMITH_EXPORT nvinfer1::IPluginCreator* const* getPluginCreators(int32_t& count)
-{
+TRTSMITH_EXPORT nvinfer1::IPluginCreator* const* getPluginCreators(int32_t& count) {
     return trtsmith::guarded<nvinfer1::IPluginCreator* const*>("library_v2", "getPluginCreators", nullptr, [&count] {
         count = 0;
-        auto const* list = v2Creators().data();
+        const auto* list = v2Creators().data();
         count = trtsmith::kNbOperators;
         return list;
     });
@@ -42,8 +39,7 @@ TRTSMITH_EXPORT nvinfer1::IPluginCreator* const* getPluginCreators(int32_t& coun
 
 TRTSMITH_EXPORT void setLoggerFinder(nvinfer1::ILoggerFinder*) {}
 
-TRTSMITH_EXPORT char const* trtsmithManifest()
-{
-    return trtsmith::guarded<char const*>(
-        "library_v2", "manifest", nullptr, [] { return trtsmith::manifest("V2DynamicExt"); });
+TRTSMITH_EXPORT const char* trtsmithManifest() {
+    return trtsmith::guarded<const char*>("library_v2", "manifest", nullptr,
+                                          [] { return trtsmith::manifest("V2DynamicExt"); });
 }

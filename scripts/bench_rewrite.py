@@ -1,26 +1,31 @@
-"""Measure loading, rewriting and planning: seconds, and memory beside the size of the model.
+"""Measure loading, rewriting and planning: seconds, and memory beside the size of the model; and `check` as a whole.
 
     python scripts/bench_rewrite.py                      # writes benchmarks/rewrite.json
     python scripts/bench_rewrite.py --model model.onnx   # an exported detector that is there already
+    python scripts/bench_rewrite.py --only plain --lengths 10000
 
 The model is the full detector of models/ (exported first if --model is not given: needs PyTorch); generated graphs of
-several lengths show whether the time grows in proportion. Every run is a process of its own. Memory is what the process
-grows by after its imports: the peak of its resident set, which counts the pages of the mapped model file that were
-touched, and its anonymous memory at the end, which does not. The exit code is 1 if the detector exceeds a limit.
+several lengths (GENERATED) show whether the time grows in proportion. Every run is a process of its own. Memory is what
+the process grows by after its imports: the peak of its resident set, which counts the pages of the mapped model file that
+were touched, and its anonymous memory at the end, which does not. Beside each time on the clock is the user's CPU time, for
+machines that do other work too. The exit code is 1 if a limit is exceeded (LIMIT_SECONDS and the constants after it).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -33,12 +38,34 @@ OUTPUT = ROOT / "benchmarks" / "rewrite.json"
 MODEL = "deformable_detr"
 STAGES = ("load", "rewrite", "plan")
 LENGTHS = (1_000, 10_000, 50_000)
+RELU_LENGTH = 5_000
+CHECK_LENGTH = 20
 CUSTOM_EVERY = 100
 RULED_EVERY = 10
 LIMIT_SECONDS = 2.0
 LIMIT_MEMORY = 1.3
 """Of the detector: seconds for all stages, and peak growth as a multiple of the model file's size."""
 
+GENERATED: Mapping[str, tuple[str, Mapping[str, bool]]] = {
+    "plain": ("tensorrt", {"custom": False}),
+    "generated": ("tensorrt", {}),
+    "ruled": ("tensorrt", {"ruled": True}),
+    "ruled_rtx": ("tensorrt_rtx", {"ruled": True}),
+}
+"""Chains of every length, by the record's key: the flavour, and arguments of `chain`."""
+
+GENERATED_LIMITS = {
+    ("plain", 10_000): (0.6, 60.0),
+    ("generated", 10_000): (0.6, 60.0),
+    ("ruled", 55_000): (10.0, 700.0),
+    ("ruled_rtx", 55_000): (10.0, 700.0),
+}
+"""Of chains by the nodes that they have: seconds for all stages, and MiB of peak growth."""
+
+LIMIT_CHECK_SECONDS = 0.35
+"""Of `trtsmith check` of a small model, from the start of the process to its end."""
+
+KINDS = ("detector", *GENERATED, "relu", "check")
 PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "protobuf")
 
 
@@ -49,53 +76,74 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", type=Path, help=f"an exported {MODEL}; default: export it now")
     parser.add_argument("--runs", type=int, default=5, help="processes for each model (default %(default)s)")
     parser.add_argument("--lengths", type=int, nargs="*", default=LENGTHS, help="nodes of generated graphs")
+    parser.add_argument(
+        "--only", nargs="*", choices=KINDS, default=KINDS, help="parts of the record (default: all)"
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the record")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--flavour", default="tensorrt", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.measure is not None:
-        print(json.dumps(measure(options.measure)))
+        print(json.dumps(measure(options.measure, options.flavour)))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        model = options.model or _exported(Path(folder))
-        record: dict[str, Any] = {
-            "machine": machine(),
-            "limits": {"seconds": LIMIT_SECONDS, "memory_over_model": LIMIT_MEMORY},
-            "detector": over_model({"model": MODEL, **summary(repeat(model, options.runs))}),
-            "generated": [],
-            "ruled": [],
-        }
-        for length in options.lengths:
-            path = Path(folder) / f"{length}.onnx"
-            for kind, ruled in (("generated", False), ("ruled", True)):
-                path.write_bytes(chain(length, ruled=ruled).SerializeToString())
-                record[kind].append(summary(repeat(path, options.runs)))
-                path.unlink()
-    record["within_limits"] = within_limits(record["detector"])
+        record = measured(options, Path(folder))
+    record["within_limits"] = not over_limits(record)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=1))
+    for sentence in over_limits(record):
+        print(sentence, file=sys.stderr)
     return 0 if record["within_limits"] else 1
 
 
-def measure(path: Path) -> dict[str, Any]:
-    """One run in this process: seconds by stage, growth of memory in bytes, nodes, routes."""
-    import time
+def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """The record, without its verdict."""
+    record: dict[str, Any] = {
+        "machine": machine(),
+        "limits": {"seconds": LIMIT_SECONDS, "memory_over_model": LIMIT_MEMORY},
+    }
+    if "detector" in options.only:
+        runs = repeat(options.model or _exported(folder), options.runs)
+        record["detector"] = over_model({"model": MODEL, **summary(runs)})
+    for kind, (flavour, form) in GENERATED.items():
+        if kind in options.only:
+            made = ((f"{length}", chain(length, **form)) for length in options.lengths)
+            record[kind] = [summary(repeat(path, options.runs, flavour)) for path in _written(made, folder)]
+    if "relu" in options.only:
+        (path,) = _written([("relu", relus(RELU_LENGTH))], folder)
+        record["relu"] = summary(repeat(path, options.runs))
+    if "check" in options.only:
+        (path,) = _written([("small", chain(CHECK_LENGTH, custom=False))], folder)
+        record["check"] = check_summary([run_check(path) for _ in range(options.runs)])
+    return record
 
+
+def _written(models: Iterable[tuple[str, Any]], folder: Path) -> Iterator[Path]:
+    for name, model in models:
+        path = folder / f"{name}.onnx"
+        path.write_bytes(model.SerializeToString())
+        yield path
+
+
+def measure(path: Path, flavour: str = "tensorrt") -> dict[str, Any]:
+    """One run in this process: seconds by stage, growth of memory in bytes, nodes, routes."""
     from trtsmith.converter.convert.plan import native_operators, plan
     from trtsmith.converter.model.load import load_model
     from trtsmith.converter.rewrite.rewrite import rewrite
+    from trtsmith.converter.rewrite.target import Target
 
     native_operators()  # a table that is read once, like the imports
     reset_peak()
-    before = status()
+    before, started = status(), resource.getrusage(resource.RUSAGE_SELF)
     marks = [time.perf_counter()]
     model = load_model(path)
     marks.append(time.perf_counter())
-    rewritten = rewrite(model)
+    rewritten = rewrite(model, Target(flavour))
     marks.append(time.perf_counter())
     planned = plan(rewritten)
     marks.append(time.perf_counter())
-    after = status()
+    after, ended = status(), resource.getrusage(resource.RUSAGE_SELF)
     if not planned.convertible:
         raise SystemExit(f"{path} is not convertible: {planned.problems[0]}")
     return {
@@ -103,6 +151,7 @@ def measure(path: Path) -> dict[str, Any]:
         "routes": planned.routes(),
         "model_bytes": sum(file.size for file in model.files.values()),
         "seconds": {name: b - a for name, a, b in zip(STAGES, marks, marks[1:], strict=False)},
+        "user_seconds": ended.ru_utime - started.ru_utime,
         "peak_growth": after["VmHWM"] - before["VmHWM"],
         "anonymous_growth": after["RssAnon"] - before["RssAnon"],
     }
@@ -124,13 +173,30 @@ def status() -> dict[str, int]:
     return {name: int(kilobytes) * 1024 for name, kilobytes in lines}
 
 
-def repeat(path: Path, runs: int) -> list[dict[str, Any]]:
+def repeat(path: Path, runs: int, flavour: str = "tensorrt") -> list[dict[str, Any]]:
     """measure() in a fresh process each time. Raises CalledProcessError if one fails."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--measure", str(path)]
+    command = [sys.executable, str(Path(__file__).resolve()), "--measure", str(path), "--flavour", flavour]
     return [
         json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         for _ in range(runs)
     ]
+
+
+def run_check(path: Path) -> dict[str, float]:
+    """`trtsmith check` of a model, in a process of its own. Raises CalledProcessError if it fails."""
+    command = [sys.executable, "-m", "trtsmith", "check", "--quiet", str(path), "--flavour", "tensorrt"]
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"seconds": ended - began, "user_seconds": after.ru_utime - before.ru_utime}
+
+
+def check_summary(runs: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Medians."""
+    medians = {
+        key: round(statistics.median(run[key] for run in runs), 4) for key in ("seconds", "user_seconds")
+    }
+    return {"nodes": CHECK_LENGTH, "runs": len(runs), **medians}
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -147,6 +213,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         },
         "total_seconds": round(statistics.median(totals), 4),
         "slowest_seconds": round(max(totals), 4),
+        "user_seconds": round(statistics.median(run["user_seconds"] for run in runs), 4),
         "peak_growth_mib": mib(peak),
         "anonymous_growth_mib": mib(max(run["anonymous_growth"] for run in runs)),
     }
@@ -157,15 +224,33 @@ def over_model(entry: dict[str, Any]) -> dict[str, Any]:
     return entry | {"peak_growth_over_model": round(entry["peak_growth_mib"] / entry["model_mib"], 3)}
 
 
-def within_limits(detector: dict[str, Any]) -> bool:
-    return bool(
-        detector["total_seconds"] < LIMIT_SECONDS and detector["peak_growth_over_model"] <= LIMIT_MEMORY
-    )
+def over_limits(record: Mapping[str, Any]) -> list[str]:
+    """A sentence for each limit that is exceeded."""
+    found = []
+    if "detector" in record:
+        seconds, memory = record["detector"]["total_seconds"], record["detector"]["peak_growth_over_model"]
+        if seconds >= LIMIT_SECONDS or memory > LIMIT_MEMORY:
+            limits = f"less than {LIMIT_SECONDS:g} s and at most {LIMIT_MEMORY:g} times"
+            found.append(
+                f"the detector takes {seconds:g} s and {memory:g} times the model's memory, not {limits}"
+            )
+    for kind in GENERATED:
+        for entry in record.get(kind, ()):
+            most_s, most_mib = GENERATED_LIMITS.get((kind, entry["nodes"]), (math.inf, math.inf))
+            seconds, memory = entry["total_seconds"], entry["peak_growth_mib"]
+            if seconds > most_s or memory > most_mib:
+                what = f"{entry['nodes']} nodes of {kind!r} take {seconds:g} s and {memory:g} MiB"
+                found.append(f"{what}, not at most {most_s:g} s and {most_mib:g} MiB")
+    seconds = record["check"]["seconds"] if "check" in record else 0.0
+    if seconds > LIMIT_CHECK_SECONDS:
+        found.append(f"`trtsmith check` takes {seconds:g} s, not at most {LIMIT_CHECK_SECONDS:g} s")
+    return found
 
 
-def chain(length: int, *, ruled: bool = False) -> Any:
+def chain(length: int, *, ruled: bool = False, custom: bool = True) -> Any:
     """A model of `length` nodes in a row on 4x4 matrices: Add with a weight, Relu, and every 100th an Inverse.
 
+    custom: whether there is any Inverse.
     ruled: every 10th is a LayerNormalization whose mean is read, which a rule replaces by its function body of 19 nodes.
     """
     import numpy as np
@@ -174,7 +259,7 @@ def chain(length: int, *, ruled: bool = False) -> Any:
     nodes, weights = [], []
     for i in range(length):
         inputs, outputs, name = [f"x{i}"], [f"x{i + 1}"], f"node{i}"
-        if i % CUSTOM_EVERY == CUSTOM_EVERY - 1:
+        if custom and i % CUSTOM_EVERY == CUSTOM_EVERY - 1:
             nodes.append(helper.make_node("Inverse", inputs, outputs, name, domain="com.microsoft"))
         elif ruled and i % RULED_EVERY == 0:
             made = [f"normalised{i}", f"mean{i}"]
@@ -197,6 +282,16 @@ def chain(length: int, *, ruled: bool = False) -> Any:
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def relus(length: int) -> Any:
+    """A model of so many Relu in a row and no weight: what each node costs that nothing is done with."""
+    from onnx import TensorProto, helper
+
+    nodes = [helper.make_node("Relu", [f"x{i}"], [f"x{i + 1}"], f"node{i}") for i in range(length)]
+    ends = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, [4, 4]) for i in (0, length)]
+    graph = helper.make_graph(nodes, "relus", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 
 
 def machine() -> dict[str, Any]:

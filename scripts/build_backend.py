@@ -70,7 +70,7 @@ def build_editable(
         tools = native.Tools(
             toolkit, include, Path(cmake.CMAKE_BIN_DIR) / "cmake", Path(ninja.BIN_DIR) / "ninja"
         )
-        native.build(tools, dict(os.environ), Stamps(native.STAMPS), LOGS)
+        native.build(tools, dict(os.environ), Stamps(native.STAMPS), LOGS, warnings_are_errors=False)
         return skbuild.build_editable(wheel_directory, _editable(config_settings), metadata_directory)
 
 

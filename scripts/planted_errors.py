@@ -29,15 +29,16 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from planted.plants import PLANTS, Plant  # noqa: E402
 from planted.run import Ground, control_of, row_of  # noqa: E402
 from trtsmith.converter.cli.arguments import positive_int  # noqa: E402
-from trtsmith.converter.cli.console import table, write_report  # noqa: E402
+from trtsmith.converter.cli.console import table  # noqa: E402
 from trtsmith.converter.engine import libraries  # noqa: E402
 from trtsmith.converter.engine.build.build import build  # noqa: E402
 from trtsmith.converter.engine.runtime.run_in_child import run_engine  # noqa: E402
-from trtsmith.converter.locate.executor import Onnxruntime  # noqa: E402
-from trtsmith.converter.locate.kernels import OnKernels  # noqa: E402
+from trtsmith.converter.locate.executors.executor import Onnxruntime  # noqa: E402
+from trtsmith.converter.locate.executors.kernels import OnKernels  # noqa: E402
+from trtsmith.converter.locate.executors.tensorrt import OnTensorRT  # noqa: E402
 from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
-from trtsmith.converter.locate.tensorrt import OnTensorRT  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
+from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.calls import Kernels  # noqa: E402
 from trtsmith.converter.plugin.host.host_worker import Worker  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402

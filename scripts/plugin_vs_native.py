@@ -32,12 +32,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from pluginvsnative.boxes import run_items  # noqa: E402
 from pluginvsnative.worker import Item, Pipe, work  # noqa: E402
 from trtsmith.converter.bench.node import ratio_of  # noqa: E402
-from trtsmith.converter.cli.console import write_report  # noqa: E402
 from trtsmith.converter.engine.build.flavour import choose_flavour  # noqa: E402
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu  # noqa: E402
 from trtsmith.converter.engine.child.environment import child_environment  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError, UsageError  # noqa: E402
+from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.bench.kernel_bench import LEAST_COUNT  # noqa: E402
 from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
 from trtsmith.importers.problem import Problem  # noqa: E402

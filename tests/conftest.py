@@ -1,16 +1,25 @@
-"""The rule for tests that need a GPU: skipped without one and counted in the summary, or failed with --require-gpu."""
+"""The rule for tests that need a GPU: skipped without one and counted in the summary, or failed with --require-gpu.
+
+And what many tests need: signals as a terminal leaves them, processes that do not outlive a test, a record of durations.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import signal
-from collections.abc import Generator
+import subprocess
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 NO_GPU = "no NVIDIA GPU here"
-SKIPPED = pytest.StashKey[int]()
+SKIPPED = "skipped for want of a GPU"
+"""A property of reports: under pytest-xdist they are made in one process and counted in another."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,10 +28,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="a test marked gpu that would be skipped, for want of a GPU or for any other reason, fails",
     )
+    parser.addoption(
+        "--record-durations",
+        type=Path,
+        metavar="FILE",
+        help="write how long the tests took, by folder, and the slowest of them, as JSON",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[SKIPPED] = 0
+    path = config.getoption("--record-durations")
+    if path is not None and not hasattr(config, "workerinput"):  # a worker of pytest-xdist prints no results
+        from tests.durations import DurationRecord
+
+        config.pluginmanager.register(DurationRecord(path, config.getoption("numprocesses", None) or 1))
 
 
 @functools.cache
@@ -40,11 +59,39 @@ def gpu_count() -> int:
 
 @pytest.fixture
 def default_signals() -> Generator[None, None, None]:
-    """SIGHUP and SIGTERM as a terminal leaves them: nohup has SIGHUP ignored, and children inherit that."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGTERM)}
+    """SIGINT, SIGHUP and SIGTERM as a terminal leaves them, here and in children, which inherit what is ignored.
+
+    nohup ignores SIGHUP, and a script's `&` SIGINT.
+    """
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def start() -> Generator[Callable[..., subprocess.Popen[str]], None, None]:
+    """Starts a command in a session of its own. What runs of it when the test ends, passed or failed, is killed."""
+    started = []
+
+    def start(command: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+        process = subprocess.Popen(command, text=True, start_new_session=True, **options)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -64,12 +111,14 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"--require-gpu: this test must run, but: {reason}"
     else:
-        item.config.stash[SKIPPED] += 1
+        report.user_properties.append((SKIPPED, True))
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    skipped = config.stash[SKIPPED]
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = sum(
+        SKIPPED in dict(report.user_properties) for report in terminalreporter.getreports("skipped")
+    )
     if skipped:
         terminalreporter.write_line(
             f"GPU: {skipped} tests were skipped; on a machine with a GPU, --require-gpu makes sure that they run",

@@ -1,7 +1,8 @@
-"""The GPU rule of conftest.py, tried on a suite of its own."""
+"""The GPU rule of conftest.py and its record of durations, tried on a suite of its own."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,22 @@ def conftest(gpus: int) -> str:
     return text + f"\n\ngpu_count = lambda: {gpus}\n"
 
 
-def test_without_a_gpu_marked_tests_are_skipped_and_counted(suite: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
+def test_without_a_gpu_marked_tests_are_skipped_and_counted(
+    suite: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
     suite.makeconftest(conftest(0))
-    result = suite.runpytest_inprocess()
+    result = suite.runpytest_inprocess(*workers)
     result.assert_outcomes(passed=1, skipped=3)
     result.stdout.fnmatch_lines(["GPU: 2 tests were skipped*--require-gpu*"])
 
 
-def test_require_gpu_fails_marked_tests_without_a_gpu(suite: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
+def test_require_gpu_fails_marked_tests_without_a_gpu(
+    suite: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
     suite.makeconftest(conftest(0))
-    result = suite.runpytest_inprocess("--require-gpu")
+    result = suite.runpytest_inprocess("--require-gpu", *workers)
     outcomes = result.parseoutcomes()
     assert outcomes["passed"] == 1
     assert outcomes["skipped"] == 1
@@ -65,3 +72,15 @@ def test_require_gpu_fails_a_marked_test_that_skips_itself(suite: pytest.Pyteste
     result = suite.runpytest_inprocess("--require-gpu")
     result.assert_outcomes(passed=2, skipped=1, failed=1)
     result.stdout.fnmatch_lines(["*wrong GPU*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
+def test_durations_are_recorded(suite: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    suite.makeconftest(conftest(0))
+    suite.makepyfile(**{"inner/test_slow": "import time\ndef test_slow(): time.sleep(0.2)"})
+    suite.runpytest_inprocess("--record-durations", "times.json", *workers)
+    record = json.loads((suite.path / "times.json").read_text())
+    assert record["tests"] == 5 and record["outcomes"] == {"passed": 2, "skipped": 3}
+    assert next(iter(record["slowest"])) == "inner/test_slow.py::test_slow"
+    assert record["wall_s"] >= record["folders"]["inner"] >= 0.2
+    assert record["workers"] == (2 if workers else 1) and record["machine"]["cores"]

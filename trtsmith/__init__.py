@@ -1,1 +1,85 @@
-"""Gets ONNX models with operators that TensorRT cannot import into TensorRT, with proof that the numbers are right."""
+"""Gets ONNX models with operators that TensorRT cannot import into TensorRT, with proof that the numbers are right.
+
+    import trtsmith
+
+    done = trtsmith.convert("model.onnx", "model.plan", progress=print)
+
+The names in `__all__` are the public API; any other may change in any release. Each is imported when it is first used, so
+`import trtsmith` costs next to nothing, and `trtsmith.Runner` does not import what converts models.
+
+Functions take the options of the commands of the same name, and return frozen results. They print nothing: `progress` gets
+a line of text for each thing that is begun. What a user can mend is raised as a TrtsmithError, whose `problems` say what is
+wrong, where, what was expected and what fixes it. They name options as the command line does (`--shapes` is `shapes`).
+ConversionError is of the model, InvalidModelError of a file that is no sound model, UsageError of options, files and the
+environment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trtsmith.api import check, convert, load_report, rewrite, verify
+    from trtsmith.converter.convert.analysis import Analysis
+    from trtsmith.converter.convert.pipeline import Conversion
+    from trtsmith.converter.convert.reports import Report
+    from trtsmith.converter.engine.runtime.runner import Runner
+    from trtsmith.converter.model.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
+    from trtsmith.converter.verify.verdict import Verdict
+    from trtsmith.importers.problem import Problem
+
+    __version__: str
+
+__all__ = [
+    "Analysis",
+    "Conversion",
+    "ConversionError",
+    "InvalidModelError",
+    "Problem",
+    "Report",
+    "Runner",
+    "TrtsmithError",
+    "UsageError",
+    "Verdict",
+    "__version__",
+    "check",
+    "convert",
+    "load_report",
+    "rewrite",
+    "verify",
+]
+
+_HOMES = {
+    **dict.fromkeys(("check", "convert", "load_report", "rewrite", "verify"), "trtsmith.api"),
+    "Analysis": "trtsmith.converter.convert.analysis",
+    "Conversion": "trtsmith.converter.convert.pipeline",
+    "Report": "trtsmith.converter.convert.reports",
+    "Runner": "trtsmith.converter.engine.runtime.runner",
+    **dict.fromkeys(
+        ("ConversionError", "InvalidModelError", "TrtsmithError", "UsageError"),
+        "trtsmith.converter.model.errors",
+    ),
+    "Verdict": "trtsmith.converter.verify.verdict",
+    "Problem": "trtsmith.importers.problem",
+}
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+
+    def __getattr__(name):
+        """The public name, from its home (PEP 562)."""
+        if name == "__version__":
+            from trtsmith.converter.engine.bundle.bundle import toolkit_version
+
+            found = toolkit_version()
+        elif name in _HOMES:
+            from importlib import import_module
+
+            found = getattr(import_module(_HOMES[name]), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,7 +12,7 @@ from trtsmith.importers.opdef import Arrays, Case, OpDef
 if TYPE_CHECKING:
     from trtsmith.converter.bench.expansion_engine import EngineFigures
     from trtsmith.converter.engine.build.flavour import Flavour
-    from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
+    from trtsmith.converter.plugin.bench.kernel_machine import TorchBench
 
 MESSAGE = 200
 """Characters of another program's error that go into the record."""

@@ -11,10 +11,9 @@ import numpy as np
 from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.layers import Node, nodes_of
 from trtsmith.converter.bench.points import Point, given_point, points_of
-from trtsmith.converter.convert.freezing import rewrite_frozen
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
-from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.flavour import expected_flavour
+from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
@@ -26,6 +25,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.importers.problem import Problem
 
@@ -77,10 +77,9 @@ class Subject:
 def open_source(options: BenchOptions) -> Source:
     """The model, loaded and rewritten as `convert` does it. TrtsmithError where that is not possible."""
     original = load_model(options.target)
-    rewritten, frozen = rewrite_frozen(
-        original, options.freeze, options.inputs, expected_flavour(options.flavour)
-    )
-    return Source(original, rewritten, frozen)
+    asked = AnalysisOptions(expected_target(options.flavour), tuple(options.freeze), inputs=options.inputs)
+    analysis = analyse(original, asked)
+    return Source(original, analysis.rewritten, analysis.frozen)
 
 
 def given_engine(options: BenchOptions) -> Subject:
@@ -98,7 +97,7 @@ def given_engine(options: BenchOptions) -> Subject:
 def plugin_engine(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> Subject:
     """The model as `trtsmith convert` builds it."""
     run = _built(options, options.target, folder / "plugin.plan", progress)
-    foreign = libraries.foreign_creators(options.plugins)
+    foreign = creators.foreign_creators(options.plugins)
     return Subject(run, describe_engine(run), nodes_of(source.rewritten.model.proto, foreign))
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
+
+from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 
 
 def positive_int(text: str) -> int:
-    """1 to 2^31 - 1: MiB or seconds that every interface behind takes."""
+    """A whole number of MiB, samples or the like."""
     try:
         value = int(text)
     except ValueError:
         value = 0
-    if not 0 < value < 2**31:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 to {2**31 - 1}")
+    if not is_count(value):
+        raise ArgumentTypeError(f"{text!r} is not {EXPECTED[is_count]}")
     return value
 
 
@@ -26,16 +27,16 @@ def positive_seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = math.nan
-    if not 0 < value < 2**31:
-        raise ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+        value = 0.0
+    if not is_seconds(value):
+        raise ArgumentTypeError(f"{text!r} is not {EXPECTED[is_seconds]}")
     return value
 
 
 def targets(text: str) -> tuple[str, ...]:
-    """sm86,SM89 as ("sm86", "sm89"). Which of them can be built for is TensorRT's to say."""
+    """sm86,SM89 as ("sm86", "sm89")."""
     names = tuple(name.strip().lower() for name in text.split(","))
-    if not all(name.startswith("sm") and name[2:].isascii() and name[2:].isdigit() for name in names):
+    if not all(map(is_target, names)):
         raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
     return tuple(dict.fromkeys(names))
 

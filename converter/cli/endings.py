@@ -25,8 +25,9 @@ _BAD_PATH = frozenset(
 def signals_unwind() -> Iterator[None]:
     """In the block, SIGTERM and SIGHUP raise SystemExit with 128 + their number, as Ctrl-C raises KeyboardInterrupt.
 
-    So children are ended and temporary files removed. A signal that is ignored stays so: nohup. Like Ctrl-C, they are
-    heard when the C code that runs at the moment returns.
+    So children are ended and temporary files removed. A signal that is ignored stays so: nohup ignores SIGHUP, and a
+    script's `&` SIGINT, for which Python then raises no KeyboardInterrupt; SIGTERM ends such a command. Like Ctrl-C,
+    they are heard when the C code that runs at the moment returns.
     """
     mine = []
     if threading.current_thread() is threading.main_thread():  # no other thread may set handlers

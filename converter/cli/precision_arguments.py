@@ -6,8 +6,6 @@ from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from pathlib import Path
 
 from trtsmith.converter.convert.precision import PRECISIONS, PrecisionRequest
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
 
 
 def add_precision(parser: ArgumentParser) -> None:
@@ -50,21 +48,6 @@ def _add_calibration(group: _ArgumentGroup) -> None:
 
 def precision_of(options: Namespace) -> PrecisionRequest:
     """What these ask for. UsageError: a flag that means nothing with the precision that is, or is not, asked for."""
-    given = {
-        "--keep-fp32": bool(options.keep_fp32),
-        "--allow-fp16-accumulation": options.allow_fp16_accumulation,
-        "--io-precision": options.io_precision,
-        "--calibration": bool(options.calibration),
-    }
-    problems = []
-    for flag, meaning in _WITH.items():
-        if given[flag] and options.precision not in meaning:
-            beside = f"with --precision {options.precision}" if options.precision else "without --precision"
-            fix = f"add --precision {meaning[0]}, or remove {flag}"
-            expected = f"--precision {', '.join(meaning)} beside it"
-            problems.append(Problem(f"{flag} has no meaning {beside}", flag, expected, fix))
-    if problems:
-        raise UsageError(problems)
     return PrecisionRequest(
         options.precision,
         tuple(options.keep_fp32),
@@ -72,12 +55,3 @@ def precision_of(options: Namespace) -> PrecisionRequest:
         tuple(options.calibration),
         fp16_sums=options.allow_fp16_accumulation,
     )
-
-
-_WITH = {
-    "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
-    "--allow-fp16-accumulation": ("fp16",),
-    "--io-precision": ("fp16", "bf16", "fp32"),
-    "--calibration": ("int8", "fp8"),
-}
-"""By flag, the precisions with which it means something."""

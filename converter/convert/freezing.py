@@ -16,48 +16,50 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
+from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.problem import Problem
 
 _FORM = "NAME=VALUE: 3, 0.5, true, [0,1], or @FILE.npy"
 
 Values = Mapping[str, np.ndarray]
+Freeze = Sequence[str] | Mapping[str, Any]
+"""Inputs that become constants: texts as --freeze takes them, or by name an array, a number or a list of numbers."""
 
 
 def rewrite_frozen(
-    model: Model, freeze: Sequence[str] = (), inputs: Path | None = None, flavour: str = "tensorrt"
+    model: Model, freeze: Freeze = (), inputs: Path | None = None, target: Target = TENSORRT
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
     """The model rewritten with inputs frozen, and what they are frozen to.
 
-    freeze: as --freeze gives them. inputs: an .npz file; what TensorRT wants constant, and `freeze` does not name, gets
-        the value that is there. flavour: of TensorRT, for which it is rewritten. UsageError lists what is wrong.
+    inputs: an .npz file; what TensorRT wants constant, and `freeze` does not name, gets the value that is there.
+    target: the TensorRT for which it is rewritten. UsageError lists what is wrong.
     """
     values = parse_freeze(freeze, model.proto)
     if inputs is None:
-        return rewrite(model, flavour=flavour, freeze=values), values
+        return rewrite(model, target, freeze=values), values
     examples = load_arrays(inputs, "--inputs")
     whole = inline(
         model, frozenset(all_functions(model))
     ).proto  # functions read inputs under names of their own
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
-    result = rewrite(model, flavour=flavour, freeze=values)
+    result = rewrite(model, target, freeze=values)
     if any(record.fatal for record in result.declined):
         more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
         if more:
             values |= more
-            result = rewrite(model, flavour=flavour, freeze=values)
+            result = rewrite(model, target, freeze=values)
     return result, values
 
 
-def parse_freeze(texts: Sequence[str], proto: onnx.ModelProto) -> dict[str, np.ndarray]:
+def parse_freeze(freeze: Freeze, proto: onnx.ModelProto) -> dict[str, np.ndarray]:
     """Values by input name. UsageError: not of the form, no such input, given twice, or not the input's type or shape."""
     inputs = {value.name: value for value in proto.graph.input}
     values: dict[str, np.ndarray] = {}
     problems: list[Problem] = []
-    for text in texts:
-        name, value = _split(text, inputs)
+    for text, name, value in _given(freeze, inputs):
         where = f"--freeze {text}"
-        if not name or not value:
+        if not name or (isinstance(value, str) and not value):
             problems.append(Problem(f"{text!r} names no value", where, _FORM, "--freeze axes=[0,1]"))
         elif name in values:
             problems.append(
@@ -77,6 +79,13 @@ def parse_freeze(texts: Sequence[str], proto: onnx.ModelProto) -> dict[str, np.n
     return values
 
 
+def _given(freeze: Freeze, inputs: Mapping[str, object]) -> list[tuple[str, str, Any]]:
+    """Of each what messages call it, the name and the value."""
+    if isinstance(freeze, Mapping):
+        return [(name, name, value) for name, value in freeze.items()]
+    return [(text, *_split(text, inputs)) for text in freeze]
+
+
 def _split(text: str, inputs: Mapping[str, object]) -> tuple[str, str]:
     """At the first = after a name of an input, as names may have one too; else at the first."""
     places = [i for i, character in enumerate(text) if character == "="]
@@ -84,23 +93,25 @@ def _split(text: str, inputs: Mapping[str, object]) -> tuple[str, str]:
     return text[:cut], text[cut + 1 :]
 
 
-def _value(text: str, value: onnx.ValueInfoProto) -> np.ndarray:
-    """The value in the input's type; UsageError if it is none of that type."""
-    where, fix = f"--freeze {value.name}={text}", f"--freeze {example_flag(value)}   (with your own value)"
-    if text.startswith("@"):
-        return load_array(Path(text[1:]), "--freeze")
+def _value(given: Any, value: onnx.ValueInfoProto) -> np.ndarray:
+    """The value in the input's type; UsageError if it is none of that type. Arrays are taken as they are."""
+    where, fix = f"--freeze {value.name}={given}", f"--freeze {example_flag(value)}   (with your own value)"
+    if isinstance(given, (np.ndarray, np.generic)):
+        return np.asarray(given)
+    if isinstance(given, str) and given.startswith("@"):
+        return load_array(Path(given[1:]), "--freeze")
     elem_type = value.type.tensor_type.elem_type
     if not value.type.HasField("tensor_type") or elem_type in (0, onnx.TensorProto.STRING):
         what = f"input {value.name!r} is no tensor of numbers"
         raise UsageError(Problem(what, where, "an input of numbers or booleans", "remove the flag"))
     dtype = numpy_dtype(elem_type)
     try:
-        read = np.array(json.loads(text, parse_int=_whole))
+        read = np.array(json.loads(given, parse_int=_whole) if isinstance(given, str) else given)
     except (ValueError, RecursionError, OverflowError):
-        raise UsageError(Problem(f"{text!r} is not a value", where, _FORM, fix)) from None
+        raise UsageError(Problem(f"{given!r} is not a value", where, _FORM, fix)) from None
     array = _in_type(read, dtype)
     if array is None:
-        raise UsageError(Problem(f"{text} is not {dtype}", where, f"values of type {dtype}", fix))
+        raise UsageError(Problem(f"{given} is not {dtype}", where, f"values of type {dtype}", fix))
     return array
 
 

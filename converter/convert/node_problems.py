@@ -16,15 +16,15 @@ from trtsmith.importers.fields import check_fields, fields_of_node
 from trtsmith.importers.opdef import TYPE_VARIABLES, OpDef
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import (
-    ALIAS_DOMAIN,
-    find_spellings,
+    MODELOPT_DOMAIN,
+    alias_names,
+    find_aliases,
     known_domains,
     normalise_domain,
-    spelled_names,
 )
 
 
-def spelled(node: onnx.NodeProto) -> str:
+def kind_of(node: onnx.NodeProto) -> str:
     """domain::op_type, or op_type alone in the default domain."""
     domain = normalise_domain(node.domain)
     return f"{domain}::{node.op_type}" if domain else node.op_type
@@ -43,7 +43,7 @@ def plugin_faults(
     record: Rewrite | None,
 ) -> Iterator[Problem]:
     """What makes the plugin impossible to create or to run, as far as types and shapes are known."""
-    where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({spelled(node)})"
+    where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({kind_of(node)})"
     try:
         fields = fields_of_node(op, attributes_of(node))
     except (KeyError, TypeError) as error:
@@ -90,7 +90,7 @@ def unknown_operator(node: onnx.NodeProto, kind: str) -> Problem:
             "an operator that an engine can run",
             place.fix,
         )
-    known = find_spellings(ALIAS_DOMAIN, node.op_type)
+    known = find_aliases(MODELOPT_DOMAIN, node.op_type)
     if known:
         domains = sorted({domain or "none" for _, entry in known for domain in entry.domains or ("",)})
         return Problem(
@@ -99,9 +99,9 @@ def unknown_operator(node: onnx.NodeProto, kind: str) -> Problem:
             f"{node.op_type} in one of the domains {', '.join(domains)}",
             "correct the node's domain if it is that operator, or load a plugin library that has it with --plugins",
         )
-    near = difflib.get_close_matches(node.op_type, spelled_names(), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(node.op_type, alias_names(), n=1, cutoff=0.6)
     if near:
-        fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every spelling"
+        fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every alias"
     elif normalise_domain(node.domain) in known_domains() or node.domain:
         fix = (
             "write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins"

@@ -10,33 +10,39 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
-from trtsmith.converter.convert.freezing import rewrite_frozen
-from trtsmith.converter.convert.plan import Plan, plan
+from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.precision import (
     PrecisionRequest,
     brought_to,
     examples,
-    in_precision,
     precision_facts,
 )
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
-from trtsmith.converter.engine.build.flavour import expected_flavour
-from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, write_bundle
+from trtsmith.converter.engine.build.build_request import (
+    OPTIMIZATION_LEVELS,
+    BuildRequest,
+    BuildResult,
+    Profile,
+)
+from trtsmith.converter.engine.build.flavour import expected_target
+from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.errors import ConversionError, problems_named
+from trtsmith.converter.model.errors import problems_named
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
+from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import Tolerances, Verdict, load_inputs
-from trtsmith.converter.verify.check import Check, prepare
+from trtsmith.converter.verify.conversion_check import MODES, Check, prepare
 from trtsmith.converter.verify.rounding import engine_precision
 
 Progress = Callable[[str], None]
@@ -48,14 +54,14 @@ _AS_IT_IS = PrecisionRequest()
 class ConvertOptions:
     """What `trtsmith convert` is told. Paths are as the user gave them.
 
-    verify: trtsmith.converter.verify.check.MODES; None: compare nothing.
+    verify: trtsmith.converter.verify.conversion_check.MODES; None: compare nothing.
     """
 
     model: Path
     output: Path
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     values: dict[str, ShapeRange] = field(default_factory=dict)
-    freeze: tuple[str, ...] = ()
+    freeze: Freeze = ()
     targets: tuple[str, ...] = ()
     flavour: str = "auto"
     plugins: tuple[Path, ...] = ()
@@ -72,10 +78,28 @@ class ConvertOptions:
     timeout_s: float | None = None
     verbose: bool = False
 
+    def __post_init__(self) -> None:
+        check_values(
+            ("--verify", self.verify, MODES),
+            *(("--target", target, is_target) for target in self.targets),
+            ("--workspace", self.workspace_mib, is_count),
+            ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
+            ("--timeout", self.timeout_s, is_seconds),
+        )
+
 
 @dataclass(frozen=True)
 class Conversion:
-    """What came out: the plan that was followed, the engine, the verdict, the files."""
+    """What came out.
+
+    plan:      how each node reached TensorRT.
+    rewritten: what was done to the graph.
+    built:     the engine: its size, TensorRT, GPUs, inputs and outputs.
+    verdict:   on its numbers; None if none was asked for.
+    bundle:    the files that were written.
+    seconds:   by stage.
+    warnings:  what the user should know, one sentence each.
+    """
 
     plan: Plan
     rewritten: Rewritten
@@ -85,53 +109,28 @@ class Conversion:
     seconds: dict[str, float]
     warnings: tuple[str, ...]
 
-
-def analyse(
-    path: Path,
-    plugins: tuple[Path, ...] = (),
-    freeze: Sequence[str] = (),
-    inputs: Path | None = None,
-    flavour: str = "auto",
-    precision: PrecisionRequest = _AS_IT_IS,
-) -> tuple[Rewritten, Plan]:
-    """Load, rewrite and plan: what `check` shows and `convert` does first."""
-    original = load_model(path)
-    rewritten, frozen = rewrite_frozen(original, freeze, inputs, expected_flavour(flavour))
-    foreign = libraries.foreign_creators(plugins)
-    planned = plan(rewritten, foreign)
-    if not precision.precision or not planned.convertible:
-        return rewritten, planned
-    rewritten = in_precision(rewritten, precision, examples(original, inputs, frozen))
-    return rewritten, plan(rewritten, foreign)
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against the engine: its outputs agree, or no comparison was asked for."""
+        return self.verdict is None or self.verdict.passed
 
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
     clock = _Clock(progress)
     check_output(options.output, options.model, options.plugins)
+    files = (options.model, options.output, manifest_path(options.output), options.inputs, options.expected)
+    check_report(options.timing_cache, (*files, *options.plugins), "--timing-cache", "the timing cache")
     original = load_model(options.model)
     clock.done("load")
-    rewritten, frozen = rewrite_frozen(
-        original, options.freeze, options.inputs, expected_flavour(options.flavour)
-    )
-    foreign = libraries.foreign_creators(options.plugins)
-    planned = plan(rewritten, foreign)
-    if not planned.convertible:
-        raise ConversionError(planned.problems)
-    specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
-    profile = profile_for(specs, options.shapes)
-    values = _value_profile(options, rewritten, specs)
-    check = _check(options, original, specs, profile, values, frozen)
-    if options.precision.precision:
-        feeds = check.feeds if check is not None else examples(original, options.inputs, frozen)
-        given = options.inputs is not None
-        rewritten = in_precision(rewritten, options.precision, feeds, given=given)
-        planned = plan(rewritten, foreign)
-        if not planned.convertible:
-            raise ConversionError(planned.problems)
+    prepared = _Prepared(options)
+    given = options.inputs is not None
+    analysis = analyse(original, _analysis_options(options), prepared.feeds, given=given).needed()
+    prepared.once(analysis)
+    planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
     check_output(options.output, options.model, loaded)
-    profiles = _profiles(profile, values)
+    profiles = _profiles(prepared.profile, prepared.values)
     clock.done("rewrite and plan")
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
@@ -171,12 +170,12 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             clock.done("verify")
         warnings = (
             *rewritten.warnings(),
-            *pinned_values(values, options.values),
+            *pinned_values(prepared.values, options.values),
             *built.warnings,
             *coverage(planned, built),
         )
         facts = engine_facts(planned, built, verdict) | {
-            **origin_facts(original, frozen),
+            **origin_facts(original, analysis.frozen),
             "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
             "plugins_embedded": bool(options.embed_plugins and loaded),
             "io_types": [asdict(io) for io in rewritten.io_types],
@@ -188,28 +187,53 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     return Conversion(planned, rewritten, built, verdict, bundle, clock.seconds, warnings)
 
 
-def _check(
-    options: ConvertOptions,
-    original: Model,
-    specs: Sequence[InputSpec],
-    profile: Mapping[str, ShapeRange],
-    values: Mapping[str, ShapeRange],
-    frozen: Mapping[str, np.ndarray],
-) -> Check | None:
-    """The comparison to make, if any."""
-    if options.verify is None:
-        return None
-    return prepare(
-        original,
-        specs,
-        profile,
-        values,
-        frozen,
+def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
+    return AnalysisOptions(
+        target=expected_target(options.flavour),
+        freeze=options.freeze,
         inputs=options.inputs,
-        expected=options.expected,
-        tolerances=options.tolerances,
-        mode=options.verify,
+        plugins=options.plugins,
+        precision=options.precision,
     )
+
+
+class _Prepared:
+    """What follows from the graph in the model's own precision: the profile, and the comparison to make, if any."""
+
+    def __init__(self, options: ConvertOptions) -> None:
+        self._options = options
+        self._done = False
+        self.profile: Mapping[str, ShapeRange] = {}
+        self.values: Mapping[str, ShapeRange] = {}
+        self.check: Check | None = None
+
+    def once(self, analysis: Analysis) -> None:
+        if self._done:
+            return
+        self._done = True
+        options, original = self._options, analysis.original
+        specs = [spec for spec in graph_inputs(original.proto) if spec.name not in analysis.frozen]
+        self.profile = profile_for(specs, options.shapes)
+        self.values = _value_profile(options, analysis.plain, specs)
+        if options.verify is not None:
+            self.check = prepare(
+                original,
+                specs,
+                self.profile,
+                self.values,
+                analysis.frozen,
+                inputs=options.inputs,
+                expected=options.expected,
+                tolerances=options.tolerances,
+                mode=options.verify,
+            )
+
+    def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:
+        """The inputs that are compared with, for a precision to be tried with, too."""
+        self.once(analysis)
+        if self.check is not None:
+            return self.check.feeds
+        return examples(analysis.original, self._options.inputs, analysis.frozen)
 
 
 def _run_request(

@@ -9,10 +9,11 @@ from enum import Enum
 
 import onnx
 
-from trtsmith.converter.convert.node_problems import attributes_of, plugin_faults, spelled, unknown_operator
+from trtsmith.converter.convert.node_problems import attributes_of, kind_of, plugin_faults, unknown_operator
 from trtsmith.converter.engine.build.build_request import PluginUse
+from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.infer import value_dtypes, value_shapes
-from trtsmith.converter.graph.scopes import all_graphs, branch_of
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import input_problems
 from trtsmith.converter.rewrite.engine.records import Rewrite
@@ -97,7 +98,7 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     plugins: list[PluginUse] = []
     problems = [record.problem() for record in declined.values()]
     for node in _all_nodes(rewritten.model, proto.graph):
-        domain, kind = normalise_domain(node.domain), spelled(node)
+        domain, kind = normalise_domain(node.domain), kind_of(node)
         if node.name in standing and standing[node.name].node not in told:
             whose = standing[node.name]
             told.add(whose.node)
@@ -165,7 +166,7 @@ def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]
 def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> PlannedNode:
     plugin = f"plugin {PLUGIN_NAMESPACE}::{op.name} version {op.version}"
     if record is None:
-        return PlannedNode(node.name, spelled(node), Route.PLUGIN, plugin)
+        return PlannedNode(node.name, kind_of(node), Route.PLUGIN, plugin)
     return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
 
 

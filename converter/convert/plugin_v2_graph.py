@@ -46,7 +46,7 @@ def _cast_graph(graph: onnx.GraphProto, dtypes: dict[str, str], problems: list[P
 
 def _casts(node: onnx.NodeProto, dtypes: dict[str, str], problems: list[Problem]) -> list[onnx.NodeProto]:
     casts = []
-    if by_name()[node.op_type].sizes:
+    if by_name()[node.op_type].data_dependent:
         problems.append(
             Problem(
                 f"the sizes of {node.op_type}'s outputs depend on values",

@@ -11,21 +11,32 @@ import numpy as np
 
 from trtsmith.converter.convert.quantize.quantize import QUANTISED, quantise
 from trtsmith.converter.convert.quantize.samples import load_samples, split
-from trtsmith.converter.graph.scopes import elem_types
-from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.option_values import check_values
 from trtsmith.converter.model.shapes import graph_inputs
+from trtsmith.converter.rewrite.engine.merge_records import merged
+from trtsmith.converter.rewrite.phases import Rewriting
 from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16, Format
 from trtsmith.converter.rewrite.precision.observe import magnitudes
-from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
+from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.widen import widen_precision
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.given import load_inputs
+from trtsmith.importers.problem import Problem
 
 PRECISIONS = ("fp32", *FORMATS, *QUANTISED)
+
+_WITH = {
+    "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
+    "--allow-fp16-accumulation": ("fp16",),
+    "--io-precision": ("fp16", "bf16", "fp32"),
+    "--calibration": ("int8", "fp8"),
+}
+"""By flag, the precisions with which it means something."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,25 @@ class PrecisionRequest:
     calibration: tuple[Path, ...] = ()
     decided: Mapping[str, str] | None = None
     fp16_sums: bool = False
+
+    def __post_init__(self) -> None:
+        """UsageError: an unknown precision, or what means nothing with the one that is, or is not, asked for."""
+        check_values(("--precision", self.precision, ("", *PRECISIONS)))
+        given = {
+            "--keep-fp32": self.keep,
+            "--allow-fp16-accumulation": self.fp16_sums,
+            "--io-precision": self.io,
+            "--calibration": self.calibration,
+        }
+        problems = []
+        for flag, meaning in _WITH.items():
+            if given[flag] and self.precision not in meaning:
+                beside = f"with --precision {self.precision}" if self.precision else "without --precision"
+                fix = f"add --precision {meaning[0]}, or remove {flag}"
+                expected = f"--precision {', '.join(meaning)} beside it"
+                problems.append(Problem(f"{flag} has no meaning {beside}", flag, expected, fix))
+        if problems:
+            raise UsageError(problems)
 
     @property
     def format(self) -> Format | None:
@@ -92,65 +122,69 @@ def in_precision(
     """
     if not request.precision:
         return rewritten
+    return rewritten.in_precision(lambda work: _brought(work, request, feeds, given))
+
+
+def _brought(
+    work: Rewriting, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, given: bool
+) -> Rewriting:
+    """The phase itself."""
     if request.precision in QUANTISED:
-        samples = _samples(rewritten, request, feeds if given else None)
-        quantised = quantise(
-            rewritten.model, request.precision, samples, keep=request.keep, rewrites=rewritten.rewrites
+        samples = _samples(work, request, feeds if given else None)
+        done = quantise(
+            work.model, request.precision, samples, keep=request.keep, rewrites=merged(work.rewrites)
         )
-        return _with(rewritten, quantised)
+        work.graph.become(done.model)
+        return replace(work, precision=done.report)
     fmt = request.format
     if fmt is None:
-        return _with(rewritten, widen_precision(rewritten.model, wide_io=request.io))
-    if REDUCED & elem_types(rewritten.model.proto.graph):  # what is in 16 bits already is decided anew
-        rewritten = _with(rewritten, widen_precision(rewritten.model))
-    seen = (
-        _magnitudes(rewritten, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
-    )
+        return _with(work, widen_precision(work.graph, wide_io=request.io))
+    if not REDUCED.isdisjoint(work.graph.elem_types()):  # what is in 16 bits already is decided anew
+        work = _with(work, widen_precision(work.graph))
+    seen = _magnitudes(work, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
     reduced = reduce_precision(
-        rewritten.model,
+        work.graph,
         fmt,
         keep=request.keep,
-        rewrites=rewritten.rewrites,
+        rewrites=merged(work.rewrites),
         seen=seen,
         reduced_io=request.io,
         decided=request.decided,
-        flavour=rewritten.flavour,
+        target=work.options.target,
         fp16_sums=request.fp16_sums,
     )
-    return _with(rewritten, reduced)
+    return _with(work, reduced)
 
 
-def _with(rewritten: Rewritten, reduced: Reduced) -> Rewritten:
-    """An input that the types pass changed already is told once, from the model's type to the engine's."""
+def _with(work: Rewriting, reduced: Reduction) -> Rewriting:
+    """An input that the types phase changed already is told once, from the model's type to the engine's."""
     after = {io.name: io.after for io in reduced.io_types}
-    earlier = tuple(
-        replace(io, after=after.pop(io.name)) if io.name in after else io for io in rewritten.io_types
-    )
+    earlier = tuple(replace(io, after=after.pop(io.name)) if io.name in after else io for io in work.io_types)
     io_types = (*earlier, *(io for io in reduced.io_types if io.name in after))
-    return replace(rewritten, model=reduced.model, io_types=io_types, precision=reduced.report)
+    return replace(work, io_types=io_types, precision=reduced.report)
 
 
 def _samples(
-    rewritten: Rewritten, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None
+    work: Rewriting, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None
 ) -> list[dict[str, np.ndarray]] | None:
     """Inputs to calibrate with, as the rewritten graph takes them."""
-    specs = list(graph_inputs(rewritten.model.proto))
+    specs = list(graph_inputs(work.model.proto))
     if request.calibration:
-        before = {io.name: io.before for io in rewritten.io_types}
+        before = {io.name: io.before for io in work.io_types}
         told = [replace(spec, dtype=before.get(spec.name, spec.dtype)) for spec in specs]
         samples = load_samples(request.calibration, told)
     elif feeds is not None:
         samples = split({spec.name: feeds[spec.name] for spec in specs}, specs)
     else:
         return None
-    return [to_engine(sample, rewritten.io_types) for sample in samples]
+    return [to_engine(sample, work.io_types) for sample in samples]
 
 
-def _magnitudes(rewritten: Rewritten, feeds: Mapping[str, np.ndarray]) -> dict[str, float]:
+def _magnitudes(work: Rewriting, feeds: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Magnitudes in the float32 run; none if onnxruntime cannot run the graph, which the verdict then says."""
-    wanted = {value.name for value in rewritten.model.proto.graph.input}
-    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, rewritten.io_types)
+    wanted = {value.name for value in work.model.proto.graph.input}
+    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, work.io_types)
     try:
-        return magnitudes(expand(rewritten.model), given) or {}
+        return magnitudes(expand(work.model), given) or {}
     except ConversionError:
         return {}

@@ -1,4 +1,4 @@
-"""Where our compiled libraries are, and what a user's own plugin libraries hold."""
+"""Where our compiled libraries are, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import trtsmith
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
-PACKAGE_ROOT = Path(trtsmith.__file__).resolve().parents[1]
+PACKAGE_ROOT = Path(__file__).absolute().parents[3]
 """The folder in which the package `trtsmith` lies: child processes need it on their path, whatever their folder is."""
 
 FOLDER = PACKAGE_ROOT / "trtsmith" / "converter" / "lib"
@@ -69,13 +68,3 @@ def uncovered(targets: Iterable[str], architectures: str) -> tuple[str, ...]:
         )
 
     return tuple(target for target in targets if target[2:].isdigit() and not runs(int(target[2:])))
-
-
-def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
-    """Names of the plugins in a user's libraries, asked of the plugin host. UsageError if one cannot be loaded."""
-    names: set[str] = set()
-    for path in paths:
-        from trtsmith.converter.plugin.test import list_creators  # only needed with --plugins; loads the host
-
-        names |= {str(creator["name"]) for creator in list_creators(path)["creators"]}
-    return frozenset(names)

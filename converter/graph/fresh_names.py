@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 
 
 class FreshNames:
-    """Names that are taken; those that are given out are taken from then on. nodes: how many nodes have a name."""
+    """Names that are taken; those that are given out are taken from then on."""
 
     def __init__(self) -> None:
-        self.nodes: Counter[str] = Counter()
+        self._nodes: defaultdict[str, int] = defaultdict(int)  # how many have the name
         self._values: set[str] = set()
-        self._numbers: Counter[str] = Counter()
+        self._numbers: defaultdict[str, int] = defaultdict(int)
 
     def take(self, values: Iterable[str]) -> None:
         self._values.update(values)
+
+    def count_node(self, name: str) -> None:
+        """One more node has the name."""
+        self._nodes[name] += 1
+
+    def uncount_node(self, name: str) -> None:
+        """One node less has it. The name is not given out again."""
+        self._nodes[name] -= 1
+
+    def nodes_called(self, name: str) -> int:
+        """How many nodes have the name."""
+        return self._nodes.get(name, 0)
 
     def value(self, wanted: str) -> str:
         """A value name like `wanted`."""
@@ -27,10 +39,10 @@ class FreshNames:
         return name
 
     def node(self, wanted: str) -> str:
-        """A node name like `wanted`."""
+        """A node name like `wanted`. The node that gets it counts once it is in the graph."""
         name = wanted
-        while self.nodes[name]:
+        while name in self._nodes:
             self._numbers["node " + wanted] += 1
             name = f"{wanted}_{self._numbers['node ' + wanted]}"
-        self.nodes[name] += 1
+        self._nodes[name] = 0
         return name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import onnx
 
-from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.graph.walk import subgraphs
 
 
 def rename_values(node: onnx.NodeProto, renamed: Mapping[str, str], fresh: Callable[[str], str]) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 
 import onnx
 
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, infers_with_types
-from trtsmith.converter.graph.scopes import Draft, Node, Scope, subgraphs
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import dtype_name, type_string
@@ -29,7 +32,7 @@ def infer_checked(model: Model) -> Model:
     if inferred is not None and not any(True for node in model.proto.graph.node for _ in subgraphs(node)):
         return inferred  # of subgraphs onnx does not check the types
     inferred = inferred or infer_shapes(model)
-    draft = Draft(inferred)
+    draft = Graph(inferred)
     problems = list(islice(_problems(draft.root, str(model.path)), _MOST))
     if problems:
         raise InvalidModelError(problems)
@@ -38,7 +41,7 @@ def infer_checked(model: Model) -> Model:
 
 def _problems(scope: Scope, file: str) -> Iterator[Problem]:
     for node in scope.nodes:
-        if (node.domain, node.op_type) not in scope.draft.functions:
+        if (node.domain, node.op_type) not in scope.whole.functions:
             where = f"{file}: node {(node.proto.name or ', '.join(node.outputs))[:200]!r} ({node.op_type})"
             yield from _node_problems(node, where)
         for inner in node.scopes:
@@ -46,7 +49,7 @@ def _problems(scope: Scope, file: str) -> Iterator[Problem]:
 
 
 def _node_problems(node: Node, where: str) -> Iterator[Problem]:
-    schema = _schema(node.op_type, node.domain, node.scope.draft.opset(node.domain))
+    schema = _schema(node.op_type, node.domain, node.scope.whole.opset(node.domain))
     newest = _schema(node.op_type, node.domain, None)
     if schema is None or newest is None or node.domain:
         return

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
 from trtsmith.converter.locate.local import local_errors
+from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify import Comparison
-
-if TYPE_CHECKING:
-    from trtsmith.converter.locate.search import Fault
-
 
 MOST_ALONE = 8
 """Nodes of which engines of their own are built, to see whether they are wrong alone."""
@@ -37,15 +33,15 @@ class Confirmation:
     feeds: Arrays
     executor: Executor
 
-    def of(self, faults: Sequence[Fault], marks: Sequence[str], seen: Arrays) -> list[Fault]:
+    def of(self, faults: Sequence[NodeFault], marks: Sequence[str], seen: Arrays) -> list[NodeFault]:
         """Those that what reads their nodes does not disprove, and that are there in an engine of the node alone, or without
         the node's inputs as outputs.
 
         marks: the outputs that were asked for when the faults were seen. seen: these and the graph's inputs.
         """
         faults = [*self._left(faults, seen).values()]
-        company: set[Fault] = set()
-        longer: dict[Fault, Fault] = {}
+        company: set[NodeFault] = set()
+        longer: dict[NodeFault, NodeFault] = {}
         suspects = {fault.node for fault in faults}
         waiting = faults
         while waiting:
@@ -68,7 +64,7 @@ class Confirmation:
         ]
         return [alone.told(fault) for fault in found if fault is not None]
 
-    def _left(self, faults: Sequence[Fault], given: Arrays) -> dict[Fault, Fault]:
+    def _left(self, faults: Sequence[NodeFault], given: Arrays) -> dict[NodeFault, NodeFault]:
         """Of the faults those that are there in a run, as they are there.
 
         given: the values of the run. A fault is not there if its outputs follow from values that no fault made, or if what
@@ -98,7 +94,7 @@ class Confirmation:
                 left[fault] = replace(fault, region=region, given=kept, local=local)
         return left
 
-    def _without_inputs_of(self, faults: Sequence[Fault], marks: Sequence[str]) -> Arrays:
+    def _without_inputs_of(self, faults: Sequence[NodeFault], marks: Sequence[str]) -> Arrays:
         """A run in which inputs of the faults are no outputs, and what reads the faults is."""
         hidden = {name for fault in faults for name in fault.region.inputs}
         made = {name for fault in faults for name in fault.region.outputs}
@@ -108,8 +104,8 @@ class Confirmation:
         return self.executor.execute(marked, self.feeds)
 
     def _doubtful(
-        self, fault: Fault, longer: Fault | None, faults: Sequence[Fault], alone: _Alone
-    ) -> Fault | None:
+        self, fault: NodeFault, longer: NodeFault | None, faults: Sequence[NodeFault], alone: _Alone
+    ) -> NodeFault | None:
         """The fault, if it is there alone, or with suspects before it which are right alone: what was seen of their
         outputs may be wrong."""
         if alone.wrong(fault):
@@ -154,9 +150,9 @@ class _Alone:
 
     def __init__(self, asking: Confirmation) -> None:
         self._asking = asking
-        self._known: dict[Fault, bool | None] = {}
+        self._known: dict[NodeFault, bool | None] = {}
 
-    def wrong(self, fault: Fault) -> bool | None:
+    def wrong(self, fault: NodeFault) -> bool | None:
         """None where that is not known."""
         if fault not in self._known and len(self._known) < MOST_ALONE:
             self._known[fault] = wrong_alone(
@@ -164,13 +160,13 @@ class _Alone:
             )
         return self._known.get(fault)
 
-    def told(self, fault: Fault) -> Fault:
+    def told(self, fault: NodeFault) -> NodeFault:
         """The fault with what is known of it."""
         return replace(fault, alone=self._known.get(fault))
 
 
 def wrong_alone(
-    view: GraphView, fault: Fault, values: Mapping[str, Value], executor: Executor
+    view: GraphView, fault: NodeFault, values: Mapping[str, Value], executor: Executor
 ) -> bool | None:
     """Whether an engine of the fault's region alone is wrong for the same inputs; None if there can be no such engine."""
     if fault.alone is not None:
@@ -190,9 +186,9 @@ def _agree(local: Iterable[Comparison] | None) -> bool:
     return local is not None and all(c.agrees for c in local)
 
 
-def _apart(faults: Sequence[Fault]) -> list[Fault]:
+def _apart(faults: Sequence[NodeFault]) -> list[NodeFault]:
     """As many of them as can be looked at in one run: of none are the outputs another one's inputs, which are hidden."""
-    chosen: list[Fault] = []
+    chosen: list[NodeFault] = []
     inputs: set[str] = set()
     outputs: set[str] = set()
     for fault in faults:

@@ -10,10 +10,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.fault_graph import GraphView, op_name
 from trtsmith.converter.locate.found import Growth, NodeReport, TensorReport
-from trtsmith.converter.locate.search import Fault, Seen
+from trtsmith.converter.locate.node_fault import NodeFault
+from trtsmith.converter.locate.search import Seen
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.verify import Comparison
 
@@ -46,7 +47,7 @@ def seen_report(seen: Seen) -> TensorReport:
 
 
 def node_report(
-    view: GraphView, index: int, given: Arrays, fault: Fault | None, seen: Iterable[Seen], origin: str
+    view: GraphView, index: int, given: Arrays, fault: NodeFault | None, seen: Iterable[Seen], origin: str
 ) -> NodeReport:
     """A node with its tensors. given: their values; fault: where it is one, for the errors that are its own."""
     node = view.nodes[index]

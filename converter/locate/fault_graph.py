@@ -8,7 +8,7 @@ from functools import cached_property
 
 import onnx
 
-from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 

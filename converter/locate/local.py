@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.scopes import all_graphs
-from trtsmith.converter.locate.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model
@@ -17,8 +17,9 @@ from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify import Comparison, compare
 from trtsmith.converter.verify.rounding import PRODUCTS
+from trtsmith.importers.registry import OPS
 
-_TF32 = frozenset({*PRODUCTS, "DeformConv", "ModulatedDeformableConvolution", "DeformableConvolution"})
+_TF32 = frozenset({*PRODUCTS, *(name for op in OPS if op.tensor_cores for name in op.op_types)})
 """Operators of which TensorRT rounds float32 operands to TF32, those among them that have products inside."""
 
 RANDOM = frozenset(

@@ -11,17 +11,18 @@ import numpy as np
 from trtsmith.converter.locate.advice import advice, arithmetic
 from trtsmith.converter.locate.confirm import MOST_ALONE, wrong_alone
 from trtsmith.converter.locate.describe import growths, node_report, origin_of, seen_report
-from trtsmith.converter.locate.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.fusion import narrow
+from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.options import Options, ReplayKernel
 from trtsmith.converter.locate.original import Original
 from trtsmith.converter.locate.outputs import OutputJudge
 from trtsmith.converter.locate.probe import Value, probe
 from trtsmith.converter.locate.reproduce import reproducer, rewrite_reproducer
 from trtsmith.converter.locate.save_repro import Reproducer, check_folder, save_reproducer
-from trtsmith.converter.locate.search import Fault, Progress, Search, marked_model, search
+from trtsmith.converter.locate.search import Progress, Search, marked_model, search
 from trtsmith.converter.locate.wider import Reduction, fewest
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
@@ -233,7 +234,7 @@ class _Work:
             return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
         return f"{ran.verdict} ({ran.text})"
 
-    def _wrong_alone(self, fault: Fault) -> bool | None:
+    def _wrong_alone(self, fault: NodeFault) -> bool | None:
         return wrong_alone(self.view, fault, self.values, self.executor)
 
     def _located(self, status: str, against: str, found: Search) -> Located:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.replay import Replay
 from trtsmith.converter.verify import Tolerances

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.locate.executor import COMPARABLE, Arrays, run_in_types
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, run_in_types
 from trtsmith.converter.locate.fault_graph import with_outputs
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.model.model import Model

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trtsmith.converter.locate.executor import Arrays, run_in_types
+from trtsmith.converter.locate.executors.executor import Arrays, run_in_types
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.rewrite.types import to_model

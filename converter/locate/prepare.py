@@ -9,37 +9,38 @@ from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.convert.freezing import rewrite_frozen
-from trtsmith.converter.convert.plan import Plan, plan
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.precision import PrecisionRequest
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.flavour import choose_flavour, expected_flavour
+from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.origin import Origin, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
-from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.kernels import OnKernels
+from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import MEMORY, Options, ReplayKernel
 from trtsmith.converter.locate.reduced_precision import precision_asked, searched
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.search import Progress
-from trtsmith.converter.locate.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.wider import Reduction, reduction_of
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin.calls import Kernels
 from trtsmith.converter.plugin.host.host_worker import Worker
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.precision.formats import FORMATS
-from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify import Tolerances, generate_inputs, load_inputs
 from trtsmith.converter.verify.allowance import allowance
@@ -114,16 +115,12 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
     precision = precision_asked(
         asked.precision, origin, () if request is None else request.io_types, asked.engine
     )
-    written_for = expected_flavour(flavour)
-    if asked.frozen is None:
-        rewritten, frozen = rewrite_frozen(original, asked.freeze, asked.inputs, written_for)
-    else:
-        rewritten = rewrite(original, freeze=asked.frozen, flavour=written_for)
-        frozen = dict(asked.frozen)
-    planned = plan(rewritten, libraries.foreign_creators(asked.plugins))
-    if not planned.convertible:
-        raise ConversionError(planned.problems)
-    feeds = _feeds(asked, original, rewritten, frozen)
+    options = AnalysisOptions(
+        expected_target(flavour), tuple(asked.freeze), asked.frozen, asked.inputs, asked.plugins
+    )
+    analysis = analyse(original, options).needed()
+    rewritten, planned = analysis.rewritten, analysis.plan
+    feeds = _feeds(asked, original, rewritten, analysis.frozen)
     reduced = searched(rewritten, precision, feeds, origin, asked.engine)
     reduction = reduction_of(rewritten, reduced, precision)
     if asked.native:
@@ -141,7 +138,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         if _uses_tensorrt(asked, planned):
             ours = (library,) if library is not None and not asked.native else ()
             loaded = tuple(dict.fromkeys((*ours, *extra)))
-            foreign = libraries.foreign_creators(asked.plugins)
+            foreign = creators.foreign_creators(asked.plugins)
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))

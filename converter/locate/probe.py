@@ -11,8 +11,8 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
-from trtsmith.converter.locate.edges import plain_edges
-from trtsmith.converter.locate.emulation import emulation
+from trtsmith.converter.locate.executors.edges import plain_edges
+from trtsmith.converter.locate.executors.emulation import emulation
 from trtsmith.converter.locate.fault_graph import with_outputs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run
@@ -29,7 +29,7 @@ _TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Value:
-    """A value of one run: dtype as numpy and ml_dtypes spell it, shape as it was in that run."""
+    """A value of one run: dtype as numpy and ml_dtypes name it, shape as it was in that run."""
 
     name: str
     dtype: str

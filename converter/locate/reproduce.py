@@ -6,18 +6,18 @@ import numpy as np
 import onnx
 
 from trtsmith.converter.locate.describe import ranges
-from trtsmith.converter.locate.executor import Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView, op_name
+from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
 from trtsmith.converter.locate.save_repro import Reproducer
-from trtsmith.converter.locate.search import Fault
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.importers.expansion import plugin_nodes
 
 
-def reproducer(view: GraphView, fault: Fault) -> Reproducer:
+def reproducer(view: GraphView, fault: NodeFault) -> Reproducer:
     """Of a node that is wrong where it was run. Sizes are constants of the model."""
     region = fault.region
     constants = sizes_among(view, region, fault.given)
@@ -29,7 +29,7 @@ def reproducer(view: GraphView, fault: Fault) -> Reproducer:
     return Reproducer(model, inputs, expected, outputs, _text(view, fault, "", inputs, outputs), plugin)
 
 
-def rewrite_reproducer(original: Model, view: GraphView, fault: Fault, given: Arrays) -> Reproducer:
+def rewrite_reproducer(original: Model, view: GraphView, fault: NodeFault, given: Arrays) -> Reproducer:
     """Of a node that the rewrite got wrong: the original's nodes, so that rewriting them shows the fault again.
 
     given: values of the original. expected: what the original made of them; actual: what the rewritten nodes make.
@@ -49,7 +49,7 @@ def rewrite_reproducer(original: Model, view: GraphView, fault: Fault, given: Ar
     return Reproducer(model, inputs, expected, actual, text, rewritten=rewritten)
 
 
-def _original_region(source: GraphView, fault: Fault, given: Arrays) -> Region:
+def _original_region(source: GraphView, fault: NodeFault, given: Arrays) -> Region:
     """The original's nodes behind the outputs of the fault, back to values that are known."""
     makers = dict.fromkeys(source.producer[name] for name in fault.region.outputs)
     regions = [region_of(source, index, given) for index in makers]
@@ -64,7 +64,7 @@ def _info(name: str, array: np.ndarray) -> onnx.ValueInfoProto:
     return Value(name, str(array.dtype), array.shape).info()
 
 
-def _text(view: GraphView, fault: Fault, when: str, inputs: Arrays, outputs: Arrays) -> str:
+def _text(view: GraphView, fault: NodeFault, when: str, inputs: Arrays, outputs: Arrays) -> str:
     node = view.nodes[fault.node]
     wrong = "; ".join(f"{c.output}: {c.reason}" for c in fault.local if not c.agrees)
     return (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.locate.edges import plain_edges
+from trtsmith.converter.locate.executors.edges import plain_edges
 from trtsmith.converter.model.arrays import write_npz
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from trtsmith.converter.locate.batches import Batch, batch_of, batches, halves
 from trtsmith.converter.locate.confirm import Confirmation
-from trtsmith.converter.locate.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
 from trtsmith.converter.locate.local import local_errors
+from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.probe import Value
-from trtsmith.converter.locate.region import Region, region_of
+from trtsmith.converter.locate.region import region_of
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify import Comparison, compare
@@ -29,28 +30,6 @@ class Seen:
 
     node: int
     comparison: Comparison
-
-
-@dataclass(frozen=True, eq=False)
-class Fault:
-    """A node that is wrong by itself.
-
-    region:   the node, with those before it whose values could not be looked at.
-    given:    inputs and outputs of the region, as the executor had them.
-    local:    outputs against onnxruntime's for those inputs.
-    overall:  outputs against onnxruntime's in the whole model.
-    alone:    whether an engine of the region alone is wrong as well; None: none was built.
-    """
-
-    region: Region
-    given: Arrays
-    local: tuple[Comparison, ...]
-    overall: tuple[Comparison, ...]
-    alone: bool | None = None
-
-    @property
-    def node(self) -> int:
-        return self.region.nodes[-1]
 
 
 @dataclass(frozen=True)
@@ -74,7 +53,7 @@ class Search:
     """What was found so far."""
 
     seen: list[Seen] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[NodeFault] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
@@ -153,7 +132,7 @@ def _judge(
     actual: Arrays,
     executor: Executor,
     found: Search,
-) -> list[Fault]:
+) -> list[NodeFault]:
     """Compare each node's outputs; of a node whose outputs differ, see whether it is wrong by itself."""
     faults = []
     given = {**feeds, **{name: actual[name] for name in batch.marks}}
@@ -168,5 +147,5 @@ def _judge(
         local = local_errors(view, region, given, values, executor)
         if local is not None and not all(c.agrees for c in local):
             kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
-            faults.append(Fault(region, kept, local, overall))
+            faults.append(NodeFault(region, kept, local, overall))
     return faults

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
 from trtsmith.converter.graph.infer import value_dtypes
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.fault_graph import op_name
 from trtsmith.converter.locate.shortest import shortest
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -34,13 +34,13 @@ def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionReq
     fmt, report = request.format, reduced.precision
     if fmt is None or report is None:
         return None
-    dtypes, between = value_dtypes(reduced.model.proto), set(report.between)
+    proto = (reduced.typed or reduced.model).proto  # before rules put some of its nodes between Casts
+    dtypes = value_dtypes(proto)
     nodes = tuple(
         (node.name, op_name(node))
-        for graph in all_graphs(reduced.model.proto.graph)
+        for graph in all_graphs(proto.graph)
         for node in graph.node
-        if node.name in between
-        or (node.op_type not in ("Cast", "Constant") and any(dtypes.get(n) == fmt.name for n in node.output))
+        if node.op_type not in ("Cast", "Constant") and any(dtypes.get(n) == fmt.name for n in node.output)
     )
     kept = {one.node: one.reason for one in report.kept}
 

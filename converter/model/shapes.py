@@ -33,7 +33,7 @@ class ShapeRange:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """A graph input: dtype as numpy spells it; None in shape for a dynamic dimension, with its name in `names`."""
+    """A graph input: dtype as numpy names it; None in shape for a dynamic dimension, with its name in `names`."""
 
     name: str
     dtype: str

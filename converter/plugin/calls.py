@@ -11,6 +11,7 @@ import numpy as np
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.plugin.checks.checks import Session
+from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
 from trtsmith.converter.plugin.host.plugin_values import Value, array_dtype, field_values
@@ -32,7 +33,7 @@ def run_call(session: Session, call: KernelCall) -> dict[str, Any]:
     """In the child: {"outputs": [{"dtype", "shape"}]}, their bytes in files 0, 1, ... of the folder; or {"problem"}."""
     try:
         with session.creator.create(field_values(call.fields, session.creator.fields)) as plugin:
-            outputs = plugin.run(call.inputs)
+            outputs = run_plugin(plugin, call.inputs)
     except PluginError as error:
         return {"problem": error.problems[0].to_json()}
     except ValueError as error:

@@ -12,7 +12,7 @@ import numpy as np
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef
-from trtsmith.importers.registry import ALL_OPS, by_name
+from trtsmith.importers.registry import OPS, by_name
 
 SEED = 7
 
@@ -22,7 +22,7 @@ Reference = Callable[[OpDef, Case, str, Arrays], Mapping[str, np.ndarray]]
 
 def contract_cases() -> tuple[ContractCase, ...]:
     """One contract case for each small case of every operator, in the first dtype of its key and int64."""
-    return tuple(_contract_case(op, case) for op in ALL_OPS for case in op.cases if not case.large)
+    return tuple(_contract_case(op, case) for op in OPS for case in op.cases if not case.large)
 
 
 def compute_reference(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
@@ -69,7 +69,7 @@ def cast_inputs(op: OpDef, generated: dict[str, np.ndarray], types: dict[str, st
 
 def _contract_case(op: OpDef, case: Case) -> ContractCase:
     choices = type_choices(op)
-    types = choices[0] | {"I": "int64"}
+    types = op.dtypes(TYPE_VARIABLES[op.key][0])
     inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
     known = {name: tuple(value.shape) for name, value in inputs.items()}
     # Until a plugin has run, its bound stands for a size that depends on values.

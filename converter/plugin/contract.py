@@ -87,7 +87,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
-class Report:
+class LibraryReport:
     """All results for one library. gpu: the GPU that kernels ran on; None: they did not."""
 
     library: str

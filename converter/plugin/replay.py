@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import constant_value
+from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model

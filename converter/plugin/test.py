@@ -13,17 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS
-from trtsmith.converter.plugin.contract import CheckResult, ContractCase, GpuCase, Report, Verdict
+from trtsmith.converter.plugin.contract import CheckResult, ContractCase, GpuCase, LibraryReport, Verdict
 from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError, WorkerTimeoutError
 from trtsmith.converter.plugin.test_worker import CHECKS
 from trtsmith.importers.problem import Problem
 
-__all__ = ["CheckResult", "ContractCase", "GpuCase", "Report", "Verdict", "inspect_library", "list_creators"]
-__all__ += ["render_creators", "render_inspection", "test_library"]
+__all__ = ["CheckResult", "ContractCase", "GpuCase", "LibraryReport", "Verdict", "test_library"]
 
 GpuCases = Callable[[str], Iterable[GpuCase]]
 """The kernel cases of a plugin, by its name."""
@@ -43,7 +41,7 @@ def test_library(
     host: Path | None = None,
     timeout_s: float = 120.0,
     progress: Callable[[CheckResult], None] | None = None,
-) -> Report:
+) -> LibraryReport:
     """Test every plugin of a library.
 
     gpu: None runs kernels where there is a GPU, True needs one, False runs none. definitions: the cases of known
@@ -89,7 +87,7 @@ def test_library(
                 results.append(result)
                 if progress:
                     progress(result)
-        return Report(str(path), described["how"], device, tuple(results))
+        return LibraryReport(str(path), described["how"], device, tuple(results))
 
 
 test_library.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test
@@ -158,52 +156,3 @@ class _CreatorRun:
 
     def _where(self, check: str, case: str) -> str:
         return f"plugin {self.name} of {self.path}, check {check!r}" + (f", case {case}" if case else "")
-
-
-def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
-    """{"path", "how", "gpu", "creators": [{"name", "version", "namespace", "kind", "family", "fields"}]}.
-
-    Loads the library in a child process. Raises UsageError where that fails.
-    """
-    with Worker(Path(path), host, 60.0) as worker:
-        return worker.start()
-
-
-def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
-    """list_creators() with "plugin" in each creator: what a plugin says of itself, or why none could be created."""
-    with Worker(Path(path), host, 60.0) as worker:
-        described = worker.start()
-        for index, creator in enumerate(described["creators"]):
-            try:
-                creator["plugin"] = worker.ask((index, "probe", None))
-            except WorkerDiedError as death:
-                creator["plugin"] = {"created": False, "reason": f"the plugin {death}"}
-        return described
-
-
-def render_creators(described: dict[str, Any]) -> str:
-    """One line for each creator: namespace::name, version, interface, number of fields."""
-    lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
-    for creator in described["creators"]:
-        lines.append(f"  {_title(creator)}  {creator['kind']}  {len(creator['fields'])} fields")
-    return "\n".join(lines)
-
-
-def render_inspection(described: dict[str, Any]) -> str:
-    lines = [f"{described['path']}: {len(described['creators'])} creators through {described['how']}"]
-    for creator in described["creators"]:
-        lines.append(f"\n{_title(creator)}\n  kind: {creator['kind']}")
-        lines += [
-            f"  field {spec['name']}: {spec['type']}, length {spec['length']}" for spec in creator["fields"]
-        ]
-        plugin = creator["plugin"]
-        if not plugin["created"]:
-            lines.append(f"  plugin: {plugin['reason']}")
-            continue
-        lines += [f"  {key.replace('_', ' ')}: {value}" for key, value in plugin.items() if key != "created"]
-    return "\n".join(lines)
-
-
-def _title(creator: dict[str, Any]) -> str:
-    space = f"{creator['namespace']}::" if creator["namespace"] else ""
-    return f"{space}{creator['name']} version {creator['version']}"

@@ -1,20 +1,18 @@
-"""The child process of test.py: loads one library and answers requests until its input ends.
+"""The child process of test.py: loads one library and answers questions about its plugins.
 
-Requests come pickled from the parent on standard input; answers go back as one JSON line each on what was standard
-output. Whatever plugins print goes to standard error. A plugin that crashes takes only this process with it.
+A plugin that crashes takes only this process with it. In the end the library is unloaded and the process ends as Python
+does, so that what crashes there is seen too.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import sys
-import warnings
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.engine.child.events import Events
+from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.plugin.calls import KernelCall, run_call
 from trtsmith.converter.plugin.checks.checks import (
     CREATOR_CHECKS,
@@ -28,6 +26,7 @@ from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
 from trtsmith.converter.plugin.checks.checks_life import LIFE_CHECKS
 from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
 from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
+from trtsmith.converter.plugin.host.host_worker import decode
 
 CHECKS: tuple[Check, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
 
@@ -110,42 +109,41 @@ def run_check(session: Session, name: str, case: Any) -> dict[str, Any]:
     return {"verdict": "pass", "note": note or ""}
 
 
-def serve(requests: BinaryIO, answers: BinaryIO, library_path: Path, host_path: Path | None) -> None:
-    """Answer requests until there are no more."""
+class _Opened:
+    """The library that this process has loaded, and a session for each of its creators."""
 
-    def answer(data: dict[str, Any]) -> None:
-        answers.write(json.dumps(data).encode() + b"\n")
-        answers.flush()
-
-    try:
-        host = Host(host_path)
-        library = host.open(library_path)
-        answer({"library": describe(library, host)})
-    except TrtsmithError as error:
-        answer({"error": error.problems[0].to_json(), "exit_code": error.exit_code})
-        return
-    sessions = [Session(creator) for creator in library.creators]
-    while True:
-        try:
-            index, name, case = pickle.load(requests)
-        except EOFError:
-            break
-        if isinstance(case, KernelCall):
-            answer(run_call(sessions[index], case))
-        else:
-            answer(probe(sessions[index]) if name == "probe" else run_check(sessions[index], name, case))
-    library.close()
-    answer({"closed": True})
+    def __init__(self, library: PluginLibrary) -> None:
+        self.library = library
+        self.sessions = [Session(creator) for creator in library.creators]
 
 
-def main() -> None:
-    # Plugins and the libraries below them print where they like; keep the answers apart.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    warnings.simplefilter("ignore", RuntimeWarning)
-    library_path, host_path = sys.argv[1], sys.argv[2]
-    serve(sys.stdin.buffer, answers, Path(library_path), Path(host_path) if host_path else None)
+_OPENED: list[_Opened] = []
+
+
+def load(request: str, events: Events, log_path: Path) -> dict[str, Any]:
+    """The setup of a worker: load the library, and describe it."""
+    del events, log_path
+    files = json.loads(request)
+    host = Host(files["host"] and Path(files["host"]))
+    library = host.open(Path(files["library"]))
+    _OPENED.append(_Opened(library))
+    return describe(library, host)
+
+
+def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
+    """One question about one creator: (its index, what is asked, the case)."""
+    del events, log_path
+    index, name, case = decode(request)
+    session = _OPENED[0].sessions[index]
+    if isinstance(case, KernelCall):
+        return run_call(session, case)
+    return probe(session) if name == "probe" else run_check(session, name, case)
+
+
+def unload() -> None:
+    for opened in _OPENED:
+        opened.library.close()
 
 
 if __name__ == "__main__":
-    main()
+    serve(sys.argv[1:], answer, setup=load, end=unload)

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from trtsmith.converter.graph.scopes import Dim, Draft, Node, Scope, is_constant_node
+from trtsmith.converter.graph.constant_nodes import is_constant_node
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -46,21 +50,22 @@ def fold_constants(model: Model) -> Model:
 
     Shape and Size of a value whose shape is fixed count as constant. What onnxruntime refuses stays as it is.
     """
-    draft = Draft(model)
-    return draft.model() if fold(draft) else model
+    graph = Graph(model)
+    fold(graph)
+    return graph.model()
 
 
-def fold_and_infer(draft: Draft) -> None:
+def fold_and_infer(graph: Graph) -> None:
     """Folds and infers until that finds no more: a Range is known once its ends are."""
     for _ in range(ROUNDS):
-        if not fold(draft):
+        if not fold(graph):
             return
-        draft.infer()
+        graph.infer()
 
 
-def fold(draft: Draft) -> bool:
-    """One pass over what came to the draft since the last one, and over what waits for its type. Whether it found any."""
-    plan = _Plan(draft)
+def fold(graph: Graph) -> bool:
+    """One pass over what came to the graph since the last one, and over what waits for its type. Whether it found any."""
+    plan = _Plan(graph)
     plan.find()
     for scope in sorted(plan.nodes, key=lambda scope: scope.depth):  # inner graphs read what outer ones fold
         plan.fold(scope)
@@ -77,18 +82,18 @@ class _Work:
 
 
 class _Plan:
-    """Nodes of a draft that can be computed, by graph, each after those whose results it reads."""
+    """Nodes of a model that can be computed, by graph, each after those whose results it reads."""
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
         self.nodes: defaultdict[Scope, list[_Work]] = defaultdict(list)
         self.folded = False
         self._found: set[Node] = set()
         self._names: set[tuple[Scope, str]] = set()  # values of nodes that were found
 
     def find(self) -> None:
-        draft = self.draft
-        queue, draft.unfolded = deque(draft.unfolded), []
+        graph = self.graph
+        queue, graph.unfolded = deque(graph.unfolded), []
         while queue:
             node = queue.popleft()
             if node.gone or node in self._found:
@@ -101,7 +106,7 @@ class _Plan:
             for name in node.outputs:
                 if name:
                     self._names.add((node.scope, name))
-                    queue.extend(draft.readers[name])
+                    queue.extend(graph.readers[name])
 
     def _work(self, node: Node) -> _Work | None:
         if node.domain or node.scopes or not node.inputs or node.op_type in _NOT_FOLDED:
@@ -112,11 +117,11 @@ class _Plan:
             value = None if dims is None else _shape_constant(proto, dims)
             if value is not None:
                 return _Work(node, proto, value)
-            self.draft.unfolded.append(node)  # inference may know more next time
+            self.graph.unfolded.append(node)  # inference may know more next time
         if node.op_type == "CastLike":
             like = scope.elem_type(node.inputs[1])
             if not like:
-                self.draft.unfolded.append(node)
+                self.graph.unfolded.append(node)
                 return None
             if not self._small(node.inputs[0], scope):
                 return None
@@ -125,7 +130,7 @@ class _Plan:
             return None
         if not all(_small_type(scope, name) for name in node.outputs if name):
             if not all(_known_type(scope, name) for name in node.outputs if name):
-                self.draft.unfolded.append(node)
+                self.graph.unfolded.append(node)
             return None
         return _Work(node, proto, None)
 
@@ -148,13 +153,13 @@ class _Plan:
 
     def _operators(self, node: Node, others: Mapping[str, frozenset[str]]) -> frozenset[str]:
         """The operators by which a folded value is computed."""
-        before = (others.get(name) or self.draft.folded.get(name, frozenset()) for name in node.inputs)
+        before = (others.get(name) or self.graph.folded.get(name, frozenset()) for name in node.inputs)
         return frozenset({node.op_type}).union(*before)
 
     def fold(self, scope: Scope) -> None:
         """Put constants in the place of this graph's nodes."""
         works = self.nodes[scope]
-        values = _compute(self.draft, scope, works)
+        values = _compute(scope, works)
         done = [work.node for work in works if all(name in values for name in work.node.outputs if name)]
         done = [node for node in done if not scope.outputs.intersection(node.outputs)]
         if not done:  # an output keeps its node: no engine returns a constant
@@ -169,16 +174,17 @@ class _Plan:
             scope.leave(node)
             constants[node] = []
             for name in node.outputs:
-                if not name or self.draft.used[name] <= 0:
+                if not name or self.graph.used[name] <= 0:
                     continue
-                self.draft.folded[name] = made_by[name]
+                self.graph.folded[name] = made_by[name]
                 if scope.outer is None:
-                    scope.add_tensor(values[name])
+                    scope.set_tensor(values[name])
+                    self.graph.make_stale(name)
                 else:  # TensorRT's parser and onnxruntime know Constant nodes in any graph
                     proto = helper.make_node("Constant", [], [name], value=values[name])
                     constants[node].append(scope.enter(proto))
         scope.replace(constants)
-        self.draft.remove_dead([name for node in done for name in node.inputs], scope)
+        self.graph.remove_dead([name for node in done for name in node.inputs], scope)
 
 
 def _known_type(scope: Scope, name: str) -> bool:
@@ -220,7 +226,7 @@ _GROUP = 1000
 """Nodes of a session: opening one took 0.06 s for 5,000 nodes and 0.78 s for 20,000."""
 
 
-def _compute(draft: Draft, scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto]:
+def _compute(scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto]:
     """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them."""
     values = {work.node.outputs[0]: work.shape for work in works if work.shape is not None}
     refused: set[tuple[str, tuple[int, ...]]] = set()
@@ -242,7 +248,7 @@ def _compute(draft: Draft, scope: Scope, works: Sequence[_Work]) -> dict[str, on
                 inside.update(work.node.outputs)
         if not ready:
             continue
-        computed = _run(draft.source, scope, [work.proto for work in ready], values, draft)
+        computed = _run(scope, [work.proto for work in ready], values)
         if computed is not None:
             values |= computed
         elif len(ready) == 1:
@@ -260,17 +266,16 @@ def _signature(work: _Work, scope: Scope) -> tuple[str, tuple[int, ...]]:
 
 
 def _run(
-    model: Model,
     scope: Scope,
     nodes: Sequence[onnx.NodeProto],
     known: dict[str, onnx.TensorProto],
-    draft: Draft,
 ) -> dict[str, onnx.TensorProto] | None:
     """The outputs of the nodes; None if onnxruntime does not run them."""
+    source = scope.whole.source
     outputs = [name for node in nodes for name in node.output if name]
     needed = dict.fromkeys(name for node in nodes for name in node.input if name)
-    proto = onnx.ModelProto(ir_version=model.proto.ir_version)
-    proto.opset_import.extend(model.proto.opset_import)
+    proto = onnx.ModelProto(ir_version=source.proto.ir_version)
+    proto.opset_import.extend(source.proto.opset_import)
     graph = proto.graph
     graph.name = "constants"
     made = set(outputs)
@@ -282,14 +287,14 @@ def _run(
     graph.node.extend(nodes)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
     try:
-        arrays = run(draft.source.with_proto(proto), {}, optimise=False)
+        arrays = run(source.with_proto(proto), {}, optimise=False)
     except ConversionError:
         return None
     return {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
 
 
 def _give(scope: Scope, name: str, graph: onnx.GraphProto) -> None:
-    """A constant of the draft, for another graph."""
+    """A constant of the model, for another graph."""
     holder = scope.holder(name)
     if holder is None:
         return

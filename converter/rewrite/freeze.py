@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.scopes import Scope, all_graphs
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype

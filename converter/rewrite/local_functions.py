@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 import onnx
 from onnx import inliner
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.native_operators import native_operators
-from trtsmith.importers.registry import find_spellings, normalise_domain
+from trtsmith.importers.registry import find_aliases, normalise_domain
 
 Kind = tuple[str, str]
 """(domain, op_type)"""
@@ -27,10 +27,10 @@ def all_functions(model: Model) -> Iterator[Kind]:
 def functions_holding(model: Model, wanted: Callable[[str, str], bool]) -> frozenset[Kind]:
     """Functions that the model calls and that hold such a node, themselves or through others that they call.
 
-    One that a definition of ours spells stands for its operator, and is left out.
+    One that is an alias of ours stands for its operator, and is left out.
     """
     bodies = {(normalise_domain(f.domain), f.name): list(_nodes(f.node)) for f in model.proto.functions}
-    ours = {kind for kind in bodies if find_spellings(*kind)}
+    ours = {kind for kind in bodies if find_aliases(*kind)}
     calls = {kind: [_kind(node) for node in nodes] for kind, nodes in bodies.items()}
     holding = {
         kind

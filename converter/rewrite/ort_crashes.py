@@ -6,7 +6,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.infer import value_types
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 
 

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
 import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from trtsmith.converter.graph.collector import collector_paused
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
-from trtsmith.converter.graph.scopes import all_graphs
 from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.custom_ops import PASSES
-from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_spellings
-from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
+from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.engine.records import Declined, Pass, Record, Rewrite
-from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
-from trtsmith.converter.rewrite.fold import fold_constants
-from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
+from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
+from trtsmith.converter.rewrite.freeze import Frozen
 from trtsmith.converter.rewrite.local_functions import functions_holding, inline, not_native
 from trtsmith.converter.rewrite.ort_crashes import without_crashes
+from trtsmith.converter.rewrite.phases import (
+    Options,
+    Paused,
+    Rewriting,
+    run_from_precision,
+    run_to_precision,
+)
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import own_long_sums
-from trtsmith.converter.rewrite.rules import rules_for
-from trtsmith.converter.rewrite.separate_outputs import separate_outputs
-from trtsmith.converter.rewrite.types import IoType, carry_types
+from trtsmith.converter.rewrite.rules import RULES
+from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.expansion import MIN_OPSET, expand_model, plugin_nodes
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -44,11 +48,13 @@ class Rewritten:
 
     model:    plugin nodes in domain `trtsmith`, value types inferred.
     rewrites: nodes that were replaced.
-    declined: nodes that a pass would have taken and did not.
+    declined: nodes that a pass or rule would have taken and did not.
     frozen:   inputs that became constants; the engine does not have them.
     io_types: inputs and outputs whose element type changed; whoever runs the engine casts.
     precision: what became of the types in which nodes compute, if the user asked for a precision.
-    flavour:  the TensorRT that it was rewritten for, "tensorrt" or "tensorrt_rtx".
+    target:   the TensorRT that it was rewritten for.
+    typed:    the graph before it was written around the faults of the target, where that is known.
+    before:   where the phases stood before the precision, from where `in_precision` goes on.
     """
 
     model: Model
@@ -57,11 +63,31 @@ class Rewritten:
     frozen: tuple[Frozen, ...] = ()
     io_types: tuple[IoType, ...] = ()
     precision: PrecisionReport | None = None
-    flavour: str = "tensorrt"
+    target: Target = TENSORRT
+    typed: Model | None = field(default=None, repr=False, compare=False)
+    before: Paused | None = field(default=None, repr=False, compare=False)
 
     def found(self) -> int:
         """Number of nodes that a pass or rule took, or refused."""
         return len(self.rewrites) + len(self.declined)
+
+    def with_model(self, model: Model) -> Rewritten:
+        """The same of another graph, from which a precision then starts."""
+        return replace(self, model=model, typed=None, before=None)
+
+    def in_precision(self, reduce: Callable[[Rewriting], Rewriting]) -> Rewritten:
+        """The graph in another precision; the phases behind the precision see what that made."""
+        if self.before is not None:
+            return _finished(replace(self.before.resumed(), reduce=reduce), self.before)
+        work = Rewriting(
+            Graph(self.model),
+            Options(self.target),
+            rewrites=self.rewrites,
+            declined=self.declined,
+            frozen=self.frozen,
+            io_types=self.io_types,
+        )
+        return _finished(replace(work, reduce=reduce), Paused(self.model, work))
 
     def warnings(self) -> tuple[str, ...]:
         """What changes the model's results or its interface, one sentence each; every command shows them."""
@@ -73,7 +99,7 @@ class Rewritten:
         )
 
     def _own_sums(self) -> tuple[str, ...]:
-        names = own_long_sums(self.model, self.flavour) if self.precision is None else ()
+        names = own_long_sums(self.model, self.target) if self.precision is None else ()
         if not names:
             return ()
         where = f"{names[0]!r}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
@@ -85,67 +111,47 @@ class Rewritten:
 
 def rewrite(
     model: Model,
-    passes: tuple[Pass, ...] = PASSES,
-    rules: tuple[NodeRule, ...] | None = None,
+    target: Target = TENSORRT,
+    *,
     freeze: Mapping[str, np.ndarray] = _NOTHING,
-    flavour: str = "tensorrt",
+    passes: Sequence[Pass] = PASSES,
+    rules: Sequence[NodeRule] = RULES,
 ) -> Rewritten:
-    """Freeze inputs, fold constants, run every pass, in order, then the rules for standard nodes until none fires.
+    """The graph that the target gets: every phase of converter/rewrite/phases.py, in order, in the precision of the model.
 
-    rules: those of the flavour where none are given. freeze: values of inputs that become constants.
-    flavour: the TensorRT that gets the graph.
+    freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
-    rules = rules_for(flavour) if rules is None else rules
+    options = Options(target, freeze, passes, rules)
     with collector_paused():
         inferred = infer_checked(model)
-        model, frozen = freeze_inputs(inferred, freeze)
-        whole = inline(model, functions_holding(model, not_native))
-        result = _rewrite(whole if whole is inferred else infer_shapes(whole), passes, rules, frozen)
-        table = {tuple(kind.rpartition("::")[::2]) for rule in rules for kind in rule.op_types}
-        doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in table)
+        whole = inline(inferred, functions_holding(inferred, not_native))
+        start = run_to_precision(whole if whole is inferred else infer_shapes(whole), options)
+        result = _finished(start.work, start)
+        kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.op_types}
+        doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in kinds)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
-            inlined = _rewrite(infer_shapes(inline(whole, doubtful)), passes, rules, frozen)
+            start = run_to_precision(infer_shapes(inline(whole, doubtful)), options)
+            inlined = _finished(start.work, start)
             if inlined.found() > result.found():
                 result = inlined
-        if flavour == "tensorrt_rtx":
-            separated, records = separate_outputs(result.model)
-            result = replace(result, model=separated, rewrites=(*result.rewrites, *records))
-    return replace(result, flavour=flavour)
+    return result
 
 
-def _rewrite(
-    model: Model, passes: Sequence[Pass], rules: Sequence[NodeRule], frozen: tuple[Frozen, ...]
-) -> Rewritten:
-    passed, records = _apply_passes(model, passes)
-    ruled = apply_rules(passed, rules)
-    # rules read ONNX's own types; what the types pass makes of a node may then be another rule's
-    carried = carry_types(ruled.model)
-    changed = carried.model is not ruled.model
-    again = apply_rules(carried.model, rules) if changed else ruled
-    done = (*(r for r in records if isinstance(r, Rewrite)), *ruled.rewrites, *carried.rewrites)
-    done = (*done, *again.rewrites) if changed else done
-    declined = (*(r for r in records if isinstance(r, Declined)), *again.declined)
-    return Rewritten(again.model, merged(done), declined, frozen, carried.io_types)
-
-
-def _apply_passes(model: Model, passes: Sequence[Pass]) -> tuple[Model, list[Record]]:
-    """Every pass that has any business with the model, and what they did. The model itself if they changed nothing."""
-    kinds = {
-        (normalise_domain(node.domain), node.op_type)
-        for graph in all_graphs(model.proto.graph)
-        for node in graph.node
-    }
-    concerned = [rule for rule in passes if any(rule.concerns(*kind) for kind in kinds)]
-    if not concerned:
-        return model, []
-    folded = fold_constants(model)
-    graph = to_gs(folded)
-    records = [record for rule in concerned for record in rule.apply(graph)]
-    if any(isinstance(record, Rewrite) or record.fatal for record in records):  # fatal ones were given names
-        return infer_shapes(from_gs(graph, folded)), records
-    return model, records
+def _finished(work: Rewriting, before: Paused) -> Rewritten:
+    done, typed = run_from_precision(work)
+    return Rewritten(
+        done.model,
+        merged(done.rewrites),
+        (*done.declined, *done.refused),
+        done.frozen,
+        done.io_types,
+        done.precision,
+        done.options.target,
+        typed,
+        before,
+    )
 
 
 def expand(model: Model) -> Model:
@@ -184,16 +190,16 @@ def reference(model: Model) -> Model:
 
 
 def lowered(model: Model) -> Model:
-    """The original model with plugin nodes for what onnxruntime has not, however it is spelled; `expand` is for these."""
+    """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these."""
     model = without_crashes(model)
-    inferred = infer_shapes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
-    graph = to_gs(inferred)
-    records = list(
-        rewrite_spellings(graph, lambda domain, op: onnxruntime_runs(domain, op) or (domain, op) in functions)
-    )
-    changed = any(isinstance(record, Rewrite) for record in records)
-    return from_gs(graph, inferred) if changed else model
+    graph = Graph(model)
+    own = {kind for kind in graph.kinds() if onnxruntime_runs(*kind) or kind in functions}
+    if not ALIASES.concerns(graph.kinds() - own):
+        return model
+    graph.become(infer_shapes(model))
+    records = replace_custom_operators(graph, (ALIASES,), own)
+    return graph.model() if any(isinstance(record, Rewrite) for record in records) else model
 
 
 def has_plugin_nodes(model: Model) -> bool:

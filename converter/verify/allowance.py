@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
 from trtsmith.importers.opdef import OpDef
-from trtsmith.importers.registry import find_spellings, normalise_domain
+from trtsmith.importers.registry import find_aliases, normalise_domain
 
 FACTOR = 2.0
 """At most twice the error of the same computation done by a framework in that precision (flash-attention's rule)."""
@@ -133,7 +133,7 @@ def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
         for graph in all_graphs(proto.graph)
         for node in graph.node
     }
-    return [op for kind in sorted(kinds) for op, _ in find_spellings(*kind)]
+    return [op for kind in sorted(kinds) for op, _ in find_aliases(*kind)]
 
 
 def changed_by(expected: np.ndarray, actual: np.ndarray | None) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.importers.registry import normalise_domain

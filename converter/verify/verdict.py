@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,14 +12,18 @@ from trtsmith.converter.verify.compare import Comparison
 
 @dataclass(frozen=True)
 class Verdict:
-    """agree, disagree or not comparable; only `agree` is a pass.
+    """The result of a comparison.
 
+    status:     "agree", "disagree" or "not comparable"; only `agree` is a pass.
+    reason:     one sentence.
     engine_run: whether the engine itself was run, or only the graphs from which it is built.
-    inputs:     where the inputs come from; `meanings`: what made-up inputs were taken for, one sentence for each.
+    inputs:     where the inputs come from.
+    comparisons: of each output, and of each set of inputs.
+    meanings:   what made-up inputs were taken for, one sentence for each.
     excluded:   outputs that were not compared, one sentence for each: those that random numbers decide.
     precision:  what the default tolerance of an engine's outputs assumes; "" where no engine was run.
     not_run:    why the engine was not run; "" where it was.
-    warnings:   of the run of the engine.
+    warnings:   what the user should know of the engine and its run, one sentence each.
     """
 
     status: str
@@ -46,6 +50,25 @@ class Verdict:
                 if value is not None and not math.isfinite(value):
                     comparison[name] = None if name == "relative" else str(value)
         return document
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Verdict:
+        """The verdict of which `to_json` made this. KeyError, TypeError or ValueError for anything else."""
+        values = dict(document)
+        values["comparisons"] = tuple(_comparison(one) for one in values["comparisons"])
+        for name in ("meanings", "excluded", "warnings"):
+            values[name] = tuple(values[name])
+        return Verdict(**values)
+
+
+def _comparison(document: Mapping[str, Any]) -> Comparison:
+    values = dict(document)
+    for name in ("shape", "worst"):
+        values[name] = tuple(values[name])
+    values["relative"] = math.inf if values["relative"] is None else values["relative"]
+    for name in ("expected", "actual"):
+        values[name] = None if values[name] is None else float(values[name])
+    return Comparison(**values)
 
 
 def judge(

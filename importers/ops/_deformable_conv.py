@@ -13,7 +13,7 @@ import numpy as np
 
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.generation import Meaning
-from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, Port, Shapes, Work
+from trtsmith.importers.opdef import Arrays, Field, Fields, Filters, Kind, Port, Shapes, Work
 
 FIELDS = (
     Field("stride", Kind.INTS, "(height, width)", length=2, default=(1, 1), minimum=1),
@@ -37,6 +37,8 @@ MASK = Port("mask", "T", 4, "[N, OG*KH*KW, Ho, Wo], already activated", meaning=
 WEIGHT = Port("weight", "T", 4, "[O, C/groups, KH, KW]")
 BIAS = Port("bias", "T", 1, "[O]", optional=True)
 OUTPUT = Port("output", "T", 4, "[N, O, Ho, Wo]")
+
+FILTERS = Filters(weights=WEIGHT.name, bias=BIAS.name)
 
 TOLERANCE = {"float32": 5e-6, "float16": 5e-4, "bfloat16": 4e-3}
 """PyTorch's own error on the large cases: 2.9e-6 (positions up to 320 pixels, rounded), 2.7e-4 and 2.1e-3."""

@@ -1,11 +1,11 @@
-"""How deformable convolutions are written, where the form with a mask and the form without share a way of writing."""
+"""Aliases that deformable convolutions with a mask and without share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from trtsmith.importers.opdef import Attr, Fields, Kind, Refusal, SpelledNode, Spelling
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
 
 
 def pair(value: Sequence[int]) -> tuple[int, int]:
@@ -39,17 +39,17 @@ MMCV_ATTRIBUTES = (
 )
 
 
-def mmcv_fields(node: SpelledNode) -> Fields:
+def mmcv_fields(node: AliasedNode) -> Fields:
     a = node.attrs
     return fields(a["stride"], a["padding"], a["dilation"], a["groups"], a["deform_groups"])
 
 
-def _onnx_fields(node: SpelledNode) -> Fields:
+def _onnx_fields(node: AliasedNode) -> Fields:
     a = node.attrs
     return fields(a["strides"], a["pads"], a["dilations"], a["group"], a["offset_group"])
 
 
-def _onnx_guard(node: SpelledNode) -> Refusal | None:
+def _onnx_guard(node: AliasedNode) -> Refusal | None:
     x, weight = node.shapes.get("x"), node.shapes.get("weight")
     if x is not None and len(x) != 4:
         return Refusal(
@@ -71,9 +71,9 @@ def _onnx_guard(node: SpelledNode) -> Refusal | None:
     return None
 
 
-def onnx_spelling(masked: bool) -> Spelling:
+def onnx_alias(masked: bool) -> Alias:
     """ai.onnx::DeformConv, with its mask connected or not."""
-    return Spelling(
+    return Alias(
         op_type="DeformConv",
         domains=("",),
         inputs=("x", "weight", "offset", "bias?", "mask?"),
@@ -93,7 +93,7 @@ def onnx_spelling(masked: bool) -> Spelling:
     )
 
 
-def _torchvision_fields(node: SpelledNode) -> Fields:
+def _torchvision_fields(node: AliasedNode) -> Fields:
     a = node.attrs
     return fields(
         (a["stride_h"], a["stride_w"]),
@@ -110,9 +110,9 @@ _TORCHVISION_NUMBERS = (
 )
 
 
-def torchvision_spelling(masked: bool) -> Spelling:
+def torchvision_alias(masked: bool) -> Alias:
     """torchvision::deform_conv2d. Its mask input is always connected; use_mask says whether it counts."""
-    return Spelling(
+    return Alias(
         op_type="deform_conv2d",
         domains=("torchvision",),
         inputs=("x", "weight", "offset", "mask" if masked else "mask?", "bias?"),

@@ -22,11 +22,11 @@ Make = Callable[[np.random.Generator], dict[str, np.ndarray]]
 
 def _offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """near: a few pixels, as networks learn them; far: mostly outside; lattice: whole pixels, so that positions are
-    exactly on the border and on the ring around it; wild: not numbers, infinite, beyond every integer type."""
+    exactly on the border and on the ring around it; strange: not numbers, infinite, beyond every integer type."""
     if kind == "lattice":
         return rng.integers(-3, 4, shape).astype(np.float64)
     offsets = rng.normal(scale=30.0 if kind == "far" else 1.5, size=shape)
-    if kind == "wild":
+    if kind == "strange":
         flat = offsets.reshape(-1)
         flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9], flat[::7].shape)
     return offsets
@@ -44,6 +44,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
         bias: bool = True,
         offsets: str = "near",
         large: bool = False,
+        tiles: bool = False,
         **given: Any,
     ) -> Case:
         fields = _DEFAULTS | given
@@ -67,7 +68,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
                 inputs["bias"] = rng.normal(size=out)
             return inputs
 
-        return Case(name, fields, make, large)
+        return Case(name, fields, make, large, tiles)
 
     same: dict[str, Any] = {"padding": (1, 1, 1, 1)}
     return (
@@ -91,7 +92,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
         case("many_outputs", (1, 16, 20, 23), 130, (1, 1)),
         case("whole_pixels", (1, 4, 7, 6), 4, offsets="lattice", **same),
         case("far_outside", (1, 4, 7, 6), 4, offsets="far", **same),
-        case("nan_and_huge_offsets", (2, 4, 7, 6), 4, offsets="wild", offset_groups=2, **same),
+        case("nan_and_huge_offsets", (2, 4, 7, 6), 4, offsets="strange", offset_groups=2, **same),
         case("no_batch", (0, 4, 7, 6), 4, **same),
         # Eight channels or more to a group and an offset group, which the tensor cores take: awkward there too.
         case("tensor_cores_groups", (2, 32, 9, 7), 18, groups=2, **same),
@@ -101,27 +102,54 @@ def cases(masked: bool) -> tuple[Case, ...]:
             "tensor_cores_strided", (2, 24, 13, 10), 6, stride=(2, 3), dilation=(2, 1), padding=(0, 1, 2, 3)
         ),
         case("tensor_cores_far_outside", (1, 16, 7, 6), 130, offsets="far", **same),
-        case("tensor_cores_nan_and_huge_offsets", (2, 32, 7, 6), 9, offsets="wild", offset_groups=2, **same),
+        case(
+            "tensor_cores_nan_and_huge_offsets", (2, 32, 7, 6), 9, offsets="strange", offset_groups=2, **same
+        ),
         case("no_batch_tensor_cores", (0, 16, 7, 6), 4, **same),
         # Several chunks of 64 channels share their positions; too many taps to keep; every offset group one load.
         case("tensor_cores_chunks", (2, 128, 9, 11), 70, **same),
-        case("tensor_cores_chunks_nan_and_huge_offsets", (1, 128, 7, 6), 9, offsets="wild", **same),
+        case("tensor_cores_chunks_nan_and_huge_offsets", (1, 128, 7, 6), 9, offsets="strange", **same),
         case("tensor_cores_kernel_7x7", (1, 128, 9, 8), 12, (7, 7), padding=(3, 3, 3, 3)),
         case("tensor_cores_offset_groups_of_4", (2, 32, 9, 7), 12, offset_groups=8, **same),
         case(
             "tensor_cores_offset_groups_of_8_nan_and_huge_offsets",
             (1, 32, 7, 6),
             10,
-            offsets="wild",
+            offsets="strange",
             groups=2,
             offset_groups=4,
             stride=(2, 1),
             **same,
         ),
         # Enough pixels for the widest tiles, with sizes that no tile divides.
-        case("wide_tile_groups", (3, 192, 67, 69), 302, large=True, groups=2, offset_groups=4, **same),
-        case("middle_tile_offset_groups", (3, 96, 67, 69), 101, large=True, offset_groups=12, **same),
-        case("wide_tile_strided", (2, 64, 171, 177), 140, large=True, stride=(2, 2), padding=(0, 1, 2, 3)),
+        case(
+            "wide_tile_groups",
+            (3, 192, 67, 69),
+            302,
+            large=True,
+            tiles=True,
+            groups=2,
+            offset_groups=4,
+            **same,
+        ),
+        case(
+            "middle_tile_offset_groups",
+            (3, 96, 67, 69),
+            101,
+            large=True,
+            tiles=True,
+            offset_groups=12,
+            **same,
+        ),
+        case(
+            "wide_tile_strided",
+            (2, 64, 171, 177),
+            140,
+            large=True,
+            tiles=True,
+            stride=(2, 2),
+            padding=(0, 1, 2, 3),
+        ),
         case("resnet_256x64x64", (8, 256, 64, 64), 256, large=True, **same),
         case("resnet_512x32x32", (8, 512, 32, 32), 512, large=True, **same),
         case("dla_64x128x128", (1, 64, 128, 128), 64, large=True, **same),

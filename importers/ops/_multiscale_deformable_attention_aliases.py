@@ -1,9 +1,9 @@
-"""How multi-scale deformable attention is written in the wild."""
+"""The forms in which other tools write multi-scale deformable attention."""
 
 from __future__ import annotations
 
 from trtsmith.importers.dims import describe
-from trtsmith.importers.opdef import TYPE_VARIABLES, Attr, Kind, Refusal, SpelledNode, Spelling
+from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Attr, Kind, Refusal
 
 _PLUGIN_INPUTS = ("value", "spatial_shapes", "level_start_index", "sampling_locations", "attention_weights")
 
@@ -20,7 +20,7 @@ attention = Reshape (output, ms_output_shape)
 """
 
 
-def _bevformer_guard(node: SpelledNode) -> Refusal | None:
+def _bevformer_guard(node: AliasedNode) -> Refusal | None:
     """Older commits of that repository gave the name to other inputs: starts and locations, not points and offsets."""
     reference = node.shapes.get("reference_points")
     fix = "export again with the repository as it is now, or as MMCVMultiScaleDeformableAttention"
@@ -46,7 +46,7 @@ def _bevformer_guard(node: SpelledNode) -> Refusal | None:
     return None
 
 
-def _bevformer_prologue(node: SpelledNode) -> str:
+def _bevformer_prologue(node: AliasedNode) -> str:
     """Locations out of points and offsets, softmax, and the starts of levels stored one after the other.
 
     Point p of every level belongs to reference point p mod G; offsets are in pixels, divided by (width, height).
@@ -98,8 +98,8 @@ sampling_locations = Reshape (bf_locations, bf_locations_shape)
 """
 
 
-def _bevformer(op_type: str) -> Spelling:
-    return Spelling(
+def _bevformer(op_type: str) -> Alias:
+    return Alias(
         op_type=op_type,
         domains=(),
         inputs=("value", "shapes", "reference_points", "sampling_offsets", "logits"),
@@ -111,15 +111,15 @@ def _bevformer(op_type: str) -> Spelling:
     )
 
 
-SPELLINGS = (
-    Spelling(
+ALIASES = (
+    Alias(
         op_type="MMCVMultiScaleDeformableAttention",
         domains=("mmcv", "mmdeploy"),
         inputs=_PLUGIN_INPUTS,
         attributes=(Attr("im2col_step", Kind.INT, ignored=True),),
         source="mmcv, mmdeploy",
     ),
-    Spelling(
+    Alias(
         op_type="MultiscaleDeformableAttnPlugin_TRT",
         domains=("trt", "com.microsoft"),
         inputs=_PLUGIN_INPUTS,
@@ -128,7 +128,7 @@ SPELLINGS = (
         epilogue=_SPLIT_HEADS,
         source="NVIDIA TensorRT OSS",
     ),
-    Spelling(
+    Alias(
         op_type="MultiScaleDeformableAttentionPlugin",
         domains=("custom_op",),
         inputs=_PLUGIN_INPUTS,

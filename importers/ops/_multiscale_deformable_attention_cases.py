@@ -35,7 +35,7 @@ def _inputs(
         shape = (batch, queries, heads, len(levels), points)
         spread = options.get("spread", 0.2)
         locations = rng.uniform(-spread, 1 + spread, (*shape, 2))
-        if options.get("wild"):
+        if options.get("strange"):
             flat = locations.reshape(-1)
             flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9], flat[::7].shape)
         weights = np.exp(rng.normal(size=shape))
@@ -68,7 +68,7 @@ CASES = (
         "levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3)
     ),
     Case("far_outside", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), spread=3.0)),
-    Case("nan_and_huge_locations", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), wild=True)),
+    Case("nan_and_huge_locations", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), strange=True)),
     Case("no_queries", {}, _inputs(2, 2, 8, 0, 4, ((6, 5),))),
     Case("no_batch", {}, _inputs(0, 2, 8, 5, 4, ((6, 5),))),
     Case("no_points", {}, _inputs(1, 2, 8, 5, 0, ((6, 5),))),
@@ -80,7 +80,7 @@ CASES = (
         _inputs(2, 3, 32, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3),
     ),
     Case("rows_32_far_outside", {}, _inputs(1, 2, 32, 50, 4, ((6, 5), (3, 4)), spread=3.0)),
-    Case("rows_32_nan_and_huge_locations", {}, _inputs(2, 8, 32, 33, 4, ((6, 5), (3, 4)), wild=True)),
+    Case("rows_32_nan_and_huge_locations", {}, _inputs(2, 8, 32, 33, 4, ((6, 5), (3, 4)), strange=True)),
     # 16 samples have a kernel of their own too, and so have 8 heads of 32 channels.
     Case(
         "rows_32_sixteen_samples", {}, _inputs(2, 8, 32, 41, 4, ((7, 9), (4, 5), (2, 3), (2, 2)), spread=0.5)

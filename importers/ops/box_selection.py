@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.ops._box_selection_onnx import expand
 
 NO_LIMIT = 2**31 - 1
 
@@ -68,18 +69,6 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
             left &= ~(over & real)
             left[best] = False
     return {"selected": np.array(rows, np.int64).reshape(-1, 3), "count": np.array(len(rows), np.int32)}
-
-
-def _expand(expansion: Expansion) -> str:
-    inputs = "boxes, scores, max_output_boxes_per_class, iou_threshold"
-    if "score_threshold" in expansion.present:
-        inputs += ", score_threshold"
-    return f"""
-zero = Constant <value = int64 {{0}}> ()
-selected = NonMaxSuppression <center_point_box = {expansion.fields["center_point_box"]}> ({inputs})
-sizes = Shape (selected)
-length = Gather <axis = 0> (sizes, zero)
-count = Cast <to = 6> (length)"""
 
 
 def _inputs(
@@ -167,7 +156,8 @@ BOX_SELECTION = OpDef(
     bounds=_bounds,
     check=_check,
     reference=_reference,
-    expand=_expand,
+    expand=expand,
+    huge="it needs 69 GB of workspace for 2^31 scores",
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),
         Case("few", _with(), _inputs(1, 1, 40)),
@@ -195,4 +185,5 @@ BOX_SELECTION = OpDef(
             large=True,
         ),
     ),
+    workspace=True,
 )

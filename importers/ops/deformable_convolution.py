@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from trtsmith.importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, OpDef, Refusal
 from trtsmith.importers.ops import _deformable_conv as common
 from trtsmith.importers.ops._deformable_conv_aliases import (
     MMCV_ATTRIBUTES,
     fields,
-    onnx_spelling,
-    torchvision_spelling,
+    onnx_alias,
+    torchvision_alias,
 )
 from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
+from trtsmith.importers.ops._deformable_conv_frameworks import BASELINES, huge
 from trtsmith.importers.ops._deformable_conv_onnx import expand
 
 
-def _mmcv_fields(node: SpelledNode) -> Fields:
+def _mmcv_fields(node: AliasedNode) -> Fields:
     """mmcv writes padding (height, width); mmdeploy writes (top, bottom, left, right)."""
     a = node.attrs
     padding = a["padding"]
@@ -24,7 +25,7 @@ def _mmcv_fields(node: SpelledNode) -> Fields:
     return fields(a["stride"], padding, a["dilation"], a["groups"], a["deform_groups"])
 
 
-def _mmcv_guard(node: SpelledNode) -> Refusal | None:
+def _mmcv_guard(node: AliasedNode) -> Refusal | None:
     if node.attrs["bias"]:
         return Refusal(
             "attribute 'bias' is set", "bias = 0: mmcv's operator has no bias", "add the bias after the node"
@@ -45,8 +46,8 @@ DEFORMABLE_CONVOLUTION = OpDef(
     reference=common.reference,
     torch_reference=common.torch_reference,
     expand=expand,
-    spellings=(
-        Spelling(
+    aliases=(
+        Alias(
             op_type="MMCVDeformConv2d",
             domains=("mmcv", "mmdeploy"),
             inputs=("x", "offset", "weight"),
@@ -60,11 +61,16 @@ DEFORMABLE_CONVOLUTION = OpDef(
             fields=_mmcv_fields,
             source="mmcv, mmdeploy",
         ),
-        onnx_spelling(masked=False),
-        torchvision_spelling(masked=False),
+        onnx_alias(masked=False),
+        torchvision_alias(masked=False),
     ),
     cases=cases(masked=False),
     tolerance=common.TOLERANCE,
+    filters=common.FILTERS,
+    tensor_cores=True,
+    huge=huge(masked=False),
+    baselines=BASELINES,
     benchmarks=benchmarks(masked=False),
     work=common.work,
+    workspace=True,
 )

@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.generation import Meaning
-from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Spelling, Work
+from trtsmith.importers.opdef import (
+    Alias,
+    Arrays,
+    Case,
+    Expansion,
+    Fields,
+    Huge,
+    HugeCase,
+    OpDef,
+    Port,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops._huge import numbers
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -116,6 +129,23 @@ def _work(_fields: Fields, shapes: Shapes) -> Work:
     return Work(flops=2 * math.prod(leading) * n**3)
 
 
+def _huge(count: int, device: str) -> Huge:
+    """Matrices of 4x4, far from singular: at 2^27 and more, input and output have 2.15e9 elements each (4.3 GB)."""
+    import torch
+
+    x = torch.randn(count, 4, 4, device=device, dtype=torch.float16).mul_(0.2)
+    x.diagonal(dim1=1, dim2=2).add_(2)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        places = {"first matrices": slice(0, 500), "last matrices": slice(count - 500, count)}
+        return [
+            (place, numbers(outputs[0][part]), np.linalg.inv(numbers(x[part])))
+            for place, part in places.items()
+        ]
+
+    return Huge({}, {"x": x}, check)
+
+
 MATRIX_INVERSE = OpDef(
     name="MatrixInverse",
     doc="The inverse of each square matrix. A singular matrix gives infinities or NaN, in that matrix alone.",
@@ -127,10 +157,10 @@ MATRIX_INVERSE = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=_expand,
-    spellings=(
-        Spelling(op_type="Inverse", domains=("com.microsoft",), inputs=("x",), source="onnxruntime contrib"),
-        Spelling(op_type="InverseTRT", domains=(), inputs=("x",), source="BEVFormer_tensorrt"),
-        Spelling(op_type="InversePlugin", domains=("custom_op",), inputs=("x",), source="NVIDIA DL4AGX"),
+    aliases=(
+        Alias(op_type="Inverse", domains=("com.microsoft",), inputs=("x",), source="onnxruntime contrib"),
+        Alias(op_type="InverseTRT", domains=(), inputs=("x",), source="BEVFormer_tensorrt"),
+        Alias(op_type="InversePlugin", domains=("custom_op",), inputs=("x",), source="NVIDIA DL4AGX"),
     ),
     cases=(
         Case("one_of_each", {}, _inputs(1, 1)),
@@ -148,6 +178,7 @@ MATRIX_INVERSE = OpDef(
         Case("many_poses", {}, _inputs(1_000_003, 4, 4), large=True),
     ),
     tolerance={"float32": 1.3e-6, "float16": 6e-4, "bfloat16": 4.5e-3},
+    huge=HugeCase(_huge, size=2**27 + 1000, small=1200),
     benchmarks=(Case("million_poses", {}, _inputs(1_000_000, 4, 4)),),
     work=_work,
     float32_only="an inverse: the rounding of its input is multiplied by the condition number",
@@ -156,4 +187,5 @@ MATRIX_INVERSE = OpDef(
         "inverse": lambda emit, a: emit(a),
         "linalg_inv_ex": lambda emit, a, check_errors=False: (emit(a), a.new_zeros(a.shape[:-2]).int()),
     },
+    workspace=True,
 )

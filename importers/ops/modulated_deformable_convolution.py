@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from trtsmith.importers.opdef import Attr, Fields, Kind, OpDef, Refusal, SpelledNode, Spelling
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, OpDef, Refusal
 from trtsmith.importers.ops import _deformable_conv as common
 from trtsmith.importers.ops._deformable_conv_aliases import (
     MMCV_ATTRIBUTES,
     fields,
     mmcv_fields,
-    onnx_spelling,
+    onnx_alias,
     spans,
-    torchvision_spelling,
+    torchvision_alias,
 )
 from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
+from trtsmith.importers.ops._deformable_conv_frameworks import BASELINES, huge
 from trtsmith.importers.ops._deformable_conv_onnx import expand
 
 _INPUTS = ("x", "offset", "mask", "weight", "bias?")
 
 
-def _nvidia_fields(node: SpelledNode) -> Fields:
+def _nvidia_fields(node: AliasedNode) -> Fields:
     a = node.attrs
     return fields(a["stride"], a["padding"], a["dilation"], a["group"], a["deformable_group"])
 
 
-def _nvidia_guard(node: SpelledNode) -> Refusal | None:
+def _nvidia_guard(node: AliasedNode) -> Refusal | None:
     """Exporters write (height, width) as PyTorch has it; the plugin reads (width, height). Equal numbers are safe."""
     for name in ("stride", "padding", "dilation"):
         value = node.attrs[name]
@@ -36,8 +37,8 @@ def _nvidia_guard(node: SpelledNode) -> Refusal | None:
     return None
 
 
-def _nvidia(op_type: str) -> Spelling:
-    return Spelling(
+def _nvidia(op_type: str) -> Alias:
+    return Alias(
         op_type=op_type,
         domains=("nvidia", "trt"),
         inputs=_INPUTS,
@@ -58,7 +59,7 @@ _PACKED = 27
 """Channels of DCNv2_TRT's second input: (dy, dx) for each of 3x3 taps, then nine mask logits."""
 
 
-def _packed_guard(node: SpelledNode) -> Refusal | None:
+def _packed_guard(node: AliasedNode) -> Refusal | None:
     """The plugin reads its attributes and then computes 3x3 with stride, padding and dilation 1 all the same."""
     for name in ("stride", "padding", "dilation"):
         if set(node.attrs[name]) != {1}:
@@ -81,7 +82,7 @@ def _packed_guard(node: SpelledNode) -> Refusal | None:
     return None
 
 
-def _packed_fields(_node: SpelledNode) -> Fields:
+def _packed_fields(_node: AliasedNode) -> Fields:
     return fields((1, 1), (1, 1), (1, 1), 1, 1)
 
 
@@ -95,7 +96,7 @@ dc_logits = Slice (packed, dc_middle, dc_end, dc_channels)
 mask = Sigmoid (dc_logits)
 """
 
-_PACKED_SPELLING = Spelling(
+_PACKED_ALIAS = Alias(
     op_type="DCNv2_TRT",
     domains=(),
     inputs=("x", "packed", "weight", "bias"),
@@ -114,8 +115,8 @@ _PACKED_SPELLING = Spelling(
 )
 
 
-def _bevformer(op_type: str) -> Spelling:
-    return Spelling(
+def _bevformer(op_type: str) -> Alias:
+    return Alias(
         op_type=op_type,
         domains=(),
         inputs=_INPUTS,
@@ -139,8 +140,8 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
     reference=common.reference,
     torch_reference=common.torch_reference,
     expand=expand,
-    spellings=(
-        Spelling(
+    aliases=(
+        Alias(
             op_type="MMCVModulatedDeformConv2d",
             domains=("mmcv", "mmdeploy"),
             inputs=_INPUTS,
@@ -150,14 +151,19 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
         ),
         _nvidia("ModulatedDeformConv2d"),
         _nvidia("CustomModulatedDeformConv2d"),
-        onnx_spelling(masked=True),
-        torchvision_spelling(masked=True),
-        _PACKED_SPELLING,
+        onnx_alias(masked=True),
+        torchvision_alias(masked=True),
+        _PACKED_ALIAS,
         _bevformer("ModulatedDeformableConv2dTRT"),
         _bevformer("ModulatedDeformableConv2dTRT2"),
     ),
     cases=cases(masked=True),
     tolerance=common.TOLERANCE,
+    filters=common.FILTERS,
+    tensor_cores=True,
+    huge=huge(masked=True),
+    baselines=BASELINES,
     benchmarks=benchmarks(masked=True),
     work=common.work,
+    workspace=True,
 )

@@ -14,8 +14,9 @@ from trtsmith.importers.opdef import (
     Port,
     Shapes,
 )
-from trtsmith.importers.ops._multiscale_deformable_attention_aliases import SPELLINGS
+from trtsmith.importers.ops._multiscale_deformable_attention_aliases import ALIASES
 from trtsmith.importers.ops._multiscale_deformable_attention_cases import CASES
+from trtsmith.importers.ops._multiscale_deformable_attention_huge import HUGE
 from trtsmith.importers.ops._multiscale_deformable_attention_onnx import expand
 from trtsmith.importers.ops._multiscale_deformable_attention_sizes import BENCHMARKS, work
 
@@ -147,9 +148,11 @@ MULTISCALE_DEFORMABLE_ATTENTION = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=expand,
-    spellings=SPELLINGS,
+    aliases=ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},
+    chain="grid-sample-attention",
+    huge=HUGE,
     benchmarks=BENCHMARKS,
     work=work,
 )

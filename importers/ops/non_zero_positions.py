@@ -34,13 +34,38 @@ def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _expand(_expansion: Expansion) -> str:
-    """onnxruntime has NonZero for fewer types than ONNX; a cast to bool is exact."""
+    """Without NonZero: the numbers of the elements that are set, and from these, axis by axis from the last, positions.
+
+    A cast to bool says what is zero, exactly. Divisors are not 0, although sizes may be.
+    """
     return """
+zero = Constant <value = int64 {0}> ()
 one = Constant <value = int64 {1}> ()
+minus_one = Constant <value = int64[1] {-1}> ()
+first_axis = Constant <value = int64[1] {0}> ()
+least = Constant <value = int64[1] {-9223372036854775808}> ()
+go = Constant <value = bool {1}> ()
 is_set = Cast <to = 9> (x)
-positions = NonZero (is_set)
-sizes = Shape (positions)
-length = Gather <axis = 0> (sizes, one)
+flat = Reshape (is_set, minus_one)
+sizes = Shape (x)
+elements = ReduceProd <keepdims = 0> (sizes)
+numbers = Range (zero, elements, one)
+found = Compress <axis = 0> (numbers, flat)
+is_size = Cast <to = 9> (sizes)
+divisors = Where (is_size, sizes, one)
+rank = Size (sizes)
+left, digits = Loop <body = divide (int64 i, bool keep, int64[n] rest)
+    => (bool keep_on, int64[n] rest_next, int64[n] digit) {
+  keep_on = Identity (keep)
+  unit = Constant <value = int64 {1}> ()
+  from_end = Add (i, unit)
+  axis = Neg (from_end)
+  size = Gather <axis = 0> (divisors, axis)
+  digit = Mod (rest, size)
+  rest_next = Div (rest, size)
+}> (rank, go, found)
+positions = Slice (digits, minus_one, least, first_axis, minus_one)
+length = Size (found)
 count = Cast <to = 6> (length)"""
 
 
@@ -76,6 +101,7 @@ NON_ZERO_POSITIONS = OpDef(
     check=_check,
     reference=_reference,
     expand=_expand,
+    huge="it refuses 2^31 elements, whose number a size tensor might not hold",
     cases=(
         Case("one_of_each", {}, _inputs(1, 1, share=1.0)),
         Case("one_zero", {}, _inputs(1, share=0.0)),
@@ -92,4 +118,5 @@ NON_ZERO_POSITIONS = OpDef(
         Case("large", {}, _inputs(3, 350, 1001), large=True),
         Case("many_tiles", {}, _inputs(1_200_003, share=0.01), large=True),
     ),
+    workspace=True,
 )

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
+from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, Huge, HugeCase, OpDef, Port, Shapes
+from trtsmith.importers.ops._huge import SAMPLED, numbers
 from trtsmith.importers.ops._slices import AXIS, check_axis
 
 
@@ -29,16 +30,18 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _expand(expansion: Expansion) -> str:
-    """ONNX's Compress takes bfloat16 in late opsets only; float32 holds it."""
-    axis = expansion.fields["axis"]
-    bfloat16 = expansion.dtype == "bfloat16"
+    """Without Compress: the positions at which the condition holds, and the slices gathered from there."""
     return f"""
-axis = Constant <value = int64 {{{axis}}}> ()
-given = {"Cast <to = 1>" if bfloat16 else "Identity"} (x)
-selected = Compress <axis = {axis}> (given, condition)
-output = {"Cast <to = 16>" if bfloat16 else "Identity"} (selected)
-sizes = Shape (selected)
-length = Gather <axis = 0> (sizes, axis)
+axis = Constant <value = int64[1] {{{expansion.fields["axis"]}}}> ()
+start = Constant <value = int64[1] {{0}}> ()
+minus_one = Constant <value = int64[1] {{-1}}> ()
+sizes = Shape (x)
+slices = Gather <axis = 0> (sizes, axis)
+reached = Slice (condition, start, slices)
+found = NonZero (reached)
+positions = Reshape (found, minus_one)
+output = Gather <axis = {expansion.fields["axis"]}> (x, positions)
+length = Size (positions)
 count = Cast <to = 6> (length)"""
 
 
@@ -62,6 +65,27 @@ def _at(axis: int) -> dict[str, int]:
     return {"axis": axis}
 
 
+def _huge(side: int, device: str) -> Huge:
+    """Half of the rows of two images: at 32800x32800, x has 2.15e9 elements, and the output room for as many (4.3 GB)."""
+    import torch
+
+    x = torch.randn(2, side, side, device=device, dtype=torch.float16)
+    condition = torch.rand(side, device=device) < 0.5
+    condition[-1] = True
+    taken = condition.nonzero()[:, 0]
+    count = len(taken)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        packed = outputs[0].reshape(-1)[: 2 * count * side].reshape(2, count, side)
+        return [
+            ("count", numbers(outputs[1]), np.array(float(count))),
+            ("first rows", numbers(packed[0, :SAMPLED]), numbers(x[0, taken[:SAMPLED]])),
+            ("last rows", numbers(packed[1, -SAMPLED:]), numbers(x[1, taken[-SAMPLED:]])),
+        ]
+
+    return Huge({"axis": 1}, {"x": x, "condition": condition}, check)
+
+
 SELECTED_SLICES = OpDef(
     name="SelectedSlices",
     onnx="Compress",
@@ -80,6 +104,7 @@ SELECTED_SLICES = OpDef(
     check=check_axis,
     reference=_reference,
     expand=_expand,
+    huge=HugeCase(_huge, size=32800, small=150),
     cases=(
         Case("one_of_each", _at(0), _inputs(1, share=1.0)),
         Case("vector", _at(0), _inputs(37)),
@@ -99,4 +124,5 @@ SELECTED_SLICES = OpDef(
         Case("large", _at(1), _inputs(16, 8400, 85, axis=1, share=0.1), large=True),
         Case("large_vector", _at(0), _inputs(300_007), large=True),
     ),
+    workspace=True,
 )

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Huge, HugeCase, Kind, OpDef, Port, Shapes
+from trtsmith.importers.ops._huge import SAMPLED, numbers
 from trtsmith.importers.ops._slices import AXIS, check_axis
+from trtsmith.importers.ops._unique_slices_onnx import expand
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -43,21 +45,6 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     }
 
 
-def _expand(expansion: Expansion) -> str:
-    """onnxruntime has Unique in float32 and int64, which hold the other types of elements."""
-    axis = expansion.fields["axis"]
-    into = 7 if expansion.dtype in ("int32", "int64") else 1
-    to = {"float32": 1, "int32": 6, "int64": 7, "float16": 10, "bfloat16": 16}[expansion.dtype]
-    return f"""
-zero = Constant <value = int64 {{0}}> ()
-given = Cast <to = {into}> (x)
-unique, first, inverse, counts = Unique <axis = {axis}, sorted = {expansion.fields["sorted"]}> (given)
-output = Cast <to = {to}> (unique)
-sizes = Shape (first)
-length = Gather <axis = 0> (sizes, zero)
-count = Cast <to = 6> (length)"""
-
-
 def _inputs(*shape: int, kinds: int = 4) -> Any:
     """Integers that every element type holds, `kinds` different ones around zero."""
 
@@ -83,6 +70,31 @@ def _not_numbers(_rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 def _along(axis: int, sorted_: int = 1) -> dict[str, int]:
     return {"axis": axis, "sorted": sorted_}
+
+
+def _huge(side: int, device: str) -> Huge:
+    """Rows of side elements, the last ones as the first: at 46400, x and the output's room have 2.15e9 elements (4.3 GB)."""
+    import torch
+
+    x = torch.randn(side, side, device=device, dtype=torch.float16)
+    again = min(SAMPLED, side // 3)
+    x[-again:] = x[:again]
+    count = side - again
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        output, first, inverse, _, found = outputs
+        packed = output.reshape(-1)[: count * side].reshape(count, side)
+        groups = inverse.long().clamp(0, count - 1)
+        middle = slice(side // 2, side // 2 + again)
+        return [
+            ("count", numbers(found), np.array(float(count))),
+            ("middle rows", numbers(packed[groups[middle]]), numbers(x[middle])),
+            ("last rows", numbers(packed[groups[-again:]]), numbers(x[-again:])),
+            ("first positions of the last rows", numbers(first[groups[-again:]]), np.arange(again) + 0.0),
+            ("order", numbers(packed[:, 0]), np.sort(numbers(x[:count, 0]))),
+        ]
+
+    return Huge({"axis": 0, "sorted": 1}, {"x": x}, check)
 
 
 UNIQUE_SLICES = OpDef(
@@ -111,7 +123,8 @@ UNIQUE_SLICES = OpDef(
     bounds=_bounds,
     check=check_axis,
     reference=_reference,
-    expand=_expand,
+    expand=expand,
+    huge=HugeCase(_huge, size=46400, small=150),
     cases=(
         Case("one_of_each", _along(0), _inputs(1)),
         Case("vector", _along(0), _inputs(37, kinds=9)),
@@ -133,4 +146,5 @@ UNIQUE_SLICES = OpDef(
         Case("large", _along(0), _inputs(500_003, kinds=200), large=True),
         Case("large_rows", _along(0, 0), _inputs(150_007, 4, kinds=12), large=True),
     ),
+    workspace=True,
 )

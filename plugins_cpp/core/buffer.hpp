@@ -17,21 +17,19 @@ inline constexpr uint32_t kBufferMagic = 0x54534d46;  // "TSMF"
 inline constexpr uint32_t kBufferVersion = 1;
 }  // namespace detail
 
-template <class Params, size_t N>
-constexpr size_t bufferSize(std::array<Field<Params>, N> const& table)
-{
+template <typename Params, size_t N>
+constexpr size_t bufferSize(const std::array<Field<Params>, N>& table) {
     size_t size = 3 * sizeof(uint32_t);
-    for (Field<Params> const& f : table) {
+    for (const Field<Params>& f : table) {
         size += 2 * sizeof(uint32_t) + f.bytes();
     }
     return size;
 }
 
-template <class Params, size_t N>
-void writeBuffer(std::array<Field<Params>, N> const& table, Params params, void* buffer)
-{
+template <typename Params, size_t N>
+void writeBuffer(const std::array<Field<Params>, N>& table, Params params, void* buffer) {
     char* at = static_cast<char*>(buffer);
-    auto put = [&at](void const* data, size_t bytes) {
+    auto put = [&at](const void* data, size_t bytes) {
         std::memcpy(at, data, bytes);
         at += bytes;
     };
@@ -39,7 +37,7 @@ void writeBuffer(std::array<Field<Params>, N> const& table, Params params, void*
     number(detail::kBufferMagic);
     number(detail::kBufferVersion);
     number(static_cast<uint32_t>(N));
-    for (Field<Params> const& f : table) {
+    for (const Field<Params>& f : table) {
         number(static_cast<uint32_t>(f.kind));
         number(static_cast<uint32_t>(f.length));
         put(f.data(params), f.bytes());
@@ -47,13 +45,12 @@ void writeBuffer(std::array<Field<Params>, N> const& table, Params params, void*
 }
 
 // "" or what is wrong with the buffer.
-template <class Params, size_t N>
-std::string readBuffer(std::array<Field<Params>, N> const& table, void const* buffer, size_t size, Params& params)
-{
+template <typename Params, size_t N>
+std::string readBuffer(const std::array<Field<Params>, N>& table, const void* buffer, size_t size, Params& params) {
     if (buffer == nullptr || size != bufferSize(table)) {
         return "serialised plugin of " + std::to_string(size) + " bytes; expected " + std::to_string(bufferSize(table));
     }
-    char const* at = static_cast<char const*>(buffer);
+    const char* at = static_cast<const char*>(buffer);
     auto number = [&at] {
         uint32_t value = 0;
         std::memcpy(&value, at, sizeof value);
@@ -63,7 +60,7 @@ std::string readBuffer(std::array<Field<Params>, N> const& table, void const* bu
     if (number() != detail::kBufferMagic || number() != detail::kBufferVersion || number() != N) {
         return "serialised plugin of another library or version";
     }
-    for (Field<Params> const& f : table) {
+    for (const Field<Params>& f : table) {
         if (number() != static_cast<uint32_t>(f.kind) || number() != static_cast<uint32_t>(f.length)) {
             return std::string("serialised field '") + f.name + "' has another type or length";
         }

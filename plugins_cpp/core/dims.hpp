@@ -10,39 +10,36 @@ namespace trtsmith {
 inline constexpr int32_t kMaxRank = 8;
 
 // A shape of dimensions D, where D is int64_t or a symbolic type with + - *, floorDiv and smaller. Rules use nothing else.
-template <class D>
+template <typename D>
 struct Shape {
     int32_t rank{0};
     std::array<D, kMaxRank> d{};
 
-    template <class... Ds>
-    static Shape of(Ds const&... dims)
-    {
+    template <typename... Ds>
+    static Shape of(const Ds&... dims) {
         static_assert(sizeof...(Ds) <= kMaxRank);
         return Shape{static_cast<int32_t>(sizeof...(Ds)), {D(dims)...}};
     }
 
-    D const& operator[](int32_t axis) const { return d[static_cast<size_t>(axis)]; }
+    const D& operator[](int32_t axis) const { return d[static_cast<size_t>(axis)]; }
     D& operator[](int32_t axis) { return d[static_cast<size_t>(axis)]; }
 };
 
 // A dimension that depends on values: what to tune for, and the largest that it can be.
-template <class D>
+template <typename D>
 struct SizeBounds {
     D typical{};
     D most{};
 };
 
-inline int64_t floorDiv(int64_t a, int64_t b)
-{
-    int64_t const quotient = a / b;
+inline int64_t floorDiv(int64_t a, int64_t b) {
+    const int64_t quotient = a / b;
     return quotient - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
 
 // Product of all dimensions; the shape must have one at least.
-template <class D>
-D product(Shape<D> const& shape)
-{
+template <typename D>
+D product(const Shape<D>& shape) {
     D result = shape[0];
     for (int32_t axis = 1; axis < shape.rank; ++axis) {
         result = result * shape[axis];

@@ -19,9 +19,9 @@ enum class FieldKind : int32_t {
 };
 
 // A field of some Params struct: where it lies, in a form that needs no template argument for its type.
-template <class Params>
+template <typename Params>
 struct Field {
-    char const* name;
+    const char* name;
     FieldKind kind;
     int32_t length;  // number of elements
     bool list;       // whether it is a list, even of one element
@@ -33,7 +33,7 @@ struct Field {
 
 namespace detail {
 
-template <class T>
+template <typename T>
 struct FieldTraits;
 template <>
 struct FieldTraits<int32_t> {
@@ -47,16 +47,16 @@ struct FieldTraits<float> {
     static constexpr int32_t kLength = 1;
     static constexpr bool kList = false;
 };
-template <class T, size_t N>
+template <typename T, size_t N>
 struct FieldTraits<std::array<T, N>> {
     static constexpr FieldKind kKind = FieldTraits<T>::kKind;
     static constexpr int32_t kLength = static_cast<int32_t>(N);
     static constexpr bool kList = true;
 };
 
-template <class M>
+template <typename M>
 struct MemberOf;
-template <class C, class T>
+template <typename C, typename T>
 struct MemberOf<T C::*> {
     using Class = C;
     using Type = T;
@@ -66,51 +66,49 @@ struct MemberOf<T C::*> {
 
 // field<&Params::stride>("stride")
 template <auto Member>
-constexpr auto field(char const* name)
-{
+constexpr auto field(const char* name) {
     using Of = detail::MemberOf<decltype(Member)>;
     using Traits = detail::FieldTraits<typename Of::Type>;
     using Params = typename Of::Class;
     return Field<Params>{name, Traits::kKind, Traits::kLength, Traits::kList,
-        [](Params& params) -> void* { return &(params.*Member); }};
+                         [](Params& params) -> void* { return &(params.*Member); }};
 }
 
 // What a creator is given, whatever the interface that brings it.
 struct GivenField {
-    char const* name;
+    const char* name;
     FieldKind kind;
     bool kindKnown;  // false: a type that no field of ours has
     int32_t length;
-    void const* data;
+    const void* data;
 };
 
 // Fills params from the given fields. Returns "" or what is wrong. Every field must be there once, with its type and
 // length; fields that the operator does not have are refused.
-template <class Params, size_t N>
-std::string parseFields(
-    std::array<Field<Params>, N> const& table, GivenField const* given, int32_t count, Params& params)
-{
+template <typename Params, size_t N>
+std::string parseFields(const std::array<Field<Params>, N>& table, const GivenField* given, int32_t count,
+                        Params& params) {
     std::array<bool, N> seen{};
     for (int32_t i = 0; i < count; ++i) {
-        GivenField const& entry = given[i];
-        std::string_view const name = entry.name != nullptr ? entry.name : "";
+        const GivenField& entry = given[i];
+        const std::string_view name = entry.name != nullptr ? entry.name : "";
         bool found = false;
         for (size_t f = 0; f < N; ++f) {
-            Field<Params> const& wanted = table[f];
+            const Field<Params>& wanted = table[f];
             if (name != wanted.name) {
                 continue;
             }
-            std::string const label = std::string("field '") + wanted.name + "'";
+            const std::string label = std::string("field '") + wanted.name + "'";
             if (seen[f]) {
                 return label + " is given twice";
             }
             if (!entry.kindKnown || entry.kind != wanted.kind) {
-                return label + " has the wrong type; expected "
-                    + (wanted.kind == FieldKind::kInt32 ? "INT32" : "FLOAT32");
+                return label + " has the wrong type; expected " +
+                       (wanted.kind == FieldKind::kInt32 ? "INT32" : "FLOAT32");
             }
             if (entry.length != wanted.length) {
-                return label + " has length " + std::to_string(entry.length) + "; expected "
-                    + std::to_string(wanted.length);
+                return label + " has length " + std::to_string(entry.length) + "; expected " +
+                       std::to_string(wanted.length);
             }
             if (entry.data == nullptr) {
                 return label + " has no data";
@@ -132,21 +130,19 @@ std::string parseFields(
 }
 
 // "stride=1,1;groups=4": one text per distinct Params, for timing caches and logs.
-template <class Params, size_t N>
-std::string describeFields(std::array<Field<Params>, N> const& table, Params params)
-{
+template <typename Params, size_t N>
+std::string describeFields(const std::array<Field<Params>, N>& table, Params params) {
     std::string text;
-    for (Field<Params> const& f : table) {
+    for (const Field<Params>& f : table) {
         text += text.empty() ? "" : ";";
         text += f.name;
-        char const* separator = "=";
+        const char* separator = "=";
         for (int32_t i = 0; i < f.length; ++i) {
             uint32_t bits = 0;
             std::memcpy(&bits, static_cast<char*>(f.data(params)) + i * Field<Params>::kElementBytes, sizeof bits);
             // Floats by their bits: two values that print alike must not share a timing.
-            text += separator
-                + (f.kind == FieldKind::kInt32 ? std::to_string(static_cast<int32_t>(bits))
-                                               : "bits" + std::to_string(bits));
+            text += separator + (f.kind == FieldKind::kInt32 ? std::to_string(static_cast<int32_t>(bits))
+                                                             : "bits" + std::to_string(bits));
             separator = ",";
         }
     }

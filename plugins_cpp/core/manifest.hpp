@@ -10,41 +10,38 @@ namespace trtsmith {
 
 namespace detail {
 
-inline std::string quoted(char const* text)
-{
+inline std::string quoted(const char* text) {
     return std::string("\"") + text + "\"";  // names are identifiers: nothing to escape
 }
 
-template <class Ports>
-std::string portsJson(Ports const& ports)
-{
+template <typename Ports>
+std::string portsJson(const Ports& ports) {
     std::string json;
-    for (Port const& port : ports) {
-        json += (json.empty() ? "" : ", ") + std::string("{\"name\": ") + quoted(port.name)
-            + ", \"type\": " + quoted(nameOf(port.type)) + ", \"rank\": "
-            + (port.rank == kAnyRank ? std::string("null") : std::to_string(port.rank))
-            + ", \"optional\": " + (port.optional ? "true" : "false")
-            + ", \"size\": " + (port.size ? "true" : "false") + "}";
+    for (const Port& port : ports) {
+        json += (json.empty() ? "" : ", ") + std::string("{\"name\": ") + quoted(port.name) +
+                ", \"type\": " + quoted(nameOf(port.type)) +
+                ", \"rank\": " + (port.rank == kAnyRank ? std::string("null") : std::to_string(port.rank)) +
+                ", \"optional\": " + (port.optional ? "true" : "false") +
+                ", \"size\": " + (port.size ? "true" : "false") + "}";
     }
     return "[" + json + "]";
 }
 
 }  // namespace detail
 
-template <class Op>
-std::string operatorJson(char const* pluginNamespace)
-{
+template <typename Op>
+std::string operatorJson(const char* pluginNamespace) {
     std::string fields;
-    for (auto const& f : Op::kFields) {
-        char const* kind = f.kind == FieldKind::kInt32 ? (f.list ? "ints" : "int") : (f.list ? "floats" : "float");
-        fields += (fields.empty() ? "" : ", ") + std::string("{\"name\": ") + detail::quoted(f.name)
-            + ", \"kind\": " + detail::quoted(kind)
-            + ", \"length\": " + (f.list ? std::to_string(f.length) : std::string("null")) + "}";
+    for (const auto& f : Op::kFields) {
+        const char* kind = f.kind == FieldKind::kInt32 ? (f.list ? "ints" : "int") : (f.list ? "floats" : "float");
+        fields += (fields.empty() ? "" : ", ") + std::string("{\"name\": ") + detail::quoted(f.name) +
+                  ", \"kind\": " + detail::quoted(kind) +
+                  ", \"length\": " + (f.list ? std::to_string(f.length) : std::string("null")) + "}";
     }
-    return "{\"name\": " + detail::quoted(Op::kName) + ", \"version\": " + detail::quoted(Op::kVersion)
-        + ", \"namespace\": " + detail::quoted(pluginNamespace) + ", \"fields\": [" + fields
-        + "], \"inputs\": " + detail::portsJson(Op::kSignature.inputs)
-        + ", \"outputs\": " + detail::portsJson(Op::kSignature.outputs) + "}";
+    return "{\"name\": " + detail::quoted(Op::kName) + ", \"version\": " + detail::quoted(Op::kVersion) +
+           ", \"namespace\": " + detail::quoted(pluginNamespace) + ", \"fields\": [" + fields +
+           "], \"inputs\": " + detail::portsJson(Op::kSignature.inputs) +
+           ", \"outputs\": " + detail::portsJson(Op::kSignature.outputs) + "}";
 }
 
 }  // namespace trtsmith

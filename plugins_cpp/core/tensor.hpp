@@ -1,4 +1,4 @@
-// What an operator's run() gets: tensors with their element type and 64-bit sizes.
+// Tensors as an operator's run() gets them, with their element type and 64-bit sizes.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace trtsmith {
 inline constexpr int32_t kMaxPorts = 16;
 
 struct Tensor {
-    void const* data{nullptr};
+    const void* data{nullptr};
     DType type{DType::kFloat32};
     Shape<int64_t> shape{};
 

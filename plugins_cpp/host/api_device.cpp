@@ -1,62 +1,43 @@
 // The C ABI: device memory, streams, running a plugin and timing it.
-#include "handles.hpp"
-
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
 
+#include "handles.hpp"
+
 using namespace trtsmith::host;
 
-namespace
-{
+namespace {
 
-void check(cudaError_t status, char const* call)
-{
-    if (status != cudaSuccess)
-    {
-        throw Failure(TSH_CUDA, std::string(call) + " failed: " + cudaGetErrorName(status) + ": "
-                + cudaGetErrorString(status));
+void check(cudaError_t status, const char* call) {
+    if (status != cudaSuccess) {
+        throw Failure(TSH_CUDA,
+                      std::string(call) + " failed: " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status));
     }
 }
 
-void checkEnqueue(int32_t status)
-{
-    if (status != 0)
-    {
+void checkEnqueue(int32_t status) {
+    if (status != 0) {
         throw Failure(TSH_REFUSED, "enqueue returned " + std::to_string(status));
     }
     check(cudaPeekAtLastError(), "the launch by enqueue");
 }
 
-cudaStream_t toStream(void* stream)
-{
-    return static_cast<cudaStream_t>(stream);
-}
+cudaStream_t toStream(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-class Event
-{
+class Event {
 public:
-    Event()
-    {
-        check(cudaEventCreate(&mEvent), "cudaEventCreate");
-    }
+    Event() { check(cudaEventCreate(&mEvent), "cudaEventCreate"); }
 
-    Event(Event const&) = delete;
-    Event& operator=(Event const&) = delete;
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
 
-    ~Event()
-    {
-        cudaEventDestroy(mEvent);
-    }
+    ~Event() { cudaEventDestroy(mEvent); }
 
-    void record(cudaStream_t stream)
-    {
-        check(cudaEventRecord(mEvent, stream), "cudaEventRecord");
-    }
+    void record(cudaStream_t stream) { check(cudaEventRecord(mEvent, stream), "cudaEventRecord"); }
 
     // Milliseconds from `start` to this one.
-    float since(Event const& start) const
-    {
+    float since(const Event& start) const {
         check(cudaEventSynchronize(mEvent), "cudaEventSynchronize");
         float result = 0.0F;
         check(cudaEventElapsedTime(&result, start.mEvent, mEvent), "cudaEventElapsedTime");
@@ -67,10 +48,9 @@ private:
     cudaEvent_t mEvent{};
 };
 
-} // namespace
+}  // namespace
 
-int32_t tsh_plugin_enqueue(tsh_plugin* plugin, tsh_io const* io, tsh_buffers const* buffers)
-{
+int32_t tsh_plugin_enqueue(tsh_plugin* plugin, const tsh_io* io, const tsh_buffers* buffers) {
     return guarded([&] {
         require(buffers, "the buffers are null");
         use(plugin).prepare(use(io));
@@ -80,23 +60,19 @@ int32_t tsh_plugin_enqueue(tsh_plugin* plugin, tsh_io const* io, tsh_buffers con
     });
 }
 
-int32_t tsh_plugin_time(tsh_plugin* plugin, tsh_io const* io, tsh_buffers const* buffers, int32_t warmup,
-    int32_t count, void* flush, size_t flushSize, float* milliseconds)
-{
+int32_t tsh_plugin_time(tsh_plugin* plugin, const tsh_io* io, const tsh_buffers* buffers, int32_t warmup, int32_t count,
+                        void* flush, size_t flushSize, float* milliseconds) {
     return guarded([&] {
         require(buffers && (count == 0 || milliseconds), "the buffers or the place for the times are null");
         use(plugin).prepare(use(io));
-        cudaStream_t const stream = toStream(buffers->stream);
-        for (int32_t i = 0; i < warmup; ++i)
-        {
+        const cudaStream_t stream = toStream(buffers->stream);
+        for (int32_t i = 0; i < warmup; ++i) {
             checkEnqueue(use(plugin).enqueue(*buffers));
         }
         Event start;
         Event stop;
-        for (int32_t i = 0; i < count; ++i)
-        {
-            if (flush)
-            {
+        for (int32_t i = 0; i < count; ++i) {
+            if (flush) {
                 check(cudaMemsetAsync(flush, i & 0xFF, flushSize, stream), "cudaMemsetAsync");
             }
             start.record(stream);
@@ -107,14 +83,12 @@ int32_t tsh_plugin_time(tsh_plugin* plugin, tsh_io const* io, tsh_buffers const*
     });
 }
 
-int32_t tsh_device_count(int32_t* out)
-{
+int32_t tsh_device_count(int32_t* out) {
     return guarded([&] {
         require(out, "the place for the count is null");
         int count = 0;
         // No driver and no device are not errors here: the host works without.
-        if (cudaGetDeviceCount(&count) != cudaSuccess)
-        {
+        if (cudaGetDeviceCount(&count) != cudaSuccess) {
             cudaGetLastError();
             count = 0;
         }
@@ -122,8 +96,7 @@ int32_t tsh_device_count(int32_t* out)
     });
 }
 
-int32_t tsh_device_describe(int32_t device, char* name, size_t capacity, int32_t* major, int32_t* minor)
-{
+int32_t tsh_device_describe(int32_t device, char* name, size_t capacity, int32_t* major, int32_t* minor) {
     return guarded([&] {
         require(name && capacity > 0 && major && minor, "the place for the description is null");
         cudaDeviceProp properties{};
@@ -134,42 +107,36 @@ int32_t tsh_device_describe(int32_t device, char* name, size_t capacity, int32_t
     });
 }
 
-int32_t tsh_device_alloc(size_t size, void** out)
-{
+int32_t tsh_device_alloc(size_t size, void** out) {
     return guarded([&] {
         require(out, "the place for the memory is null");
         check(cudaMalloc(out, size), "cudaMalloc");
     });
 }
 
-int32_t tsh_device_free(void* memory)
-{
+int32_t tsh_device_free(void* memory) {
     return guarded([&] { check(cudaFree(memory), "cudaFree"); });
 }
 
-int32_t tsh_device_fill(void* memory, int32_t byte, size_t size)
-{
+int32_t tsh_device_fill(void* memory, int32_t byte, size_t size) {
     return guarded([&] {
         check(cudaMemset(memory, byte, size), "cudaMemset");
-        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); // the plugin's stream may not wait for this one
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // the plugin's stream may not wait for this one
     });
 }
 
-int32_t tsh_device_copy_in(void* device, void const* host, size_t size)
-{
+int32_t tsh_device_copy_in(void* device, const void* host, size_t size) {
     return guarded([&] {
         check(cudaMemcpy(device, host, size, cudaMemcpyHostToDevice), "cudaMemcpy");
         check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     });
 }
 
-int32_t tsh_device_copy_out(void* host, void const* device, size_t size)
-{
+int32_t tsh_device_copy_out(void* host, const void* device, size_t size) {
     return guarded([&] { check(cudaMemcpy(host, device, size, cudaMemcpyDeviceToHost), "cudaMemcpy"); });
 }
 
-int32_t tsh_stream_create(void** out)
-{
+int32_t tsh_stream_create(void** out) {
     return guarded([&] {
         require(out, "the place for the stream is null");
         cudaStream_t stream{};
@@ -178,12 +145,10 @@ int32_t tsh_stream_create(void** out)
     });
 }
 
-int32_t tsh_stream_destroy(void* stream)
-{
+int32_t tsh_stream_destroy(void* stream) {
     return guarded([&] { check(cudaStreamDestroy(toStream(stream)), "cudaStreamDestroy"); });
 }
 
-int32_t tsh_stream_synchronize(void* stream)
-{
+int32_t tsh_stream_synchronize(void* stream) {
     return guarded([&] { check(cudaStreamSynchronize(toStream(stream)), "cudaStreamSynchronize"); });
 }

@@ -1,61 +1,45 @@
-// How failures travel inside the host: thrown as Failure, turned into a status and a string at the C ABI.
+// Failures inside the host: thrown as Failure, turned into a status and a string at the C ABI.
 #pragma once
-
-#include "api.h"
 
 #include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-namespace trtsmith::host
-{
+#include "api.h"
 
-struct Failure : std::runtime_error
-{
-    Failure(tsh_status status, std::string const& text)
-        : std::runtime_error(text)
-        , status(status)
-    {
-    }
+namespace trtsmith::host {
+
+struct Failure : std::runtime_error {
+    Failure(tsh_status status, const std::string& text) : std::runtime_error(text), status(status) {}
 
     tsh_status status;
 };
 
 void setLastError(std::string text) noexcept;
-char const* lastError() noexcept;
+const char* lastError() noexcept;
 
 // Runs `body` and returns its status. Whatever is thrown, by us or by the library under test, ends here.
 template <typename Body>
-int32_t guarded(Body&& body) noexcept
-{
-    try
-    {
+int32_t guarded(Body&& body) noexcept {
+    try {
         std::forward<Body>(body)();
         return TSH_OK;
-    }
-    catch (Failure const& failure)
-    {
+    } catch (const Failure& failure) {
         setLastError(failure.what());
         return failure.status;
-    }
-    catch (std::exception const& error)
-    {
+    } catch (const std::exception& error) {
         setLastError(std::string("threw: ") + error.what());
-    }
-    catch (...)
-    {
+    } catch (...) {
         setLastError("threw something that is not a std::exception");
     }
     return TSH_BROKEN;
 }
 
-inline void require(bool condition, char const* text)
-{
-    if (!condition)
-    {
+inline void require(bool condition, const char* text) {
+    if (!condition) {
         throw Failure(TSH_USAGE, text);
     }
 }
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host

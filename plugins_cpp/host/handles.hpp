@@ -1,20 +1,20 @@
-// What the opaque handles of the C ABI point at.
+// The objects behind the opaque handles of the C ABI.
 #pragma once
 
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "error.hpp"
 #include "library.hpp"
 
-struct tsh_creator
-{
+struct tsh_creator {
     trtsmith::host::Creator* creator;
 };
 
-struct tsh_library
-{
-    explicit tsh_library(char const* path)
-        : library(path)
-    {
-        for (auto& creator : library.creators())
-        {
+struct tsh_library {
+    explicit tsh_library(const char* path) : library(path) {
+        for (auto& creator : library.creators()) {
             creators.push_back({creator.get()});
         }
     }
@@ -24,33 +24,28 @@ struct tsh_library
 };
 
 // The plugin and what was last handed out from it.
-struct tsh_plugin
-{
+struct tsh_plugin {
     std::unique_ptr<trtsmith::host::Plugin> plugin;
     trtsmith::host::ShapeAnswer shapes;
     std::vector<tsh_field> fields;
     std::vector<unsigned char> bytes;
 };
 
-namespace trtsmith::host
-{
+namespace trtsmith::host {
 
-inline Plugin& use(tsh_plugin* handle)
-{
+inline Plugin& use(tsh_plugin* handle) {
     require(handle && handle->plugin, "the plugin handle is null");
     return *handle->plugin;
 }
 
-inline void give(std::unique_ptr<Plugin> plugin, tsh_plugin** out)
-{
+inline void give(std::unique_ptr<Plugin> plugin, tsh_plugin** out) {
     require(out, "the place for the plugin handle is null");
     *out = new tsh_plugin{std::move(plugin), {}, {}, {}};
 }
 
-inline tsh_io const& use(tsh_io const* io)
-{
+inline const tsh_io& use(const tsh_io* io) {
     require(io && io->input_count >= 0 && io->output_count >= 0, "the description of inputs and outputs is null");
     return *io;
 }
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host

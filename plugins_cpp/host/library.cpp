@@ -1,218 +1,174 @@
 #include "library.hpp"
 
-#include "log.hpp"
-#include "registry.hpp"
-
 #include <dlfcn.h>
 
 #include <cstring>
 
-namespace trtsmith::host
-{
-namespace
-{
+#include "error.hpp"
+#include "log.hpp"
+#include "registry.hpp"
+
+namespace trtsmith::host {
+namespace {
 
 using namespace nvinfer1;
 
 template <typename Function>
-Function* exported(void* handle, char const* name)
-{
+Function* exported(void* handle, const char* name) {
     return reinterpret_cast<Function*>(dlsym(handle, name));
 }
 
 // Makes our getPluginRegistry visible to libraries loaded after this. Done only for a library that needs it, since a
 // TensorRT loaded later into this process would see it too.
-void offerRegistry()
-{
+void offerRegistry() {
     Dl_info self{};
-    if (dladdr(reinterpret_cast<void*>(&takeRegisteredCreators), &self) && self.dli_fname)
-    {
+    if (dladdr(reinterpret_cast<void*>(&takeRegisteredCreators), &self) && self.dli_fname) {
         dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
     }
 }
 
-} // namespace
+}  // namespace
 
-Creator::Creator(IPluginCreatorInterface* creator)
-    : mInfo(creator->getInterfaceInfo())
-{
-    std::string const kind = mInfo.kind ? mInfo.kind : "";
-    if (kind == "PLUGIN CREATOR_V3ONE")
-    {
+Creator::Creator(IPluginCreatorInterface* creator) : mInfo(creator->getInterfaceInfo()) {
+    const std::string kind = mInfo.kind ? mInfo.kind : "";
+    if (kind == "PLUGIN CREATOR_V3ONE") {
         mV3 = static_cast<IPluginCreatorV3One*>(creator);
-    }
-    else if (kind == "PLUGIN CREATOR_V1")
-    {
+    } else if (kind == "PLUGIN CREATOR_V1") {
         mV2 = static_cast<IPluginCreator*>(creator);
     }
 }
 
-tsh_creator_info Creator::describe()
-{
+tsh_creator_info Creator::describe() {
     tsh_creator_info info{};
     info.kind = mInfo.kind;
     info.major = mInfo.major;
     info.minor = mInfo.minor;
     info.family = mV3 ? 3 : mV2 ? 2 : 0;
-    if (mV3)
-    {
+    if (mV3) {
         info.name = mV3->getPluginName();
         info.version = mV3->getPluginVersion();
         info.plugin_namespace = mV3->getPluginNamespace();
-    }
-    else if (mV2)
-    {
+    } else if (mV2) {
         info.name = mV2->getPluginName();
         info.version = mV2->getPluginVersion();
         info.plugin_namespace = mV2->getPluginNamespace();
     }
-    if (PluginFieldCollection const* const fields = fieldNames())
-    {
+    if (const PluginFieldCollection* const fields = fieldNames()) {
         info.has_fields = 1;
         info.field_count = fields->nbFields;
     }
     return info;
 }
 
-tsh_field Creator::field(int32_t index)
-{
-    PluginFieldCollection const* const fields = fieldNames();
+tsh_field Creator::field(int32_t index) {
+    const PluginFieldCollection* const fields = fieldNames();
     require(fields && index >= 0 && index < fields->nbFields, "the creator has no field of this index");
-    if (!fields->fields)
-    {
+    if (!fields->fields) {
         throw Failure(TSH_BROKEN, "getFieldNames returned fields at null");
     }
-    PluginField const& field = fields->fields[index];
+    const PluginField& field = fields->fields[index];
     return {field.name, field.data, static_cast<int32_t>(field.type), field.length};
 }
 
-std::unique_ptr<Plugin> Creator::create(char const* layer, tsh_field const* fields, int32_t count, int32_t phase)
-{
+std::unique_ptr<Plugin> Creator::create(const char* layer, const tsh_field* fields, int32_t count, int32_t phase) {
     require(count >= 0 && (count == 0 || fields), "a list of fields is null");
     std::vector<PluginField> list;
-    for (int32_t i = 0; i < count; ++i)
-    {
-        list.emplace_back(
-            fields[i].name, fields[i].data, static_cast<PluginFieldType>(fields[i].type), fields[i].length);
+    for (int32_t i = 0; i < count; ++i) {
+        list.emplace_back(fields[i].name, fields[i].data, static_cast<PluginFieldType>(fields[i].type),
+                          fields[i].length);
     }
-    PluginFieldCollection const collection{count, list.empty() ? nullptr : list.data()};
-    if (mV3)
-    {
+    const PluginFieldCollection collection{count, list.empty() ? nullptr : list.data()};
+    if (mV3) {
         IPluginV3* const plugin = mV3->createPlugin(layer, &collection, static_cast<TensorRTPhase>(phase));
-        if (!plugin)
-        {
+        if (!plugin) {
             throw Failure(TSH_REFUSED, "createPlugin returned null");
         }
         return wrapV3(plugin);
     }
-    if (!mV2)
-    {
-        throw Failure(TSH_UNSUPPORTED, std::string("creators of kind ") + (mInfo.kind ? mInfo.kind : "(null)")
-                + " are not known to the host");
+    if (!mV2) {
+        throw Failure(TSH_UNSUPPORTED, std::string("creators of kind ") + (mInfo.kind ? mInfo.kind : "(null)") +
+                                           " are not known to the host");
     }
     IPluginV2* const plugin = mV2->createPlugin(layer, &collection);
-    if (!plugin)
-    {
+    if (!plugin) {
         throw Failure(TSH_REFUSED, "createPlugin returned null");
     }
     return wrapV2(plugin);
 }
 
-std::unique_ptr<Plugin> Creator::deserialize(char const* layer, void const* data, size_t size)
-{
-    if (!mV2)
-    {
+std::unique_ptr<Plugin> Creator::deserialize(const char* layer, const void* data, size_t size) {
+    if (!mV2) {
         throw Failure(TSH_UNSUPPORTED, "a V3 plugin is restored from fields with createPlugin in the runtime phase");
     }
     IPluginV2* const plugin = mV2->deserializePlugin(layer, data, size);
-    if (!plugin)
-    {
+    if (!plugin) {
         throw Failure(TSH_REFUSED, "deserializePlugin returned null");
     }
     return wrapV2(plugin);
 }
 
-PluginFieldCollection const* Creator::fieldNames()
-{
+const PluginFieldCollection* Creator::fieldNames() {
     return mV3 ? mV3->getFieldNames() : mV2 ? mV2->getFieldNames() : nullptr;
 }
 
-Library::Library(std::string const& path)
-{
-    try
-    {
+Library::Library(const std::string& path) {
+    try {
         load(path);
-    }
-    catch (...)
-    {
+    } catch (...) {
         unload();
         throw;
     }
 }
 
-void Library::load(std::string const& path)
-{
+void Library::load(const std::string& path) {
     takeRegisteredCreators();
     mHandle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (mHandle && findCreators())
-    {
+    if (mHandle && findCreators()) {
         return;
     }
     // It may register by itself while it is loaded: load it again where it can see our registry.
-    char const* const words = mHandle ? nullptr : dlerror();
-    std::string const error = words ? words : "";
-    bool const wantsRegistry = error.find("undefined symbol: get") != std::string::npos;
-    if (mHandle || wantsRegistry)
-    {
+    const char* const words = mHandle ? nullptr : dlerror();
+    const std::string error = words ? words : "";
+    const bool wantsRegistry = error.find("undefined symbol: get") != std::string::npos;
+    if (mHandle || wantsRegistry) {
         unload();
         offerRegistry();
         mHandle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (mHandle && findCreators())
-        {
+        if (mHandle && findCreators()) {
             return;
         }
     }
-    if (!mHandle)
-    {
-        char const* const again = dlerror();
+    if (!mHandle) {
+        const char* const again = dlerror();
         throw Failure(TSH_LOAD, again ? again : error);
     }
-    throw Failure(TSH_LOAD,
-        path + ": no plugin creators: it exports neither getCreators nor getPluginCreators and registered none while it "
-               "was loaded");
+    throw Failure(
+        TSH_LOAD,
+        path +
+            ": no plugin creators: it exports neither getCreators nor getPluginCreators and registered none while it "
+            "was loaded");
 }
 
-bool Library::findCreators()
-{
-    if (auto* const setFinder = exported<void(ILoggerFinder*)>(mHandle, "setLoggerFinder"))
-    {
+bool Library::findCreators() {
+    if (auto* const setFinder = exported<void(ILoggerFinder*)>(mHandle, "setLoggerFinder")) {
         setFinder(&loggerFinder());
     }
     int32_t count = 0;
-    if (auto* const getCreators
-        = exported<IPluginCreatorInterface* const*(int32_t&)>(mHandle, "getCreators"))
-    {
+    if (auto* const getCreators = exported<IPluginCreatorInterface* const*(int32_t&)>(mHandle, "getCreators")) {
         IPluginCreatorInterface* const* const creators = getCreators(count);
-        for (int32_t i = 0; i < count; ++i)
-        {
+        for (int32_t i = 0; i < count; ++i) {
             mCreators.push_back(std::make_unique<Creator>(creators[i]));
         }
         mHow = "getCreators";
-    }
-    else if (auto* const getPluginCreators
-        = exported<IPluginCreator* const*(int32_t&)>(mHandle, "getPluginCreators"))
-    {
+    } else if (auto* const getPluginCreators =
+                   exported<IPluginCreator* const*(int32_t&)>(mHandle, "getPluginCreators")) {
         IPluginCreator* const* const creators = getPluginCreators(count);
-        for (int32_t i = 0; i < count; ++i)
-        {
+        for (int32_t i = 0; i < count; ++i) {
             mCreators.push_back(std::make_unique<Creator>(creators[i]));
         }
         mHow = "getPluginCreators";
-    }
-    else
-    {
-        for (IPluginCreatorInterface* const creator : takeRegisteredCreators())
-        {
+    } else {
+        for (IPluginCreatorInterface* const creator : takeRegisteredCreators()) {
             mCreators.push_back(std::make_unique<Creator>(creator));
         }
         mHow = "static registration";
@@ -220,29 +176,18 @@ bool Library::findCreators()
     return !mCreators.empty();
 }
 
-void Library::unload() noexcept
-{
+void Library::unload() noexcept {
     mCreators.clear();
-    if (mHandle)
-    {
+    if (mHandle) {
         dlclose(mHandle);
         mHandle = nullptr;
     }
 }
 
-Library::~Library()
-{
-    unload();
-}
+Library::~Library() { unload(); }
 
-char const* Library::how() const noexcept
-{
-    return mHow;
-}
+const char* Library::how() const noexcept { return mHow; }
 
-std::vector<std::unique_ptr<Creator>>& Library::creators() noexcept
-{
-    return mCreators;
-}
+std::vector<std::unique_ptr<Creator>>& Library::creators() noexcept { return mCreators; }
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host

@@ -5,8 +5,7 @@
 
 #include <string>
 
-namespace trtsmith::host
-{
+namespace trtsmith::host {
 
 nvinfer1::ILogger& logger() noexcept;
 nvinfer1::ILoggerFinder& loggerFinder() noexcept;
@@ -14,4 +13,4 @@ nvinfer1::ILoggerFinder& loggerFinder() noexcept;
 // The messages since the last call, one a line, each with its severity; forgets them.
 std::string takeLog();
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host

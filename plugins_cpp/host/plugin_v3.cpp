@@ -1,62 +1,49 @@
+#include <cstring>
+
 #include "convert.hpp"
 #include "plugin.hpp"
 #include "resource.hpp"
 #include "shapes.hpp"
 
-#include <cstring>
-
-namespace trtsmith::host
-{
-namespace
-{
+namespace trtsmith::host {
+namespace {
 
 using namespace nvinfer1;
 
 // The capability of one type, checked to be what it says before it is cast.
 template <typename Interface>
-Interface* capability(IPluginV3& plugin, PluginCapabilityType type, char const* kind, int32_t* major = nullptr)
-{
+Interface* capability(IPluginV3& plugin, PluginCapabilityType type, const char* kind, int32_t* major = nullptr) {
     IPluginCapability* const found = plugin.getCapabilityInterface(type);
-    if (!found)
-    {
+    if (!found) {
         return nullptr;
     }
-    InterfaceInfo const info = found->getInterfaceInfo();
-    if (!info.kind || std::strcmp(info.kind, kind) != 0)
-    {
-        throw Failure(TSH_BROKEN,
-            std::string("getCapabilityInterface for ") + kind + " returned an interface of kind "
-                + (info.kind ? info.kind : "(null)"));
+    const InterfaceInfo info = found->getInterfaceInfo();
+    if (!info.kind || std::strcmp(info.kind, kind) != 0) {
+        throw Failure(TSH_BROKEN, std::string("getCapabilityInterface for ") + kind +
+                                      " returned an interface of kind " + (info.kind ? info.kind : "(null)"));
     }
-    if (major)
-    {
+    if (major) {
         *major = info.major;
     }
     return static_cast<Interface*>(found);
 }
 
-void requireZero(int32_t status, char const* call)
-{
-    if (status != 0)
-    {
+void requireZero(int32_t status, const char* call) {
+    if (status != 0) {
         throw Failure(TSH_REFUSED, std::string(call) + " returned " + std::to_string(status));
     }
 }
 
-class V3 final : public Plugin
-{
+class V3 final : public Plugin {
 public:
     explicit V3(std::unique_ptr<IPluginV3> plugin)
-        : mPlugin(std::move(plugin))
-        , mCore(capability<IPluginV3OneCore>(*mPlugin, PluginCapabilityType::kCORE, "PLUGIN_V3ONE_CORE"))
-        , mBuild(capability<IPluginV3OneBuild>(
-              *mPlugin, PluginCapabilityType::kBUILD, "PLUGIN_V3ONE_BUILD", &mBuildVersion))
-        , mRuntime(capability<IPluginV3OneRuntime>(*mPlugin, PluginCapabilityType::kRUNTIME, "PLUGIN_V3ONE_RUNTIME"))
-    {
-    }
+        : mPlugin(std::move(plugin)),
+          mCore(capability<IPluginV3OneCore>(*mPlugin, PluginCapabilityType::kCORE, "PLUGIN_V3ONE_CORE")),
+          mBuild(capability<IPluginV3OneBuild>(*mPlugin, PluginCapabilityType::kBUILD, "PLUGIN_V3ONE_BUILD",
+                                               &mBuildVersion)),
+          mRuntime(capability<IPluginV3OneRuntime>(*mPlugin, PluginCapabilityType::kRUNTIME, "PLUGIN_V3ONE_RUNTIME")) {}
 
-    tsh_plugin_info describe() override
-    {
+    tsh_plugin_info describe() override {
         tsh_plugin_info info{};
         info.family = TSH_V3;
         info.has_core = mCore != nullptr;
@@ -71,42 +58,31 @@ public:
         return info;
     }
 
-    std::unique_ptr<Plugin> clone() override
-    {
-        return wrapOther(mPlugin->clone(), "clone");
-    }
+    std::unique_ptr<Plugin> clone() override { return wrapOther(mPlugin->clone(), "clone"); }
 
-    std::unique_ptr<Plugin> attach() override
-    {
+    std::unique_ptr<Plugin> attach() override {
         return wrapOther(runtime().attachToContext(&resourceContext()), "attachToContext");
     }
 
-    void setNamespace(char const*) override
-    {
-        throw Failure(TSH_UNSUPPORTED, "a V3 plugin has no setPluginNamespace");
-    }
+    void setNamespace(const char*) override { throw Failure(TSH_UNSUPPORTED, "a V3 plugin has no setPluginNamespace"); }
 
     void initialize() override {}
 
     void terminate() override {}
 
-    std::vector<int32_t> outputTypes(std::vector<int32_t> const& inputs, int32_t outputCount) override
-    {
+    std::vector<int32_t> outputTypes(const std::vector<int32_t>& inputs, int32_t outputCount) override {
         std::vector<DataType> types;
-        for (int32_t const type : inputs)
-        {
+        for (const int32_t type : inputs) {
             types.push_back(static_cast<DataType>(type));
         }
-        constexpr int32_t kUNSET = -1;
-        std::vector<DataType> answer(static_cast<size_t>(outputCount), static_cast<DataType>(kUNSET));
-        requireZero(build().getOutputDataTypes(
-                        answer.data(), outputCount, types.data(), static_cast<int32_t>(types.size())),
+        constexpr int32_t kUnset = -1;
+        std::vector<DataType> answer(static_cast<size_t>(outputCount), static_cast<DataType>(kUnset));
+        requireZero(
+            build().getOutputDataTypes(answer.data(), outputCount, types.data(), static_cast<int32_t>(types.size())),
             "getOutputDataTypes");
         std::vector<int32_t> result;
-        for (DataType const type : answer)
-        {
-            if (static_cast<int32_t>(type) == kUNSET)
-            {
+        for (const DataType type : answer) {
+            if (static_cast<int32_t>(type) == kUnset) {
                 throw Failure(TSH_BROKEN, "getOutputDataTypes left output " + std::to_string(result.size()) + " unset");
             }
             result.push_back(static_cast<int32_t>(type));
@@ -114,158 +90,125 @@ public:
         return result;
     }
 
-    ShapeAnswer outputShapes(ShapeQuery const& query) override
-    {
+    ShapeAnswer outputShapes(const ShapeQuery& query) override {
         ExprBuilder builder;
-        auto const inputs = inputExpressions(builder, query);
-        auto const shapeInputs = shapeInputExpressions(builder, query);
+        const auto inputs = inputExpressions(builder, query);
+        const auto shapeInputs = shapeInputExpressions(builder, query);
         std::vector<DimsExprs> outputs(static_cast<size_t>(query.outputCount), unsetShape());
-        int32_t const status = build().getOutputShapes(inputs.data(), query.inputCount, shapeInputs.data(),
-            query.shapeInputCount, outputs.data(), query.outputCount, builder);
+        const int32_t status =
+            build().getOutputShapes(inputs.data(), query.inputCount, shapeInputs.data(), query.shapeInputCount,
+                                    outputs.data(), query.outputCount, builder);
         builder.check();
         requireZero(status, "getOutputShapes");
         ShapeAnswer answer;
-        for (int32_t i = 0; i < query.outputCount; ++i)
-        {
+        for (int32_t i = 0; i < query.outputCount; ++i) {
             answer.push_back(readShape(builder, outputs[i], i));
         }
         requireSizeOutputs(answer);
         return answer;
     }
 
-    bool supportsFormat(int32_t position, tsh_io const& io) override
-    {
+    bool supportsFormat(int32_t position, const tsh_io& io) override {
         requirePosition(position, io);
-        auto const both = convertBoth(io, toDynamicDesc);
+        const auto both = convertBoth(io, toDynamicDesc);
         return build().supportsFormatCombination(position, both.data(), io.input_count, io.output_count);
     }
 
-    void configure(tsh_io const& io) override
-    {
-        auto const inputs = convertAll(io.inputs, io.input_count, toDynamicDesc);
-        auto const outputs = convertAll(io.outputs, io.output_count, toDynamicDesc);
+    void configure(const tsh_io& io) override {
+        const auto inputs = convertAll(io.inputs, io.input_count, toDynamicDesc);
+        const auto outputs = convertAll(io.outputs, io.output_count, toDynamicDesc);
         requireZero(build().configurePlugin(inputs.data(), io.input_count, outputs.data(), io.output_count),
-            "configurePlugin");
+                    "configurePlugin");
     }
 
-    size_t workspace(tsh_io const& io) override
-    {
-        auto const inputs = convertAll(io.inputs, io.input_count, toDynamicDesc);
-        auto const outputs = convertAll(io.outputs, io.output_count, toDynamicDesc);
+    size_t workspace(const tsh_io& io) override {
+        const auto inputs = convertAll(io.inputs, io.input_count, toDynamicDesc);
+        const auto outputs = convertAll(io.outputs, io.output_count, toDynamicDesc);
         return build().getWorkspaceSize(inputs.data(), io.input_count, outputs.data(), io.output_count);
     }
 
-    int32_t aliasedInput(int32_t output) override
-    {
+    int32_t aliasedInput(int32_t output) override {
         build();
         // getAliasedInput exists from version 2 of the build capability on.
         return mBuildVersion >= 2 ? static_cast<IPluginV3OneBuildV2*>(mBuild)->getAliasedInput(output) : -1;
     }
 
-    std::vector<int32_t> tactics() override
-    {
-        int32_t const count = build().getNbTactics();
-        if (count < 0)
-        {
+    std::vector<int32_t> tactics() override {
+        const int32_t count = build().getNbTactics();
+        if (count < 0) {
             throw Failure(TSH_BROKEN, "getNbTactics returned " + std::to_string(count));
         }
         std::vector<int32_t> result(static_cast<size_t>(count), -1);
-        if (count > 0)
-        {
+        if (count > 0) {
             requireZero(build().getValidTactics(result.data(), count), "getValidTactics");
         }
         return result;
     }
 
-    void setTactic(int32_t tactic) override
-    {
-        requireZero(runtime().setTactic(tactic), "setTactic");
-    }
+    void setTactic(int32_t tactic) override { requireZero(runtime().setTactic(tactic), "setTactic"); }
 
-    char const* timingCacheId() override
-    {
-        return build().getTimingCacheID();
-    }
+    const char* timingCacheId() override { return build().getTimingCacheID(); }
 
-    char const* metadata() override
-    {
-        return build().getMetadataString();
-    }
+    const char* metadata() override { return build().getMetadataString(); }
 
-    std::vector<tsh_field> serializeFields() override
-    {
-        PluginFieldCollection const* const fields = runtime().getFieldsToSerialize();
-        if (!fields)
-        {
+    std::vector<tsh_field> serializeFields() override {
+        const PluginFieldCollection* const fields = runtime().getFieldsToSerialize();
+        if (!fields) {
             throw Failure(TSH_REFUSED, "getFieldsToSerialize returned null");
         }
-        if (fields->nbFields < 0 || (fields->nbFields > 0 && !fields->fields))
-        {
-            throw Failure(TSH_BROKEN,
-                "getFieldsToSerialize returned " + std::to_string(fields->nbFields) + " fields at "
-                    + (fields->fields ? "an address" : "null"));
+        if (fields->nbFields < 0 || (fields->nbFields > 0 && !fields->fields)) {
+            throw Failure(TSH_BROKEN, "getFieldsToSerialize returned " + std::to_string(fields->nbFields) +
+                                          " fields at " + (fields->fields ? "an address" : "null"));
         }
         std::vector<tsh_field> result;
-        for (int32_t i = 0; i < fields->nbFields; ++i)
-        {
-            PluginField const& field = fields->fields[i];
+        for (int32_t i = 0; i < fields->nbFields; ++i) {
+            const PluginField& field = fields->fields[i];
             result.push_back({field.name, field.data, static_cast<int32_t>(field.type), field.length});
         }
         return result;
     }
 
-    std::vector<unsigned char> serializeBytes(int) override
-    {
+    std::vector<unsigned char> serializeBytes(int) override {
         throw Failure(TSH_UNSUPPORTED, "a V3 plugin serialises to fields, not to bytes");
     }
 
-    void onShapeChange(tsh_io const& io) override
-    {
+    void onShapeChange(const tsh_io& io) override {
         prepare(io);
         requireZero(runtime().onShapeChange(mInputs.data(), io.input_count, mOutputs.data(), io.output_count),
-            "onShapeChange");
+                    "onShapeChange");
     }
 
-    void prepare(tsh_io const& io) override
-    {
+    void prepare(const tsh_io& io) override {
         runtime();
         mInputs = convertAll(io.inputs, io.input_count, toDesc);
         mOutputs = convertAll(io.outputs, io.output_count, toDesc);
     }
 
-    int32_t enqueue(tsh_buffers const& buffers) override
-    {
+    int32_t enqueue(const tsh_buffers& buffers) override {
         return mRuntime->enqueue(mInputs.data(), mOutputs.data(), buffers.inputs, buffers.outputs, buffers.workspace,
-            static_cast<cudaStream_t>(buffers.stream));
+                                 static_cast<cudaStream_t>(buffers.stream));
     }
 
 private:
-    IPluginV3OneBuild& build()
-    {
-        if (!mBuild)
-        {
+    IPluginV3OneBuild& build() {
+        if (!mBuild) {
             throw Failure(TSH_UNSUPPORTED, "the plugin has no build capability in this phase");
         }
         return *mBuild;
     }
 
-    IPluginV3OneRuntime& runtime()
-    {
-        if (!mRuntime)
-        {
+    IPluginV3OneRuntime& runtime() {
+        if (!mRuntime) {
             throw Failure(TSH_UNSUPPORTED, "the plugin has no runtime capability in this phase");
         }
         return *mRuntime;
     }
 
-    std::unique_ptr<Plugin> wrapOther(IPluginV3* other, char const* call)
-    {
-        if (!other)
-        {
+    std::unique_ptr<Plugin> wrapOther(IPluginV3* other, const char* call) {
+        if (!other) {
             throw Failure(TSH_REFUSED, std::string(call) + " returned null");
         }
-        if (other == mPlugin.get())
-        {
+        if (other == mPlugin.get()) {
             throw Failure(TSH_BROKEN, std::string(call) + " returned the plugin itself, which would be deleted twice");
         }
         return wrapV3(other);
@@ -280,11 +223,8 @@ private:
     std::vector<PluginTensorDesc> mOutputs;
 };
 
-} // namespace
+}  // namespace
 
-std::unique_ptr<Plugin> wrapV3(IPluginV3* plugin)
-{
-    return std::make_unique<V3>(std::unique_ptr<IPluginV3>(plugin));
-}
+std::unique_ptr<Plugin> wrapV3(IPluginV3* plugin) { return std::make_unique<V3>(std::unique_ptr<IPluginV3>(plugin)); }
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host

@@ -2,8 +2,6 @@
 #define TENSORRT_BUILD_LIB 1
 #include "registry.hpp"
 
-#include "log.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -11,55 +9,41 @@
 #include <string>
 #include <utility>
 
-namespace trtsmith::host
-{
-namespace
-{
+#include "log.hpp"
+
+namespace trtsmith::host {
+namespace {
 
 using namespace nvinfer1;
 
-bool isV2(IPluginCreatorInterface const& creator)
-{
+bool isV2(const IPluginCreatorInterface& creator) {
     return std::strcmp(creator.getInterfaceInfo().kind, "PLUGIN CREATOR_V1") == 0;
 }
 
 // A plain list. Nothing is found by name here: the host asks each library for its own creators.
-class Registry final : public IPluginRegistry
-{
+class Registry final : public IPluginRegistry {
 public:
-    bool registerCreator(IPluginCreator& creator, AsciiChar const* const pluginNamespace) noexcept override
-    {
+    bool registerCreator(IPluginCreator& creator, const AsciiChar* const pluginNamespace) noexcept override {
         creator.setPluginNamespace(pluginNamespace ? pluginNamespace : "");
         return add(creator);
     }
 
-    bool registerCreator(IPluginCreatorInterface& creator, AsciiChar const* const pluginNamespace) noexcept override
-    {
-        if (isV2(creator))
-        {
+    bool registerCreator(IPluginCreatorInterface& creator, const AsciiChar* const pluginNamespace) noexcept override {
+        if (isV2(creator)) {
             return registerCreator(static_cast<IPluginCreator&>(creator), pluginNamespace);
         }
         return add(creator);
     }
 
-    bool deregisterCreator(IPluginCreator const& creator) noexcept override
-    {
-        return remove(creator);
-    }
+    bool deregisterCreator(const IPluginCreator& creator) noexcept override { return remove(creator); }
 
-    bool deregisterCreator(IPluginCreatorInterface const& creator) noexcept override
-    {
-        return remove(creator);
-    }
+    bool deregisterCreator(const IPluginCreatorInterface& creator) noexcept override { return remove(creator); }
 
-    IPluginCreator* const* getPluginCreatorList(int32_t* const count) const noexcept override
-    {
-        std::lock_guard<std::mutex> const lock(mMutex);
+    IPluginCreator* const* getPluginCreatorList(int32_t* const count) const noexcept override {
+        const std::lock_guard<std::mutex> lock(mMutex);
         mV2.clear();
-        for (IPluginCreatorInterface* creator : mAll)
-        {
-            if (isV2(*creator))
-            {
+        for (IPluginCreatorInterface* creator : mAll) {
+            if (isV2(*creator)) {
                 mV2.push_back(static_cast<IPluginCreator*>(creator));
             }
         }
@@ -67,64 +51,45 @@ public:
         return mV2.data();
     }
 
-    IPluginCreator* getPluginCreator(
-        AsciiChar const* const, AsciiChar const* const, AsciiChar const* const) noexcept override
-    {
+    IPluginCreator* getPluginCreator(const AsciiChar* const, const AsciiChar* const,
+                                     const AsciiChar* const) noexcept override {
         return nullptr;
     }
 
-    IPluginCreatorInterface* const* getAllCreators(int32_t* const count) const noexcept override
-    {
+    IPluginCreatorInterface* const* getAllCreators(int32_t* const count) const noexcept override {
         *count = static_cast<int32_t>(mAll.size());
         return mAll.data();
     }
 
-    IPluginCreatorInterface* const* getAllCreatorsRecursive(int32_t* const count) noexcept override
-    {
+    IPluginCreatorInterface* const* getAllCreatorsRecursive(int32_t* const count) noexcept override {
         return getAllCreators(count);
     }
 
-    IPluginCreatorInterface* getCreator(
-        AsciiChar const* const, AsciiChar const* const, AsciiChar const* const) noexcept override
-    {
+    IPluginCreatorInterface* getCreator(const AsciiChar* const, const AsciiChar* const,
+                                        const AsciiChar* const) noexcept override {
         return nullptr;
     }
 
-    void setErrorRecorder(IErrorRecorder* const recorder) noexcept override
-    {
-        mRecorder = recorder;
-    }
+    void setErrorRecorder(IErrorRecorder* const recorder) noexcept override { mRecorder = recorder; }
 
-    IErrorRecorder* getErrorRecorder() const noexcept override
-    {
-        return mRecorder;
-    }
+    IErrorRecorder* getErrorRecorder() const noexcept override { return mRecorder; }
 
-    bool isParentSearchEnabled() const override
-    {
-        return false;
-    }
+    bool isParentSearchEnabled() const override { return false; }
 
-    void setParentSearchEnabled(bool const) override {}
+    void setParentSearchEnabled(const bool) override {}
 
-    PluginLibraryHandle loadLibrary(AsciiChar const*) noexcept override
-    {
-        return nullptr;
-    }
+    PluginLibraryHandle loadLibrary(const AsciiChar*) noexcept override { return nullptr; }
 
     void deregisterLibrary(PluginLibraryHandle) noexcept override {}
 
     // Resources are shared by key: the first one given under a key is cloned, kept and handed to everyone after.
-    IPluginResource* acquirePluginResource(AsciiChar const* key, IPluginResource* resource) noexcept override
-    {
-        std::lock_guard<std::mutex> const lock(mMutex);
+    IPluginResource* acquirePluginResource(const AsciiChar* key, IPluginResource* resource) noexcept override {
+        const std::lock_guard<std::mutex> lock(mMutex);
         Held& held = mResources[key];
-        if (held.users == 0)
-        {
+        if (held.users == 0) {
             held.resource = resource ? resource->clone() : nullptr;
         }
-        if (!held.resource)
-        {
+        if (!held.resource) {
             mResources.erase(key);
             return nullptr;
         }
@@ -132,50 +97,42 @@ public:
         return held.resource;
     }
 
-    int32_t releasePluginResource(AsciiChar const* key) noexcept override
-    {
-        std::lock_guard<std::mutex> const lock(mMutex);
-        auto const found = mResources.find(key);
-        if (found == mResources.end())
-        {
+    int32_t releasePluginResource(const AsciiChar* key) noexcept override {
+        const std::lock_guard<std::mutex> lock(mMutex);
+        const auto found = mResources.find(key);
+        if (found == mResources.end()) {
             return -1;
         }
-        if (--found->second.users > 0)
-        {
+        if (--found->second.users > 0) {
             return 0;
         }
-        int32_t const status = found->second.resource->release();
+        const int32_t status = found->second.resource->release();
         delete found->second.resource;
         mResources.erase(found);
         return status;
     }
 
-    std::vector<IPluginCreatorInterface*> take()
-    {
-        std::lock_guard<std::mutex> const lock(mMutex);
+    std::vector<IPluginCreatorInterface*> take() {
+        const std::lock_guard<std::mutex> lock(mMutex);
         return std::exchange(mAll, {});
     }
 
 private:
-    struct Held
-    {
+    struct Held {
         IPluginResource* resource{nullptr};
         int32_t users{0};
     };
 
-    bool add(IPluginCreatorInterface& creator) noexcept
-    {
-        std::lock_guard<std::mutex> const lock(mMutex);
+    bool add(IPluginCreatorInterface& creator) noexcept {
+        const std::lock_guard<std::mutex> lock(mMutex);
         mAll.push_back(&creator);
         return true;
     }
 
-    bool remove(IPluginCreatorInterface const& creator) noexcept
-    {
-        std::lock_guard<std::mutex> const lock(mMutex);
-        auto const found = std::find(mAll.begin(), mAll.end(), &creator);
-        if (found == mAll.end())
-        {
+    bool remove(const IPluginCreatorInterface& creator) noexcept {
+        const std::lock_guard<std::mutex> lock(mMutex);
+        const auto found = std::find(mAll.begin(), mAll.end(), &creator);
+        if (found == mAll.end()) {
             return false;
         }
         mAll.erase(found);
@@ -189,54 +146,29 @@ private:
     IErrorRecorder* mRecorder{nullptr};
 };
 
-Registry& registry()
-{
-    static Registry* const instance = new Registry; // never destroyed: libraries deregister while the process ends
+Registry& registry() {
+    static Registry* const instance = new Registry;  // never destroyed: libraries deregister while the process ends
     return *instance;
 }
 
-} // namespace
+}  // namespace
 
-std::vector<IPluginCreatorInterface*> takeRegisteredCreators()
-{
-    return registry().take();
-}
+std::vector<IPluginCreatorInterface*> takeRegisteredCreators() { return registry().take(); }
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host
 
 // What a library that registers by itself expects to find in libnvinfer.
 
-nvinfer1::IPluginRegistry* getPluginRegistry() noexcept
-{
-    return &trtsmith::host::registry();
-}
+nvinfer1::IPluginRegistry* getPluginRegistry() noexcept { return &trtsmith::host::registry(); }
 
-nvinfer1::ILogger* getLogger() noexcept
-{
-    return &trtsmith::host::logger();
-}
+nvinfer1::ILogger* getLogger() noexcept { return &trtsmith::host::logger(); }
 
-int32_t getInferLibVersion() noexcept
-{
-    return NV_TENSORRT_VERSION;
-}
+int32_t getInferLibVersion() noexcept { return NV_TENSORRT_VERSION; }
 
-int32_t getInferLibMajorVersion() noexcept
-{
-    return NV_TENSORRT_MAJOR;
-}
+int32_t getInferLibMajorVersion() noexcept { return NV_TENSORRT_MAJOR; }
 
-int32_t getInferLibMinorVersion() noexcept
-{
-    return NV_TENSORRT_MINOR;
-}
+int32_t getInferLibMinorVersion() noexcept { return NV_TENSORRT_MINOR; }
 
-int32_t getInferLibPatchVersion() noexcept
-{
-    return NV_TENSORRT_PATCH;
-}
+int32_t getInferLibPatchVersion() noexcept { return NV_TENSORRT_PATCH; }
 
-int32_t getInferLibBuildVersion() noexcept
-{
-    return NV_TENSORRT_BUILD;
-}
+int32_t getInferLibBuildVersion() noexcept { return NV_TENSORRT_BUILD; }

@@ -5,10 +5,9 @@
 
 #include <vector>
 
-namespace trtsmith::host
-{
+namespace trtsmith::host {
 
 // The creators that were registered since the last call; forgets them.
 std::vector<nvinfer1::IPluginCreatorInterface*> takeRegisteredCreators();
 
-} // namespace trtsmith::host
+}  // namespace trtsmith::host

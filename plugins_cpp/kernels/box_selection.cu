@@ -217,7 +217,8 @@ __global__ void __launch_bounds__(kThreads) writeKernel(Selection s) {
 
 // The rounds over the stripes of the longest segment that there may be.
 cudaError_t select(const Selection& s, const Candidate* sorted, cudaStream_t stream) {
-    cudaError_t status = launch(startKernel, gridBlocks(ceilDivide(s.segments + 1, kThreads)), kThreads, 0, stream, s, sorted);
+    cudaError_t status =
+        launch(startKernel, gridBlocks(ceilDivide(s.segments + 1, kThreads)), kThreads, 0, stream, s, sorted);
     for (int64_t round = 0; status == cudaSuccess && round * s.stripe < s.shape.boxes; ++round) {
         const int64_t mostKept = round * s.stripe < s.room ? round * s.stripe : s.room;
         const int64_t chunks = ceilDivide(mostKept, kKeptChunk);

@@ -1,5 +1,4 @@
-// Boxes that are left when those are taken out which overlap a better one: ONNX's NonMaxSuppression. Declaration only:
-// needs neither nvcc nor TensorRT.
+// Boxes that overlap no better one: ONNX's NonMaxSuppression. Declaration only: needs neither nvcc nor TensorRT.
 //
 // Method: candidates of all images and classes are sorted by score, best first. They are then taken in stripes: those that
 // overlap a box which was kept before drop out, the others are compared with each other, and one block for each image and
@@ -24,14 +23,14 @@ struct BoxSelectionShape {
 // Device pointers, row-major, aligned to their element size; they may be null when there is no box. Outputs must overlap
 // nothing.
 struct BoxSelectionParams {
-    bool centers;              // boxes are [x centre, y centre, width, height]; else two opposite corners [y, x, y, x]
-    const float* boxes;        // [batch, boxes, 4]
-    const float* scores;       // [batch, classes, boxes]; a NaN is the score of no candidate
-    const int64_t* maxBoxes;   // [1]: boxes for each image and class; `most` limits it, below 0 means 0
-    const float* overlap;      // [1]: a box drops out whose intersection over union with a kept one is above
-    const float* floor;        // [1]: candidates have a score above; null: all are candidates
-    int64_t* selected;         // [count, 3]: image, class, box, in this order but for boxes, of which the best come first
-    int32_t* count;            // scalar
+    bool centers;             // boxes are [x centre, y centre, width, height]; else two opposite corners [y, x, y, x]
+    const float* boxes;       // [batch, boxes, 4]
+    const float* scores;      // [batch, classes, boxes]; a NaN is the score of no candidate
+    const int64_t* maxBoxes;  // [1]: boxes for each image and class; `most` limits it, below 0 means 0
+    const float* overlap;     // [1]: a box drops out whose intersection over union with a kept one is above
+    const float* floor;       // [1]: candidates have a score above; null: all are candidates
+    int64_t* selected;  // [count, 3]: image, class, box, in this order but for boxes, of which the best come first
+    int32_t* count;     // scalar
 };
 
 // Bytes of device memory that boxSelection needs as `workspace`; about 32 for each score.

@@ -1,4 +1,4 @@
-// What the kernels of the box selection share, and where it lies in the workspace.
+// The state that the kernels of the box selection share, and its layout in the workspace.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,19 +34,19 @@ struct Selection {
     BoxSelectionParams params;
     BoxSelectionShape shape;
     int64_t segments;
-    int64_t room;     // kept boxes of a segment
-    int64_t stripe;   // candidates
-    int64_t words;    // of a stripe
+    int64_t room;    // kept boxes of a segment
+    int64_t stripe;  // candidates
+    int64_t words;   // of a stripe
     Candidate* candidates;
     Candidate* spare;
-    int64_t* starts;  // [segments + 1]: in the sorted candidates
-    int64_t* counts;  // [segments]: kept boxes
-    int64_t* offsets; // [segments]: in the result
-    int64_t* total;   // of candidates
-    Bits* masks;      // [segments, stripe, words]: later candidates of the stripe that each one overlaps
-    Bits* dead;       // [segments, words]: candidates of the stripe that overlap a box kept before it
+    int64_t* starts;   // [segments + 1]: in the sorted candidates
+    int64_t* counts;   // [segments]: kept boxes
+    int64_t* offsets;  // [segments]: in the result
+    int64_t* total;    // of candidates
+    Bits* masks;       // [segments, stripe, words]: later candidates of the stripe that each one overlaps
+    Bits* dead;        // [segments, words]: candidates of the stripe that overlap a box kept before it
     int64_t* tiles;
-    int32_t* kept;    // [segments, room]: boxes
+    int32_t* kept;  // [segments, room]: boxes
 
     __device__ int64_t limit() const {
         const int64_t wanted = *params.maxBoxes;

@@ -25,8 +25,9 @@ bool inRange(std::initializer_list<int64_t> values, int64_t low, int64_t high) {
 bool possible(const DeformableConvolutionShape& s) {
     constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
     // 128 below the maximum, so that a tile or a step past the last channel does not overflow.
-    return inRange({s.channels, s.outChannels, s.height, s.width, s.outHeight, s.outWidth, s.kernelHeight,
-                    s.kernelWidth}, 0, kMaxInt - 128) &&
+    return inRange(
+               {s.channels, s.outChannels, s.height, s.width, s.outHeight, s.outWidth, s.kernelHeight, s.kernelWidth},
+               0, kMaxInt - 128) &&
            inRange({s.strideHeight, s.strideWidth, s.dilationHeight, s.dilationWidth}, 1, kMaxInt) &&
            inRange({s.paddingTop, s.paddingLeft}, -kMaxInt, kMaxInt) &&
            inRange({s.groups, s.offsetGroups}, 1, kMaxInt) && s.channels % s.groups == 0 &&
@@ -66,8 +67,8 @@ cudaError_t runGeneral(const DeformableConvolutionParams& params, const Deformab
     arguments.groupChannels = static_cast<int32_t>(shape.channels / shape.groups);
     arguments.groupOut = static_cast<int32_t>(shape.outChannels / shape.groups);
     arguments.offsetChannels = static_cast<int32_t>(shape.channels / shape.offsetGroups);
-    arguments.vectorStores = arguments.outPlane % kThreadPixels == 0 &&
-                             isAligned(params.output, kThreadPixels * sizeof(T));
+    arguments.vectorStores =
+        arguments.outPlane % kThreadPixels == 0 && isAligned(params.output, kThreadPixels * sizeof(T));
     arguments.condition = condition;
     return shape.outChannels / shape.groups > 64 ? general::launchConvolution<T, 128>(arguments, stream)
                                                  : general::launchConvolution<T, 64>(arguments, stream);
@@ -142,9 +143,8 @@ cudaError_t availableKernels(Device& device) {
 cudaError_t currentDevice(Device& device) {
     int number = 0;
     cudaError_t error = cudaGetDevice(&number);
-    for (const auto& [attribute, target] :
-         {std::pair{cudaDevAttrMultiProcessorCount, &device.multiprocessors},
-          std::pair{cudaDevAttrMaxSharedMemoryPerBlockOptin, &device.sharedBytes}}) {
+    for (const auto& [attribute, target] : {std::pair{cudaDevAttrMultiProcessorCount, &device.multiprocessors},
+                                            std::pair{cudaDevAttrMaxSharedMemoryPerBlockOptin, &device.sharedBytes}}) {
         if (error == cudaSuccess) {
             error = cudaDeviceGetAttribute(target, attribute, number);
         }
@@ -174,8 +174,7 @@ bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
     constexpr int64_t kUnitChannels = tiled::kUnitBytes / static_cast<int64_t>(sizeof(T));
     constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max() / 2;
     const int64_t segment = std::gcd(s.channels / s.groups, s.channels / s.offsetGroups);
-    if (segment % kUnitChannels != 0 || !workspaceParts(type, s, plan.parts) ||
-        !plan.device.tensorCores) {
+    if (segment % kUnitChannels != 0 || !workspaceParts(type, s, plan.parts) || !plan.device.tensorCores) {
         return false;
     }
     const tiled::PaddedPlanes padded(1, s.height, s.width);
@@ -183,9 +182,8 @@ bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
     const int64_t taps = s.kernelHeight * s.kernelWidth;
     const int64_t units = s.channels / s.groups / kUnitChannels * taps;
     // Each size is below 2^31, so no product of two overflows here.
-    const auto extent = [](int64_t size, int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t padding) {
-        return size + out * stride + kernel * dilation + std::abs(padding);
-    };
+    const auto extent = [](int64_t size, int64_t out, int64_t stride, int64_t kernel, int64_t dilation,
+                           int64_t padding) { return size + out * stride + kernel * dilation + std::abs(padding); };
     if (padded.pixels > tiled::kMaxChunkBytes / tiled::kRowBytes || outPlane > kMaxInt - 2 * tiled::kPixels ||
         taps > kMaxInt / 1024 || units > kMaxInt / 64 ||
         extent(s.height, s.outHeight, s.strideHeight, s.kernelHeight, s.dilationHeight, s.paddingTop) >
@@ -202,13 +200,13 @@ bool makePlan(const DeformableConvolutionShape& s, DType type, Plan& plan) {
     plan.order.units = static_cast<int32_t>(units);
     plan.order.sites = static_cast<int32_t>(units / chunk);
     plan.order.steps = static_cast<int32_t>(ceilDivide(units, tiled::kStepUnits));
-    plan.order.slots = static_cast<int32_t>(
-        tiled::kStepUnits % chunk == 0 ? tiled::kStepUnits / chunk : (tiled::kStepUnits - 2) / chunk + 2);
+    plan.order.slots = static_cast<int32_t>(tiled::kStepUnits % chunk == 0 ? tiled::kStepUnits / chunk
+                                                                           : (tiled::kStepUnits - 2) / chunk + 2);
     const bool shared = chunk == tiled::kStepUnits && s.channels / s.offsetGroups % (s.channels / s.groups) == 0;
     plan.order.locatedSteps = shared && taps <= kMaxKeptTaps ? static_cast<int32_t>(taps) : plan.order.steps;
     const int64_t others = tiled::kMaxChunkBytes / (chunk * tiled::kUnitBytes) - padded.pixels;
-    plan.images = std::min({s.batch, plan.parts.images, 1 + others / padded.image,
-                            (kMaxInt - 2 * tiled::kPixels) / outPlane});
+    plan.images =
+        std::min({s.batch, plan.parts.images, 1 + others / padded.image, (kMaxInt - 2 * tiled::kPixels) / outPlane});
     return true;
 }
 
@@ -222,7 +220,8 @@ cudaError_t launchTiled(tiled::Arguments<T> arguments, cudaStream_t stream) {
     }
     arguments.outTiles = static_cast<int32_t>(ceilDivide(arguments.groupOut, kOut));
     arguments.tiles = ceilDivide(arguments.pixels, tiled::kPixels) * arguments.groups * arguments.outTiles;
-    return launch(kernel, gridBlocks(arguments.tiles), tiled::WarpTile<kOut>::kThreads, static_cast<size_t>(bytes), stream, arguments);
+    return launch(kernel, gridBlocks(arguments.tiles), tiled::WarpTile<kOut>::kThreads, static_cast<size_t>(bytes),
+                  stream, arguments);
 }
 
 // The widest tile that fits the shared memory, wastes less than half of itself and leaves work for most of the
@@ -258,8 +257,7 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
     prepare.header = reinterpret_cast<tiled::Header*>(base);
     prepare.rowExponents = reinterpret_cast<int32_t*>(base + tiled::kHeaderBytes);
     prepare.weightSteps = reinterpret_cast<Operand*>(base + tiled::kHeaderBytes + plan.parts.exponents);
-    prepare.chunked =
-        reinterpret_cast<T*>(base + tiled::kHeaderBytes + plan.parts.exponents + plan.parts.weights);
+    prepare.chunked = reinterpret_cast<T*>(base + tiled::kHeaderBytes + plan.parts.exponents + plan.parts.weights);
     prepare.weight = static_cast<const T*>(params.weight);
     prepare.channels = s.channels;
     prepare.plane = plane;
@@ -324,9 +322,8 @@ cudaError_t runTiled(const DeformableConvolutionParams& params, const Deformable
             break;
         }
         a.offset = static_cast<const T*>(params.offset) + first * s.offsetGroups * taps * 2 * outPlane;
-        a.mask = params.mask == nullptr
-                     ? nullptr
-                     : static_cast<const T*>(params.mask) + first * s.offsetGroups * taps * outPlane;
+        a.mask = params.mask == nullptr ? nullptr
+                                        : static_cast<const T*>(params.mask) + first * s.offsetGroups * taps * outPlane;
         a.output = static_cast<T*>(params.output) + first * s.outChannels * outPlane;
         a.pixels = static_cast<int32_t>(images * outPlane);
         a.vectorStores = outPlane % 4 == 0 && isAligned(a.output, 4 * sizeof(T));
@@ -354,10 +351,10 @@ cudaError_t deformableConvolution(const DeformableConvolutionParams& params, con
     int64_t offsets = 0;
     int64_t weights = 0;
     int64_t outputs = 0;
-    if (!possible(shape) ||
-        !elementCount({shape.batch, shape.channels, shape.height, shape.width}, inputs) ||
+    if (!possible(shape) || !elementCount({shape.batch, shape.channels, shape.height, shape.width}, inputs) ||
         !elementCount({shape.batch, shape.offsetGroups, shape.kernelHeight, shape.kernelWidth, 2, shape.outHeight,
-                       shape.outWidth}, offsets) ||
+                       shape.outWidth},
+                      offsets) ||
         !elementCount({shape.outChannels, shape.channels / shape.groups, shape.kernelHeight, shape.kernelWidth},
                       weights) ||
         !elementCount({shape.batch, shape.outChannels, shape.outHeight, shape.outWidth}, outputs)) {

@@ -16,10 +16,10 @@ namespace general {
 // registers. Right for every shape; the tensor-core kernel takes over where it can.
 constexpr int kThreads = 256;
 constexpr int kPixels = 64;
-constexpr int kDepth = 8;            // 16 makes the fetch spill registers
-constexpr int kTaps = 9;             // one pass for a 3x3 kernel
-constexpr int kThreadPixels = 4;     // a thread multiplies kOut / 16 channels x 4 pixels
-constexpr int kThreadRows = 2;       // a thread fetches 2 consecutive depths of one pixel
+constexpr int kDepth = 8;         // 16 makes the fetch spill registers
+constexpr int kTaps = 9;          // one pass for a 3x3 kernel
+constexpr int kThreadPixels = 4;  // a thread multiplies kOut / 16 channels x 4 pixels
+constexpr int kThreadRows = 2;    // a thread fetches 2 consecutive depths of one pixel
 constexpr int kConditionalBlocks = 512;
 constexpr int kPixelThreads = kPixels / kThreadPixels;
 constexpr int kOutThreads = kThreads / kPixelThreads;
@@ -37,12 +37,12 @@ struct Arguments {
     int64_t channels;
     int64_t outChannels;
     int64_t offsetGroups;
-    int64_t plane;            // H * W
-    int64_t outPlane;         // Ho * Wo
-    int64_t pixels;           // N * Ho * Wo
+    int64_t plane;     // H * W
+    int64_t outPlane;  // Ho * Wo
+    int64_t pixels;    // N * Ho * Wo
     int64_t tiles;
-    int64_t weightRow;        // C / G * KH * KW
-    int64_t taps;             // KH * KW
+    int64_t weightRow;  // C / G * KH * KW
+    int64_t taps;       // KH * KW
     int64_t strideHeight;
     int64_t strideWidth;
     int64_t paddingTop;
@@ -54,11 +54,11 @@ struct Arguments {
     int32_t outWidth;
     int32_t kernelWidth;
     int32_t groups;
-    int32_t groupChannels;    // C / G
-    int32_t groupOut;         // O / G
-    int32_t offsetChannels;   // C / OG
-    int32_t outTiles;         // per group
-    bool vectorStores;        // four pixels of a thread lie in one image and may be stored at once
+    int32_t groupChannels;      // C / G
+    int32_t groupOut;           // O / G
+    int32_t offsetChannels;     // C / OG
+    int32_t outTiles;           // per group
+    bool vectorStores;          // four pixels of a thread lie in one image and may be stored at once
     const uint32_t* condition;  // null, or the kernel does nothing where it points at 0
 };
 
@@ -142,8 +142,10 @@ __device__ inline void locate(const Arguments<T>& a, int64_t offsetGroup, int64_
             const float dx = loadFloat(offset + a.outPlane);
             constexpr int64_t kFar = int64_t{1} << 30;  // beyond it the sums are rounded: no 32-bit integer holds them
             const bool near = originY >= -kFar && originY <= kFar && originX >= -kFar && originX <= kFar;
-            cell = near ? bilinearCell(static_cast<int32_t>(originY), dy, static_cast<int32_t>(originX), dx, a.height, a.width)
-                        : bilinearCell(static_cast<float>(originY) + dy, static_cast<float>(originX) + dx, a.height, a.width);
+            cell = near ? bilinearCell(static_cast<int32_t>(originY), dy, static_cast<int32_t>(originX), dx, a.height,
+                                       a.width)
+                        : bilinearCell(static_cast<float>(originY) + dy, static_cast<float>(originX) + dx, a.height,
+                                       a.width);
             modulation = a.mask == nullptr ? 1.0F : loadFloat(a.mask + site * a.outPlane + pixel.inPlane);
         }
         // A sample outside still meets the mask: 0 * NaN stays NaN, as in the reference implementations.
@@ -297,8 +299,7 @@ __global__ void __launch_bounds__(kThreads, 2) convolutionKernel(const Arguments
                 const T* x = a.x + (image * a.channels + firstChannel) * a.plane;
                 const int32_t weightOut = tile.outBegin + thread / kDepth;
                 const int32_t rowsLeft = a.groupOut - weightOut;
-                const T* weight = a.weight +
-                                  (static_cast<int64_t>(tile.group) * a.groupOut + weightOut) * a.weightRow +
+                const T* weight = a.weight + (static_cast<int64_t>(tile.group) * a.groupOut + weightOut) * a.weightRow +
                                   channelBegin * a.taps + tapBegin;
                 const int32_t columnDepth = thread / kPixels * kThreadRows;
                 DepthCursor columnCursor{columnDepth / taps, columnDepth % taps};
@@ -335,8 +336,8 @@ cudaError_t launchConvolution(Arguments<T> arguments, cudaStream_t stream) {
     arguments.outTiles = static_cast<int32_t>(ceilDivide(arguments.groupOut, kOut));
     arguments.tiles = ceilDivide(arguments.pixels, kPixels) * arguments.groups * arguments.outTiles;
     // Where it mostly does nothing, a grid of a few waves makes that short.
-    const int64_t blocks = arguments.condition == nullptr || arguments.tiles < kConditionalBlocks ? arguments.tiles
-                                                                                                  : kConditionalBlocks;
+    const int64_t blocks =
+        arguments.condition == nullptr || arguments.tiles < kConditionalBlocks ? arguments.tiles : kConditionalBlocks;
     return launch(convolutionKernel<T, kOut>, gridBlocks(blocks), kThreads, 0, stream, arguments);
 }
 

@@ -9,9 +9,10 @@ namespace tiled {
 
 // The sums of one warp: 16 pixels x kColumns output channels, in each lane two pixels.
 template <typename T, int kOut, int kPixels>
-__device__ inline void storeSums(const Arguments<T>& a, const Shared<T, kOut, kPixels>& shared, const Tile& tile,
-                                 int outBase, int pixelBase, int lane, int32_t exponent,
-                                 const float (&sums)[Pipeline<T, kOut, kPixels>::kProducts][Pipeline<T, kOut, kPixels>::kSums]) {
+__device__ inline void storeSums(
+    const Arguments<T>& a, const Shared<T, kOut, kPixels>& shared, const Tile& tile, int outBase, int pixelBase,
+    int lane, int32_t exponent,
+    const float (&sums)[Pipeline<T, kOut, kPixels>::kProducts][Pipeline<T, kOut, kPixels>::kSums]) {
     using Layout = Pipeline<T, kOut, kPixels>;
     const int64_t* const places = shared.places() + pixelBase;
     const int row = lane / 4;
@@ -123,8 +124,7 @@ __device__ inline void consume(const Arguments<T>& a, const Shared<T, kOut, kPix
         sync();  // the tile before is stored
         if (thread < kPixels) {
             const Pixel pixel = pixelOf(a, tile.pixelBegin + thread);
-            shared.places()[thread] =
-                pixel.image < 0 ? -1 : pixel.image * a.outChannels * a.outPlane + pixel.inPlane;
+            shared.places()[thread] = pixel.image < 0 ? -1 : pixel.image * a.outChannels * a.outPlane + pixel.inPlane;
         }
         sync();
 
@@ -177,7 +177,8 @@ __device__ inline void consume(const Arguments<T>& a, const Shared<T, kOut, kPix
                     for (int product = 0; product < Layout::kProducts; ++product) {
                         constexpr uint64_t kRows = uint64_t{2 * Layout::kSums} * kRowBytes / 16;
                         hopper::multiplyAsync(sums[product], samples + along(depth),
-                                              weights + product * kRows + along(depth), step > 0 || depth > 0, Operand{});
+                                              weights + product * kRows + along(depth), step > 0 || depth > 0,
+                                              Operand{});
                     }
                 }
                 hopper::commitProducts();

@@ -67,12 +67,12 @@ template <typename T, int kOut, int kPixels>
 cudaError_t launchChunks(const Arguments<T>& arguments, int multiprocessors, cudaStream_t stream) {
     const DepthOrder& order = arguments.order;
     if (order.chunkUnits.divisor == kStepUnits) {
-        const int tables = order.locatedSteps < order.steps ? order.locatedSteps : 3 * Pipeline<T, kOut, kPixels>::kSites;
+        const int tables =
+            order.locatedSteps < order.steps ? order.locatedSteps : 3 * Pipeline<T, kOut, kPixels>::kSites;
         return launchTiles<T, kOut, kPixels, kStepUnits>(arguments, tables, multiprocessors, stream);
     }
-    return arguments.offsetUnits.divisor == 1
-               ? launchTiles<T, kOut, kPixels, 1>(arguments, 0, multiprocessors, stream)
-               : launchTiles<T, kOut, kPixels, 0>(arguments, 3, multiprocessors, stream);
+    return arguments.offsetUnits.divisor == 1 ? launchTiles<T, kOut, kPixels, 1>(arguments, 0, multiprocessors, stream)
+                                              : launchTiles<T, kOut, kPixels, 0>(arguments, 3, multiprocessors, stream);
 }
 
 // The most output channels that waste less than half of a tile and leave work for most of the multiprocessors: every

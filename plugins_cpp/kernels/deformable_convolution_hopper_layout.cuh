@@ -1,5 +1,5 @@
-// How the Hopper kernel of the deformable convolution divides a block's warps, registers and shared memory, and the ring of
-// stages through which its two halves meet.
+// The division of a block's warps, registers and shared memory in the Hopper kernel of the deformable convolution, and the
+// ring of stages through which its two halves meet.
 #pragma once
 
 #include "deformable_convolution_sampling.cuh"
@@ -14,11 +14,12 @@ struct PixelPlace {
     int64_t mask;
     int32_t originY;
     int32_t originX;
-    uint32_t image;  // pixels of x, padded, before its image
-    uint32_t unused;
+    uint32_t image;    // pixels of x, padded, before its image
+    uint32_t padding;  // one store writes it and `image`
 };
 
-// What a kernel is made of. The figures are of one H200, medians over rotated inputs, in us: cases A to E of NOTES.md.
+// What a kernel is made of. The figures are of one H200, medians over rotated inputs, in us;
+// docs/maintainers/kernel-notes.md has the cases A to E.
 template <typename T, int kOut, int kPixels>
 struct Pipeline {
     static constexpr bool kSplit = OperandOf<T>::kSplit;

@@ -71,8 +71,12 @@ __device__ inline void produceApart(const Arguments<T>& a, const Shared<T, kOut,
             // Past the last pixel it is that one again: its samples are not stored.
             const Pixel pixel = pixelOf(a, min(tile.pixelBegin + number, a.pixels - 1));
             const int64_t first = (pixel.image * a.offsetGroups + tile.group * a.groupUnits) * taps;
-            shared.pixelPlaces()[number] = {first * 2 * plane + pixel.inPlane, first * plane + pixel.inPlane,
-                                            pixel.originY, pixel.originX, a.firstPixel + pixel.image * a.imagePixels, 0U};
+            shared.pixelPlaces()[number] = {first * 2 * plane + pixel.inPlane,
+                                            first * plane + pixel.inPlane,
+                                            pixel.originY,
+                                            pixel.originX,
+                                            a.firstPixel + pixel.image * a.imagePixels,
+                                            0U};
         }
         sync();
         const PixelPlace* const pixels = shared.pixelPlaces() + samplePixel;
@@ -211,7 +215,8 @@ __device__ inline void produce(const Arguments<T>& a, const Shared<T, kOut, kPix
         const auto aim = [&](int32_t step) {
             const int32_t number = step * kStepUnits + unit;
             const int32_t site = kWide ? step : a.order.chunkUnits.quotient(number);
-            const int32_t chunk = min(a.order.taps.quotient(site), a.groupChunks - 1);  // padding of the depth reads zeros
+            const int32_t chunk =
+                min(a.order.taps.quotient(site), a.groupChunks - 1);  // padding of the depth reads zeros
             const int32_t inChunk = kWide ? unit : number - site * static_cast<int32_t>(a.order.chunkUnits.divisor);
             channel = reinterpret_cast<const char*>(a.x) + (tile.group * a.groupChunks + chunk) * a.chunkBytes +
                       inChunk * kUnitBytes;

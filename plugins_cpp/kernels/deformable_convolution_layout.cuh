@@ -1,4 +1,4 @@
-// What the tensor-core path of the deformable convolution and the kernel that prepares its operands agree on.
+// The layout of operands between the tensor-core path of the deformable convolution and the kernel that prepares them.
 //
 // Depth (input channels x taps of one group) is counted in units: 16 bytes of consecutive channels at one tap. The
 // units of one step fill a 128-byte row of shared memory. Their order: chunk of channels, tap, unit of the chunk. A
@@ -9,7 +9,6 @@
 
 #include <cuda_fp16.h>
 
-#include <cstddef>
 #include <cstdint>
 
 #include "fast_division.cuh"
@@ -19,7 +18,7 @@ namespace tiled {
 
 constexpr int kUnitBytes = 16;
 constexpr int kStepUnits = 8;
-constexpr int kRowElements = 64;                      // of 16 bits: one row of shared memory
+constexpr int kRowElements = 64;  // of 16 bits: one row of shared memory
 constexpr int kRowBytes = kStepUnits * kUnitBytes;
 
 // fp16 and bf16 are multiplied as they are. An fp32 value v, scaled by a power of two, is split into fp16 hi = v and
@@ -48,17 +47,21 @@ constexpr int64_t kHeaderBytes = 256;
 // whether they lie inside: one column after each row, one row after each image, and some before the first and after the
 // last. What follows a row is also what lies before the next one, and likewise for images. Counted in pixels.
 struct PaddedPlanes {
-    int64_t pitch;   // of a row
+    int64_t pitch;  // of a row
     int64_t image;
-    int64_t first;   // pixel (0, 0) of the first image
-    int64_t end;     // after the last image
+    int64_t first;  // pixel (0, 0) of the first image
+    int64_t end;    // after the last image
     int64_t pixels;
-    int64_t outside; // four zeros: this pixel, the next one, and the two below
+    int64_t outside;  // four zeros: this pixel, the next one, and the two below
 
     PaddedPlanes() = default;
     PaddedPlanes(int64_t images, int64_t height, int64_t width)
-        : pitch(width + 1), image((height + 1) * pitch), first(pitch + 1), end(first + images * image),
-          pixels(end + pitch + 2), outside(end - pitch) {}
+        : pitch(width + 1),
+          image((height + 1) * pitch),
+          first(pitch + 1),
+          end(first + images * image),
+          pixels(end + pitch + 2),
+          outside(end - pitch) {}
 };
 
 struct DepthOrder {
@@ -66,8 +69,8 @@ struct DepthOrder {
     FastDivider taps;
     int32_t units;  // of one group
     int32_t sites;
-    int32_t steps;  // the last one may be partly empty
-    int32_t slots;  // sites that one step touches at most
+    int32_t steps;         // the last one may be partly empty
+    int32_t slots;         // sites that one step touches at most
     int32_t tables;        // of positions, one for each site or step, that a block of the Hopper kernel keeps
     int32_t locatedSteps;  // after them their positions come again: all chunks share those of the first
 };

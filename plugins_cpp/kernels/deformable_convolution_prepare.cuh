@@ -26,13 +26,13 @@ struct PrepareArguments {
     FastDivider width;
     PaddedPlanes padded;
     int64_t weightRow;
-    int64_t rows;          // of weights to lay out
+    int64_t rows;  // of weights to lay out
     FastDivider channelTiles;
     FastDivider pixelTiles;
-    int64_t pieces;        // rows, then tiles of x
+    int64_t pieces;  // rows, then tiles of x
     int32_t groupOut;
     DepthOrder order;
-    bool vectorLoads;      // four pixels of x may be loaded at once
+    bool vectorLoads;  // four pixels of x may be loaded at once
 };
 
 __device__ inline uint32_t finiteBits(float value) {
@@ -186,8 +186,8 @@ __device__ inline void transpose(const PrepareArguments<T>& a, int32_t piece, ui
     const int32_t chunkUnits = static_cast<int32_t>(a.order.chunkUnits.divisor);
     const int32_t number = static_cast<int32_t>(channelBegin / kUnitChannels) + unit;
     const int32_t chunk = a.order.chunkUnits.quotient(number);
-    uint4* const target = reinterpret_cast<uint4*>(a.chunked) + chunk * a.padded.pixels * chunkUnits +
-                          (number - chunk * chunkUnits);
+    uint4* const target =
+        reinterpret_cast<uint4*>(a.chunked) + chunk * a.padded.pixels * chunkUnits + (number - chunk * chunkUnits);
     const auto store = [&](int64_t place, const uint4& word) { target[place * chunkUnits] = word; };
     const uint4 zero = make_uint4(0U, 0U, 0U, 0U);
 #pragma unroll
@@ -197,7 +197,8 @@ __device__ inline void transpose(const PrepareArguments<T>& a, int32_t piece, ui
             const uint32_t* const words = tile + unit * 4 * kStride + pixel;
             const uint4 word = make_uint4(words[0], words[kStride], words[2 * kStride], words[3 * kStride]);
             const int32_t row = a.width.quotient(static_cast<int32_t>(pixelBegin) + pixel);
-            const int32_t column = static_cast<int32_t>(pixelBegin) + pixel - row * static_cast<int32_t>(a.width.divisor);
+            const int32_t column =
+                static_cast<int32_t>(pixelBegin) + pixel - row * static_cast<int32_t>(a.width.divisor);
             const int64_t place = a.padded.first + image * a.padded.image + row * a.padded.pitch + column;
             const bool lastRow = row == a.height - 1;
             const bool lastColumn = column == static_cast<int32_t>(a.width.divisor) - 1;

@@ -1,4 +1,4 @@
-// What a sample of the deformable convolution is, for the kernels that sample straight into shared memory:
+// A sample of the deformable convolution, for the kernels that sample straight into shared memory:
 //   locate: position, bilinear weights times mask for each (site, pixel) of a step
 //   sample: four corners, fp32 arithmetic, rounded to the operand's type, into a row of shared memory
 // x lies channels-last, so that one sample of 8 (fp16, bf16) or 4 (fp32) channels is four 16-byte loads. Both stages are
@@ -36,7 +36,7 @@ struct Arguments {
     FastDivider offsetUnits;  // units of channels in an offset group
     int32_t pixels;           // output pixels of all images of this launch
     uint32_t pixelBytes;
-    uint32_t imagePixels;     // of x, padded
+    uint32_t imagePixels;  // of x, padded
     uint32_t firstPixel;
     uint32_t outsidePixel;
     int32_t pitch;
@@ -52,7 +52,7 @@ struct Arguments {
     int32_t groups;
     int32_t groupUnits;
     int32_t groupChunks;
-    int32_t laneBits;         // 2^laneBits neighbouring lanes sample one pixel
+    int32_t laneBits;  // 2^laneBits neighbouring lanes sample one pixel
     int32_t groupOut;
     int32_t outTiles;
     bool vectorStores;
@@ -168,7 +168,8 @@ __device__ inline void position(const Arguments<T>& a, const Location& location,
     const float upper = modulation * (1.0F - y.fraction);
     const float left = 1.0F - x.fraction;
     *factor = make_float4(upper * left, upper * x.fraction, lower * left, lower * x.fraction);
-    *cell = exists && y.near && x.near ? imagePixel + static_cast<uint32_t>(y.index * a.pitch + x.index) : a.outsidePixel;
+    *cell =
+        exists && y.near && x.near ? imagePixel + static_cast<uint32_t>(y.index * a.pitch + x.index) : a.outsidePixel;
 }
 
 // `cell`: where the position's upper left neighbour lies in x, in bytes from the chunk.
@@ -228,8 +229,8 @@ __device__ inline void finishSample(const Corners& corners, const float4& factor
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
         const float upper = fmaf(factor.y, element<T>(corners.words[1], i), factor.x * element<T>(corners.words[0], i));
-        values[i] = fmaf(factor.w, element<T>(corners.words[3], i),
-                         fmaf(factor.z, element<T>(corners.words[2], i), upper));
+        values[i] =
+            fmaf(factor.w, element<T>(corners.words[3], i), fmaf(factor.z, element<T>(corners.words[2], i), upper));
     }
     if constexpr (OperandOf<T>::kSplit) {
         float rest[kCount];
@@ -237,7 +238,8 @@ __device__ inline void finishSample(const Corners& corners, const float4& factor
         for (int i = 0; i < kCount; ++i) {
             rest[i] = values[i] - toFloat(fromFloat<Operand>(values[i]));
         }
-        const uint2 high = make_uint2(packPair(values[0], values[1], Operand{}), packPair(values[2], values[3], Operand{}));
+        const uint2 high =
+            make_uint2(packPair(values[0], values[1], Operand{}), packPair(values[2], values[3], Operand{}));
         const uint2 low = make_uint2(packPair(rest[0], rest[1], Operand{}), packPair(rest[2], rest[3], Operand{}));
         // Rows of odd keys store their low half first: what two neighbouring rows store at a time lies in different banks.
         const bool odd = (key & 1) != 0;

@@ -45,8 +45,7 @@ struct Places {
 __device__ inline int sampleKey(int pixel) { return (pixel & 1) | ((pixel >> 1) & 6); }
 
 template <typename T, int kOut>
-__device__ inline void copyWeights(const Arguments<T>& a, const Tile& tile, int32_t step, int thread,
-                                   uint32_t target) {
+__device__ inline void copyWeights(const Arguments<T>& a, const Tile& tile, int32_t step, int thread, uint32_t target) {
     constexpr int kThreads = WarpTile<kOut>::kThreads;
     const int chunk = thread % kStepUnits;
     const int first = thread / kStepUnits;
@@ -157,8 +156,8 @@ __device__ inline void storeTile(const Arguments<T>& a, const Tile& tile, const 
             }
 #pragma unroll
             for (int p = 0; p < WarpTile<kOut>::kN / 2; ++p) {
-                float row[4] = {sums[m][2 * p][2 * half], sums[m][2 * p][2 * half + 1],
-                                sums[m][2 * p + 1][2 * half], sums[m][2 * p + 1][2 * half + 1]};
+                float row[4] = {sums[m][2 * p][2 * half], sums[m][2 * p][2 * half + 1], sums[m][2 * p + 1][2 * half],
+                                sums[m][2 * p + 1][2 * half + 1]};
                 const Pixel* const four = pixels + pixelBase + p * 16;
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
@@ -195,7 +194,8 @@ __device__ inline void storeTile(const Arguments<T>& a, const Tile& tile, const 
 // For float, 64 and 256 output channels spill about 32 bytes; without that (one block for 64, no tile of 256) an H200 took
 // 1.4 times as long: 366 instead of 258 us for 64 channels, 729 instead of 506 us for 256.
 template <typename T, int kOut>
-__global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) convolutionKernel(const Arguments<T> a) {
+__global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1)
+    convolutionKernel(const Arguments<T> a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     using Warps = WarpTile<kOut>;
     using Place = Places<kOut>;
@@ -264,7 +264,8 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
         const auto aim = [&](int32_t step) {
             const int32_t number = step * kStepUnits + unit;
             const int32_t site = a.order.chunkUnits.quotient(number);
-            const int32_t chunk = min(a.order.taps.quotient(site), a.groupChunks - 1);  // padding of the depth reads zeros
+            const int32_t chunk =
+                min(a.order.taps.quotient(site), a.groupChunks - 1);  // padding of the depth reads zeros
             const int32_t inChunk = number - site * static_cast<int32_t>(a.order.chunkUnits.divisor);
             channel = reinterpret_cast<const char*>(a.x) + (tile.group * a.groupChunks + chunk) * a.chunkBytes +
                       inChunk * kUnitBytes;
@@ -311,7 +312,8 @@ __global__ void __launch_bounds__(WarpTile<kOut>::kThreads, kOut == 64 ? 2 : 1) 
                     location = begin(step + 2, slotOf(phase));
                 }
                 if (phase + 1 < kPhases) {
-                    beginSample(channel, channel + a.lineBytes, a.pixelBytes, cells[place + kPhasePixels], corners[(phase + 1) % 2]);
+                    beginSample(channel, channel + a.lineBytes, a.pixelBytes, cells[place + kPhasePixels],
+                                corners[(phase + 1) % 2]);
                 }
                 multiply<T, kOut>(phase, sampleBuffer, weightBuffer, lane, sums);
                 const int pixel = samplePixel + phase * kPhasePixels;

@@ -1,4 +1,4 @@
-// From run-time types and sizes to a launch: the one switch over element types, checked sizes, legal grids.
+// Launches from run-time types and sizes: the one switch over element types, checked sizes, legal grids.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -90,16 +90,16 @@ cudaError_t launch(void (*kernel)(Parameters...), unsigned int blocks, unsigned 
 // Lets a kernel have that much dynamic shared memory; without it 48 KiB are the most.
 template <typename... Parameters>
 cudaError_t allowSharedBytes(void (*kernel)(Parameters...), int bytes) {
-    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    const cudaError_t error =
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error != cudaSuccess) {
         static_cast<void>(cudaGetLastError());
     }
     return error;
 }
 
-// The same as `launch` for a kernel that may begin while the one before it in the stream ends (sm_90 and later): it must wait for it
-// itself, with griddepcontrol.wait, before it touches what that one wrote.
+// The same as `launch` for a kernel that may begin while the one before it in the stream ends (sm_90 and later): it must
+// wait for it itself, with griddepcontrol.wait, before it touches what that one wrote.
 template <typename... Parameters>
 cudaError_t launchAfter(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads, size_t sharedBytes,
                         cudaStream_t stream, typename Exactly<Parameters>::type... arguments) {

@@ -1,5 +1,5 @@
-// Counts the elements that are flagged, and visits every element with the number of flagged ones before it: what
-// selects, compacts and ranks. In order and the same in every run.
+// Counts the elements that are flagged, and visits every element with the number of flagged ones before it: the
+// base of selecting, compacting and ranking. In order and the same in every run.
 //
 // Three launches: flagged elements of each tile, an exclusive scan of these, a visit of each tile. CUB's device-wide
 // algorithms are not used, because they say only on a GPU how much workspace they need, and engines are built without.
@@ -66,7 +66,8 @@ __device__ int flagsOfWarp(const Flag& flag, int64_t first, int64_t n, unsigned 
 }
 
 template <typename Flag>
-__global__ void __launch_bounds__(kThreads, kBlocks) countKernel(Flag flag, int64_t n, int64_t nbTiles, int64_t* counts) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    countKernel(Flag flag, int64_t n, int64_t nbTiles, int64_t* counts) {
     __shared__ int sums[kWarps];
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     for (int64_t tile = blockIdx.x; tile < nbTiles; tile += gridDim.x) {
@@ -144,7 +145,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 template <typename Total>
 cudaError_t sumBefore(int64_t* values, int64_t n, Total* total, cudaStream_t stream) {
     namespace detail = enumerate_detail;
-    return launch(detail::scanKernel<detail::kScanThreads, Total>, 1, detail::kScanThreads, 0, stream, values, n, total);
+    return launch(detail::scanKernel<detail::kScanThreads, Total>, 1, detail::kScanThreads, 0, stream, values, n,
+                  total);
 }
 
 // Bytes of workspace for n elements.

@@ -48,8 +48,8 @@ bool launchAs(const GatherSlicesParams& params, const GatherSlicesShape& shape, 
     GatherSlicesShape words = shape;
     words.inner = static_cast<int64_t>(bytes / sizeof(Word));
     const int64_t blocks = ceilDivide(words.outer * words.size * words.inner, kThreads);
-    status = launch(gatherKernel<Word>, static_cast<unsigned int>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads,
-                    0, stream, static_cast<const Word*>(params.x), params.chosen, params.count, words,
+    status = launch(gatherKernel<Word>, static_cast<unsigned int>(blocks < kMostBlocks ? blocks : kMostBlocks),
+                    kThreads, 0, stream, static_cast<const Word*>(params.x), params.chosen, params.count, words,
                     static_cast<Word*>(params.output));
     return true;
 }
@@ -70,10 +70,10 @@ cudaError_t gatherSlices(const GatherSlicesParams& params, const GatherSlicesSha
         return cudaErrorInvalidValue;
     }
     cudaError_t status = cudaErrorInvalidValue;
-    static_cast<void>(launchAs<uint4>(params, shape, stream, status) || launchAs<uint2>(params, shape, stream, status) ||
-                      launchAs<uint32_t>(params, shape, stream, status) ||
-                      launchAs<uint16_t>(params, shape, stream, status) ||
-                      launchAs<uint8_t>(params, shape, stream, status));
+    static_cast<void>(
+        launchAs<uint4>(params, shape, stream, status) || launchAs<uint2>(params, shape, stream, status) ||
+        launchAs<uint32_t>(params, shape, stream, status) || launchAs<uint16_t>(params, shape, stream, status) ||
+        launchAs<uint8_t>(params, shape, stream, status));
     return status;
 }
 

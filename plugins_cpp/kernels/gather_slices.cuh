@@ -18,11 +18,11 @@ struct GatherSlicesShape {
 // Device pointers, row-major, aligned to their element size; they may be null when x has no element. The output must not
 // overlap an input.
 struct GatherSlicesParams {
-    size_t elementBytes;     // 1, 2, 4 or 8
-    const void* x;           // [outer, size, inner]
-    const int64_t* chosen;   // [*count], each from 0 to size - 1
-    const int32_t* count;    // scalar, 0 to size
-    void* output;            // [outer, *count, inner], packed
+    size_t elementBytes;    // 1, 2, 4 or 8
+    const void* x;          // [outer, size, inner]
+    const int64_t* chosen;  // [*count], each from 0 to size - 1
+    const int32_t* count;   // scalar, 0 to size
+    void* output;           // [outer, *count, inner], packed
 };
 
 // Enqueues on `stream`. Returns cudaErrorInvalidValue for a negative or overflowing size, another element size, or a null

@@ -1,4 +1,4 @@
-// Is an element different from zero? The element type is known at run time only: one branch, the same for all threads.
+// Tests an element for being different from zero. Its type is known at run time only: one branch, the same for all threads.
 #pragma once
 
 #include <cstdint>

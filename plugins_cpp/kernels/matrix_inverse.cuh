@@ -25,9 +25,9 @@ struct MatrixInverseShape {
 // Device pointers, row-major, aligned to their element size; they may be null when there is no element. The output must
 // not overlap the input.
 struct MatrixInverseParams {
-    DType type;          // kFloat32, kFloat16 or kBFloat16
-    const void* input;   // [batch, n, n]
-    void* output;        // [batch, n, n]
+    DType type;         // kFloat32, kFloat16 or kBFloat16
+    const void* input;  // [batch, n, n]
+    void* output;       // [batch, n, n]
 };
 
 // Bytes of device memory that matrixInverse needs as `workspace`: 0 up to n = 96, which fits in shared memory; above,

@@ -62,7 +62,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                 const int middle = start + width < count ? start + width : count;
                 const int end = start + 2 * width < count ? start + 2 * width : count;
                 const bool first = i < middle;
-                const int64_t others = rank(buffers[from], first ? middle : start, first ? end : middle, item, !first, less);
+                const int64_t others =
+                    rank(buffers[from], first ? middle : start, first ? end : middle, item, !first, less);
                 buffers[1 - from][(first ? i : i - (middle - start)) + others] = item;
             }
             from = 1 - from;
@@ -78,7 +79,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 // Merges runs of `width`, a multiple of a tile, two by two.
 template <typename Item, typename Less>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    mergeKernel(const Item* from, Item* to, int64_t most, const int64_t* size, int64_t nbTiles, int64_t width, Less less) {
+    mergeKernel(const Item* from, Item* to, int64_t most, const int64_t* size, int64_t nbTiles, int64_t width,
+                Less less) {
     const int64_t n = size != nullptr ? *size : most;
     __shared__ int64_t bounds[2];
     const int thread = static_cast<int>(threadIdx.x);

@@ -9,16 +9,15 @@ namespace trtsmith {
 namespace {
 
 // The kernel for what teamKernel cannot take: any number of channels, samples or queries, unaligned tensors, values too
-// large for 32-bit word indices. A thread owns `vectorBytes` of the channels of one head, and every thread works out every sample.
+// large for 32-bit word indices. A thread owns `vectorBytes` of the channels of one head, and every thread works out every
+// sample.
 // Deformable-DETR's encoder, batch 1, on an H200: 117 us (fp16) and 179 us (fp32).
 struct Tuning {
     int threads;
     int vectorBytes;
 };
 
-constexpr Tuning tuningFor(size_t elementSize) {
-    return elementSize == 2 ? Tuning{128, 16} : Tuning{256, 16};
-}
+constexpr Tuning tuningFor(size_t elementSize) { return elementSize == 2 ? Tuning{128, 16} : Tuning{256, 16}; }
 
 template <typename T>
 struct Arguments {
@@ -102,8 +101,7 @@ template <typename T, int kVector>
 cudaError_t launchAttention(Arguments<T> arguments, cudaStream_t stream) {
     constexpr int kThreads = tuningFor(sizeof(T)).threads;
     arguments.vectors = arguments.shape.channels / kVector;
-    arguments.items =
-        arguments.shape.batch * arguments.shape.queries * arguments.shape.heads * arguments.vectors;
+    arguments.items = arguments.shape.batch * arguments.shape.queries * arguments.shape.heads * arguments.vectors;
     return launch(attentionKernel<T, kVector>, gridBlocks(ceilDivide(arguments.items, kThreads)), kThreads, 0, stream,
                   arguments);
 }

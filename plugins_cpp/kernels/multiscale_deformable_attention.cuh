@@ -28,14 +28,14 @@ struct MultiscaleDeformableAttentionShape {
 // Device pointers, row-major, aligned to their element size. T is `type`, I is `indexType`. A tensor without elements
 // may be null. The output must not overlap an input.
 struct MultiscaleDeformableAttentionParams {
-    DType type;                    // kFloat32, kFloat16 or kBFloat16; sums are fp32 for all three
-    DType indexType;               // kInt32 or kInt64
-    const void* value;             // T [N, S, M, D]
-    const void* spatialShapes;     // I [L, 2], (height, width)
-    const void* levelStartIndex;   // I [L], the first row of each level in S; levels may be stored in any order
-    const void* samplingLocations; // T [N, Lq, M, L, P, 2], (x, y), 0 to 1 across a level; any value is safe
-    const void* attentionWeights;  // T [N, Lq, M, L, P], after the softmax
-    void* output;                  // T [N, Lq, M * D]
+    DType type;                     // kFloat32, kFloat16 or kBFloat16; sums are fp32 for all three
+    DType indexType;                // kInt32 or kInt64
+    const void* value;              // T [N, S, M, D]
+    const void* spatialShapes;      // I [L, 2], (height, width)
+    const void* levelStartIndex;    // I [L], the first row of each level in S; levels may be stored in any order
+    const void* samplingLocations;  // T [N, Lq, M, L, P, 2], (x, y), 0 to 1 across a level; any value is safe
+    const void* attentionWeights;   // T [N, Lq, M, L, P], after the softmax
+    void* output;                   // T [N, Lq, M * D]
 };
 
 // Enqueues on `stream`; needs no workspace. Shapes and starts are read on the device and cannot be checked here:

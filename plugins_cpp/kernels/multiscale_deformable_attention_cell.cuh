@@ -1,4 +1,4 @@
-// What both kernels of multi-scale deformable attention share: levels as the device reads them, and sampling positions.
+// Levels as the device reads them, and sampling positions, for both kernels of multi-scale deformable attention.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "bilinear.cuh"
-#include "convert.cuh"
 
 namespace trtsmith {
 
@@ -55,8 +54,8 @@ __device__ inline BilinearCell locationCell(float locationX, float locationY, in
     const bool bottom = near && static_cast<uint32_t>(y.cell) + 1U < static_cast<uint32_t>(height);
     const bool left = static_cast<uint32_t>(x.cell) < static_cast<uint32_t>(width);
     const bool right = static_cast<uint32_t>(x.cell) + 1U < static_cast<uint32_t>(width);
-    cell.valid = (top && left ? 1U : 0U) | (top && right ? 2U : 0U) | (bottom && left ? 4U : 0U) |
-                 (bottom && right ? 8U : 0U);
+    cell.valid =
+        (top && left ? 1U : 0U) | (top && right ? 2U : 0U) | (bottom && left ? 4U : 0U) | (bottom && right ? 8U : 0U);
     return cell;
 }
 

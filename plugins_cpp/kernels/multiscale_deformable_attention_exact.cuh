@@ -1,4 +1,4 @@
-// The team kernel's slower way, which asks before it reads: for levels that are not plain and for what is not finite.
+// The team kernel's slower way, which checks before it reads: for levels that are not plain and values that are not finite.
 #pragma once
 
 #include "multiscale_deformable_attention_cell.cuh"
@@ -21,8 +21,7 @@ __device__ void computeExactly(const TeamArguments<T>& a, const TeamLane<kWords>
         for (int sample = lane.group; sample < a.count && query < a.queries; sample += TeamLane<kWords>::kGroups) {
             const RawSample<T> raw = range.load(query, sample - lane.lane, true, a);
             const float2 location = locationOf(raw);
-            const LevelBounds level =
-                loadBounds(a.spatialShapes, a.levelStartIndex, sample / a.points, a.wideIndices);
+            const LevelBounds level = loadBounds(a.spatialShapes, a.levelStartIndex, sample / a.points, a.wideIndices);
             const BilinearCell cell = locationCell(location.x, location.y, level.height, level.width);
             const int64_t inLevel = static_cast<int64_t>(cell.row) * level.width + cell.column;
 #pragma unroll

@@ -1,4 +1,4 @@
-// What the team kernel of multi-scale deformable attention takes, and how a warp's lanes share the work.
+// The arguments of the team kernel of multi-scale deformable attention, and the division of its work among a warp's lanes.
 #pragma once
 
 #include "dispatch.cuh"
@@ -54,12 +54,12 @@ template <int kWords>
 struct TeamLane {
     static constexpr int kGroups = kTeam / kWords;
 
-    int word;       // of the head, that this lane adds up
+    int word;  // of the head, that this lane adds up
     int group;
-    int team;       // of the warp: 0 or 1
-    int lane;       // of the team
+    int team;  // of the warp: 0 or 1
+    int lane;  // of the team
     int warpLane;
-    int warp;       // of the block
+    int warp;  // of the block
 
     __device__ explicit TeamLane(int thread)
         : word(thread % 32 % kWords),

@@ -1,4 +1,4 @@
-// Where a sample's four neighbours are and how much each counts, without a branch: for levels with room for a cell.
+// Places and factors of a sample's four neighbours, without a branch: for levels with room for a cell.
 //
 // The cell is moved onto the level, and the factors are hat functions of the distance to each of its rows and columns. So
 // all four can be read without asking, and those that are no neighbours of the position have the factor 0. The result is

@@ -1,4 +1,4 @@
-// Which items a block of the team kernel does, and where their tensors lie.
+// The items that a block of the team kernel does, and the addresses of their tensors.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ struct TeamRange {
     static constexpr int kVector = 16 / static_cast<int>(sizeof(T));
 
     const char* value = nullptr;
-    const char* weights = nullptr;    // the lane's first sample
+    const char* weights = nullptr;  // the lane's first sample
     const char* locations = nullptr;
     char* output = nullptr;
     int segmentEnd = 0;  // the first item behind the segment
 
-    int turn;            // the place of this block in the order of a batch
+    int turn;  // the place of this block in the order of a batch
     int batch = -1;
-    int begin = 0;       // what is left of the batch's range, in items of the batch
+    int begin = 0;  // what is left of the batch's range, in items of the batch
     int end = 0;
-    int shift = 0;       // from an item to its team's query
+    int shift = 0;  // from an item to its team's query
 
-    int firstResult;     // the channel of its word that the lane writes first
+    int firstResult;  // the channel of its word that the lane writes first
 
     __device__ TeamRange(int block, const TeamLane<kWords>& lane)
         : turn(block), firstResult(lane.template firstResult<kVector>()) {}
@@ -58,8 +58,7 @@ struct TeamRange {
                     (head * kWords + lane.word) * 16;
             weights = reinterpret_cast<const char*>(a.attentionWeights + site * a.count + lane.lane);
             locations = reinterpret_cast<const char*>(a.samplingLocations + (site * a.count + lane.lane) * 2);
-            output = reinterpret_cast<char*>(a.output + (site * kWords + lane.word) * kVector +
-                                             firstResult);
+            output = reinterpret_cast<char*>(a.output + (site * kWords + lane.word) * kVector + firstResult);
         }
         return true;
     }

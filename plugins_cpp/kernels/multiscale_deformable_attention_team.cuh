@@ -5,7 +5,7 @@
 // four factors, left in shared memory. Then the team splits into groups of as many lanes as a head has words; a group
 // gathers one sample at a time, so that no address or weight is computed twice, and the groups' sums are added by
 // shuffles. Blocks stay on the chip and take equal ranges of neighbouring queries of the same heads, for the first-level
-// cache. plugins_cpp/NOTES.md has the measurements.
+// cache. docs/maintainers/kernel-notes.md has the measurements.
 #pragma once
 
 #include "multiscale_deformable_attention_exact.cuh"
@@ -20,9 +20,9 @@ template <typename T, int kWords, int kRowBytes, bool kSingle>
 __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const TeamArguments<T> a) {
     constexpr int kVector = 16 / static_cast<int>(sizeof(T));
     constexpr int kGroups = TeamLane<kWords>::kGroups;
-    constexpr int kResults = kVector / kGroups;       // channels that a lane writes
-    constexpr int kSecond = kTeam + kGroups % kTeam;  // of a warp's second team: the two read different banks
-    constexpr int kPlaces = kSecond + kTeam;          // of a warp
+    constexpr int kResults = kVector / kGroups;            // channels that a lane writes
+    constexpr int kSecond = kTeam + kGroups % kTeam;       // of a warp's second team: the two read different banks
+    constexpr int kPlaces = kSecond + kTeam;               // of a warp
     __shared__ TeamLevel levels[kMaxTeamSamples + kTeam];  // of each sample
     __shared__ uint2 sampleRows[kTeamWarps * kPlaces];
     __shared__ float4 sampleFactors[kTeamWarps * kPlaces];

@@ -56,7 +56,7 @@ __device__ inline void addWord(const uint4& word, float factor, float (&sums)[kV
 }
 
 // base + a * b of global memory, in one instruction.
-__device__ inline const char* advanced(const char* base, uint32_t a, uint32_t b) {
+const __device__ inline char* advanced(const char* base, uint32_t a, uint32_t b) {
 #ifdef __CUDA_ARCH__
     const char* result;
     asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(result) : "r"(a), "r"(b), "l"(base));

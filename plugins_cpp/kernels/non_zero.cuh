@@ -1,4 +1,4 @@
-// Where a tensor is not zero. Declaration only: needs neither nvcc nor TensorRT.
+// Positions at which a tensor is not zero: ONNX's NonZero. Declaration only: needs neither nvcc nor TensorRT.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,17 +13,18 @@ namespace trtsmith {
 inline constexpr int32_t kNonZeroMaxRank = 8;
 
 struct NonZeroShape {
-    int32_t rank;                      // 1 to 8
+    int32_t rank;  // 1 to 8
     int64_t sizes[kNonZeroMaxRank];
 };
 
 // Device pointers, row-major, aligned to their element size; x may be null when it has no element, and `positions` when
 // nothing is to be written. Outputs must overlap nothing.
 struct NonZeroParams {
-    DType type;          // any
-    const void* x;       // [sizes...]
-    int64_t* positions;  // [rank, count], packed: row r begins at r * count. Room for count = the number of elements of x
-    int32_t* count;      // scalar
+    DType type;     // any
+    const void* x;  // [sizes...]
+    int64_t*
+        positions;   // [rank, count], packed: row r begins at r * count. Room for count = the number of elements of x
+    int32_t* count;  // scalar
 };
 
 // Bytes of device memory that nonZero needs as `workspace`; 0 also for a shape that nonZero refuses.

@@ -14,12 +14,12 @@ namespace trtsmith {
 // Device pointers, row-major, aligned to their element size; they may be null when there is no element. Outputs must
 // overlap nothing.
 struct SelectedSlicesParams {
-    size_t elementBytes;      // 1, 2, 4 or 8
-    const void* x;            // [outer, size, inner]
-    const bool* condition;    // [length]; slices behind the last condition are not selected, conditions behind the last
-    int64_t length;           //           slice are ignored
-    void* output;             // [outer, count, inner], packed; room for count = the smaller of size and length
-    int32_t* count;           // scalar
+    size_t elementBytes;    // 1, 2, 4 or 8
+    const void* x;          // [outer, size, inner]
+    const bool* condition;  // [length]; slices behind the last condition are not selected, conditions behind the last
+    int64_t length;         //           slice are ignored
+    void* output;           // [outer, count, inner], packed; room for count = the smaller of size and length
+    int32_t* count;         // scalar
 };
 
 // Bytes of device memory that selectedSlices needs as `workspace`.

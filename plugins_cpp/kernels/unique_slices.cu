@@ -172,8 +172,8 @@ cudaError_t uniqueSlices(const UniqueSlicesParams& params, const GatherSlicesSha
         status = enumerate(IsFirst{memory.groups, memory.firsts}, n, memory.again, note, memory.tiles, stream);
     }
     if (status == cudaSuccess) {
-        status = launch(writeKernel, blocks, kThreads, 0, stream, params, n, memory.groups, memory.starts, memory.firsts,
-                        params.sorted ? nullptr : memory.places);
+        status = launch(writeKernel, blocks, kThreads, 0, stream, params, n, memory.groups, memory.starts,
+                        memory.firsts, params.sorted ? nullptr : memory.places);
     }
     if (status != cudaSuccess) {
         return status;

@@ -17,14 +17,14 @@ namespace trtsmith {
 // Device pointers, row-major, aligned to their element size; they may be null when there is no element. Outputs must
 // overlap nothing, and have room for count = the size of the axis.
 struct UniqueSlicesParams {
-    DType type;         // any but kBool
-    bool sorted;        // groups in the order of their slices, smallest first; else in that of their first positions
-    const void* x;      // [outer, size, inner]
-    void* output;       // [outer, count, inner], packed: of each group its first slice
-    int64_t* first;     // [count]: the smallest position of each group
-    int64_t* inverse;   // [size]: the group of each slice
-    int64_t* counts;    // [count]: the number of slices of each group
-    int32_t* count;     // scalar
+    DType type;        // any but kBool
+    bool sorted;       // groups in the order of their slices, smallest first; else in that of their first positions
+    const void* x;     // [outer, size, inner]
+    void* output;      // [outer, count, inner], packed: of each group its first slice
+    int64_t* first;    // [count]: the smallest position of each group
+    int64_t* inverse;  // [size]: the group of each slice
+    int64_t* counts;   // [count]: the number of slices of each group
+    int32_t* count;    // scalar
 };
 
 // Bytes of device memory that uniqueSlices needs as `workspace`: about 64 for each slice.

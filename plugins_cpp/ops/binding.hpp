@@ -1,4 +1,4 @@
-// What an operator's file gives to the library: its creator and its manifest entry. The file is compiled once for each
+// The creator and the manifest entry that an operator's file gives to the library. The file is compiled once for each
 // library: with the V2 adapter where TRTSMITH_PLUGIN_V2 is defined, with the V3 adapter otherwise.
 #pragma once
 
@@ -16,10 +16,9 @@
 
 // At namespace scope in namespace trtsmith. The creator is made at its first use: the library has no static
 // initialisers.
-#define TRTSMITH_BIND(Op)                                        \
-    nvinfer1::IPluginCreatorInterface* creatorOf##Op()           \
-    {                                                            \
-        static TRTSMITH_CREATOR(Op) creator;                     \
-        return &creator;                                         \
-    }                                                            \
+#define TRTSMITH_BIND(Op)                                \
+    nvinfer1::IPluginCreatorInterface* creatorOf##Op() { \
+        static TRTSMITH_CREATOR(Op) creator;             \
+        return &creator;                                 \
+    }                                                    \
     std::string manifestOf##Op() { return operatorJson<Op>(kPluginNamespace); }

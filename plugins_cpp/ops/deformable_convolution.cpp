@@ -4,8 +4,8 @@
 namespace trtsmith {
 
 struct DeformableConvolution : DeformableConvolutionOp<false> {
-    static constexpr char const* kName = "DeformableConvolution";
-    static constexpr char const* kVersion = "1";
+    static constexpr const char* kName = "DeformableConvolution";
+    static constexpr const char* kVersion = "1";
 };
 
 TRTSMITH_BIND(DeformableConvolution)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/deformable_convolution.cuh"
-
 #include "ops/binding.hpp"
 
 namespace trtsmith {
@@ -32,8 +31,7 @@ struct DeformableConvolutionOp {
     static constexpr size_t kWeight = Masked ? 3 : 2;
     static constexpr size_t kBias = kWeight + 1;
 
-    static constexpr auto signature()
-    {
+    static constexpr auto signature() {
         constexpr Port x{"x", TypeVar::kT, 4};
         constexpr Port offset{"offset", TypeVar::kT, 4};
         constexpr Port mask{"mask", TypeVar::kT, 4};
@@ -48,22 +46,20 @@ struct DeformableConvolutionOp {
     }
     static constexpr auto kSignature = signature();
 
-    template <class D>
-    static void shape(Params const& params, Shape<D> const* in, int32_t, Shape<D>* out)
-    {
-        out[0] = Shape<D>::of(
-            in[kX][0], in[kWeight][0], outSize(params, in[kX], in[kWeight], 0), outSize(params, in[kX], in[kWeight], 1));
+    template <typename D>
+    static void shape(const Params& params, const Shape<D>* in, int32_t, Shape<D>* out) {
+        out[0] = Shape<D>::of(in[kX][0], in[kWeight][0], outSize(params, in[kX], in[kWeight], 0),
+                              outSize(params, in[kX], in[kWeight], 1));
     }
 
-    static std::string check(Params const& params, Tensors const& t)
-    {
-        Tensor const& x = t.in[kX];
-        Tensor const& offset = t.in[kOffset];
-        Tensor const& weight = t.in[kWeight];
-        int64_t const groups = params.groups;
-        int64_t const offsetGroups = params.offset_groups;
-        bool const positive = groups > 0 && offsetGroups > 0 && params.stride[0] > 0 && params.stride[1] > 0
-            && params.dilation[0] > 0 && params.dilation[1] > 0;
+    static std::string check(const Params& params, const Tensors& t) {
+        const Tensor& x = t.in[kX];
+        const Tensor& offset = t.in[kOffset];
+        const Tensor& weight = t.in[kWeight];
+        const int64_t groups = params.groups;
+        const int64_t offsetGroups = params.offset_groups;
+        const bool positive = groups > 0 && offsetGroups > 0 && params.stride[0] > 0 && params.stride[1] > 0 &&
+                              params.dilation[0] > 0 && params.dilation[1] > 0;
         if (!positive) {
             return "groups, offset_groups, stride and dilation must be positive";
         }
@@ -71,15 +67,16 @@ struct DeformableConvolutionOp {
             return "groups and offset_groups must divide the channels";
         }
         if (weight[1] != x[1] / groups) {
-            return "weight has " + std::to_string(weight[1]) + " input channels; expected " + std::to_string(x[1] / groups);
+            return "weight has " + std::to_string(weight[1]) + " input channels; expected " +
+                   std::to_string(x[1] / groups);
         }
-        int64_t const taps = offsetGroups * weight[2] * weight[3];
-        int64_t const height = outSize(params, x.shape, weight.shape, 0);
-        int64_t const width = outSize(params, x.shape, weight.shape, 1);
-        if (!sized(offset, x[0], 2 * taps, height, width)) {
+        const int64_t taps = offsetGroups * weight[2] * weight[3];
+        const int64_t height = outSize(params, x.shape, weight.shape, 0);
+        const int64_t width = outSize(params, x.shape, weight.shape, 1);
+        if (!hasShape(offset, x[0], 2 * taps, height, width)) {
             return "offset must have shape [N, 2 * offset_groups * KH * KW, Ho, Wo]";
         }
-        if (Masked && !sized(t.in[kMask], x[0], taps, height, width)) {
+        if (Masked && !hasShape(t.in[kMask], x[0], taps, height, width)) {
             return "mask must have shape [N, offset_groups * KH * KW, Ho, Wo]";
         }
         if (t.has(kBias) && t.in[kBias][0] != weight[0]) {
@@ -88,15 +85,13 @@ struct DeformableConvolutionOp {
         return {};
     }
 
-    static size_t workspace(Params const& params, Tensors const& t)
-    {
+    static size_t workspace(const Params& params, const Tensors& t) {
         return deformableConvolutionWorkspace(t.in[kX].type, sizes(params, t));
     }
 
-    static cudaError_t run(Params const& params, Tensors const& t, void* workspace, cudaStream_t stream)
-    {
-        Tensor const& x = t.in[kX];
-        DeformableConvolutionParams const arguments{
+    static cudaError_t run(const Params& params, const Tensors& t, void* workspace, cudaStream_t stream) {
+        const Tensor& x = t.in[kX];
+        const DeformableConvolutionParams arguments{
             .type = x.type,
             .x = x.data,
             .offset = t.in[kOffset].data,
@@ -109,10 +104,9 @@ struct DeformableConvolutionOp {
     }
 
 private:
-    static DeformableConvolutionShape sizes(Params const& params, Tensors const& t)
-    {
-        Tensor const& x = t.in[kX];
-        Tensor const& weight = t.in[kWeight];
+    static DeformableConvolutionShape sizes(const Params& params, const Tensors& t) {
+        const Tensor& x = t.in[kX];
+        const Tensor& weight = t.in[kWeight];
         return {
             .batch = x[0],
             .channels = x[1],
@@ -135,17 +129,15 @@ private:
     }
 
     // axis 0 is the height, 1 the width.
-    template <class D>
-    static D outSize(Params const& params, Shape<D> const& x, Shape<D> const& weight, int32_t axis)
-    {
-        size_t const a = static_cast<size_t>(axis);
-        int64_t const padding = int64_t{params.padding[a]} + params.padding[a + 2];
-        D const extent = (weight[axis + 2] - 1) * int64_t{params.dilation[a]} + 1;
+    template <typename D>
+    static D outSize(const Params& params, const Shape<D>& x, const Shape<D>& weight, int32_t axis) {
+        const size_t a = static_cast<size_t>(axis);
+        const int64_t padding = int64_t{params.padding[a]} + params.padding[a + 2];
+        const D extent = (weight[axis + 2] - 1) * int64_t{params.dilation[a]} + 1;
         return floorDiv(x[axis + 2] + padding - extent, int64_t{params.stride[a]}) + 1;
     }
 
-    static bool sized(Tensor const& tensor, int64_t n, int64_t c, int64_t h, int64_t w)
-    {
+    static bool hasShape(const Tensor& tensor, int64_t n, int64_t c, int64_t h, int64_t w) {
         return tensor[0] == n && tensor[1] == c && tensor[2] == h && tensor[3] == w;
     }
 };

@@ -4,8 +4,8 @@
 namespace trtsmith {
 
 struct ModulatedDeformableConvolution : DeformableConvolutionOp<true> {
-    static constexpr char const* kName = "ModulatedDeformableConvolution";
-    static constexpr char const* kVersion = "1";
+    static constexpr const char* kName = "ModulatedDeformableConvolution";
+    static constexpr const char* kVersion = "1";
 };
 
 TRTSMITH_BIND(ModulatedDeformableConvolution)

@@ -6,8 +6,8 @@
 namespace trtsmith {
 
 struct MultiscaleDeformableAttention {
-    static constexpr char const* kName = "MultiscaleDeformableAttention";
-    static constexpr char const* kVersion = "1";
+    static constexpr const char* kName = "MultiscaleDeformableAttention";
+    static constexpr const char* kVersion = "1";
 
     struct Params {};
     static constexpr std::array<Field<Params>, 0> kFields{};
@@ -24,35 +24,33 @@ struct MultiscaleDeformableAttention {
         {{{"output", TypeVar::kT, 3}}},
     };
 
-    template <class D>
-    static void shape(Params const&, Shape<D> const* in, int32_t, Shape<D>* out)
-    {
-        Shape<D> const& value = in[kValue];
+    template <typename D>
+    static void shape(const Params&, const Shape<D>* in, int32_t, Shape<D>* out) {
+        const Shape<D>& value = in[kValue];
         out[0] = Shape<D>::of(value[0], in[kSamplingLocations][1], value[2] * value[3]);
     }
 
-    static std::string check(Params const&, Tensors const& t)
-    {
-        Tensor const& value = t.in[kValue];
-        Tensor const& locations = t.in[kSamplingLocations];
-        Tensor const& weights = t.in[kAttentionWeights];
-        bool const samePoints = weights[0] == locations[0] && weights[1] == locations[1] && weights[2] == locations[2]
-            && weights[3] == locations[3] && weights[4] == locations[4] && locations[5] == 2;
+    static std::string check(const Params&, const Tensors& t) {
+        const Tensor& value = t.in[kValue];
+        const Tensor& locations = t.in[kSamplingLocations];
+        const Tensor& weights = t.in[kAttentionWeights];
+        const bool samePoints = weights[0] == locations[0] && weights[1] == locations[1] &&
+                                weights[2] == locations[2] && weights[3] == locations[3] &&
+                                weights[4] == locations[4] && locations[5] == 2;
         if (!samePoints || locations[0] != value[0] || locations[2] != value[2]) {
             return "value, sampling_locations and attention_weights disagree in batch, heads, levels or points";
         }
-        bool const sameLevels = t.in[kSpatialShapes][0] == weights[3] && t.in[kLevelStartIndex][0] == weights[3];
+        const bool sameLevels = t.in[kSpatialShapes][0] == weights[3] && t.in[kLevelStartIndex][0] == weights[3];
         if (!sameLevels || t.in[kSpatialShapes][1] != 2) {
             return "spatial_shapes and level_start_index must have one row for each level";
         }
         return {};
     }
 
-    static cudaError_t run(Params const&, Tensors const& t, void*, cudaStream_t stream)
-    {
-        Tensor const& value = t.in[kValue];
-        Tensor const& weights = t.in[kAttentionWeights];
-        MultiscaleDeformableAttentionShape const shape{
+    static cudaError_t run(const Params&, const Tensors& t, void*, cudaStream_t stream) {
+        const Tensor& value = t.in[kValue];
+        const Tensor& weights = t.in[kAttentionWeights];
+        const MultiscaleDeformableAttentionShape shape{
             .batch = value[0],
             .keys = value[1],
             .heads = value[2],
@@ -61,7 +59,7 @@ struct MultiscaleDeformableAttention {
             .levels = weights[3],
             .points = weights[4],
         };
-        MultiscaleDeformableAttentionParams const params{
+        const MultiscaleDeformableAttentionParams params{
             .type = value.type,
             .indexType = t.in[kSpatialShapes].type,
             .value = value.data,

@@ -1,20 +1,21 @@
-// What the V3 and the V2 adapter share: the rules that follow from an operator's signature.
+// The rules that follow from an operator's signature, for the V3 and the V2 adapter.
 //
 // An Op is a plain struct:
-//     static constexpr char const* kName, kVersion;
+//     static constexpr const char *kName, *kVersion;
 //     struct Params { ... };                                   // POD
 //     static constexpr std::array<Field<Params>, N> kFields;
 //     static constexpr Signature<I, O> kSignature;
-//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, Shape<D>* out);
-//     static std::string check(Params const&, Tensors const&);     // "" or what does not fit; called before run
-//     static size_t workspace(Params const&, Tensors const&);      // optional; bytes
-//     static cudaError_t run(Params const&, Tensors const&, void* workspace, cudaStream_t);
+//     template <typename D> static void shape(const Params&, const Shape<D>* in, int32_t nbInputs, Shape<D>* out);
+//     static std::string check(const Params&, const Tensors&);     // "" or what does not fit; called before run
+//     static size_t workspace(const Params&, const Tensors&);      // optional; bytes
+//     static cudaError_t run(const Params&, const Tensors&, void* workspace, cudaStream_t);
 //
 // An Op whose output sizes depend on values has size ports, and two rules instead of one:
-//     template <class D> static void sizes(Params const&, Shape<D> const* in, int32_t nbInputs, SizeBounds<D>* sizes);
-//     template <class D> static void shape(Params const&, Shape<D> const* in, int32_t nbInputs, D const* sizes,
-//                                          Shape<D>* out);
-// Each dimension of an output is one of `sizes` or follows from the inputs. What run() is told of the sizes of outputs is
+//     template <typename D>
+//     static void sizes(const Params&, const Shape<D>* in, int32_t nbInputs, SizeBounds<D>* sizes);
+//     template <typename D>
+//     static void shape(const Params&, const Shape<D>* in, int32_t nbInputs, const D* sizes, Shape<D>* out);
+// Each dimension of an output is one of `sizes` or follows from the inputs. The sizes of outputs that run() is told are
 // of no use to it: it packs the outputs densely by the sizes that it finds, which it writes to the size ports, in int32.
 #pragma once
 
@@ -36,36 +37,34 @@
 
 namespace trtsmith {
 
-inline constexpr char const* kPluginNamespace = "trtsmith";
+inline constexpr const char* kPluginNamespace = "trtsmith";
 
-template <class Op>
+template <typename Op>
 struct Rules {
     static_assert(Op::kSignature.optionalsAreLast(), "optional inputs must come last");
     static_assert(Op::kSignature.outputTypesFollow(), "every output type must follow from a required input");
     static_assert(Op::kSignature.sizesAreLastScalars(), "size tensors are scalars of int32 and come last");
     static_assert(Op::kSignature.maxInputs() <= kMaxPorts && Op::kSignature.nbOutputs() <= kMaxPorts);
 
-    static constexpr bool kSized = Op::kSignature.nbSizes() > 0;
+    static constexpr bool kDataDependent = Op::kSignature.nbSizes() > 0;
     static constexpr int64_t kUnknown = -1;
 
-    static void checkCounts(int32_t nbInputs, int32_t nbOutputs)
-    {
-        auto const& signature = Op::kSignature;
+    static void checkCounts(int32_t nbInputs, int32_t nbOutputs) {
+        const auto& signature = Op::kSignature;
         require(nbInputs >= signature.minInputs() && nbInputs <= signature.maxInputs(),
-            std::to_string(nbInputs) + " inputs; expected " + std::to_string(signature.minInputs()) + " to "
-                + std::to_string(signature.maxInputs()));
+                std::to_string(nbInputs) + " inputs; expected " + std::to_string(signature.minInputs()) + " to " +
+                    std::to_string(signature.maxInputs()));
         require(nbOutputs == signature.nbOutputs(),
-            std::to_string(nbOutputs) + " outputs; expected " + std::to_string(signature.nbOutputs()));
+                std::to_string(nbOutputs) + " outputs; expected " + std::to_string(signature.nbOutputs()));
     }
 
     // Linear tensors whose types agree with the type variables. Looks at positions up to pos only.
-    template <class Desc>
-    static bool supports(int32_t pos, Desc const* inOut, int32_t nbInputs, int32_t nbOutputs)
-    {
+    template <typename Desc>
+    static bool supports(int32_t pos, const Desc* inOut, int32_t nbInputs, int32_t nbOutputs) {
         checkCounts(nbInputs, nbOutputs);
         require(pos >= 0 && pos < nbInputs + nbOutputs, "position " + std::to_string(pos) + " does not exist");
-        auto const& desc = descOf(inOut[pos]);
-        TypeVar const variable = Op::kSignature.at(pos, nbInputs).type;
+        const auto& desc = descOf(inOut[pos]);
+        const TypeVar variable = Op::kSignature.at(pos, nbInputs).type;
         DType type{};
         if (desc.format != nvinfer1::TensorFormat::kLINEAR || !toDType(desc.type, type) || !allows(variable, type)) {
             return false;
@@ -73,15 +72,14 @@ struct Rules {
         if (isFixed(variable)) {
             return true;
         }
-        int32_t const first = Op::kSignature.firstInputOf(variable, nbInputs);
+        const int32_t first = Op::kSignature.firstInputOf(variable, nbInputs);
         return first >= pos || descOf(inOut[first]).type == desc.type;
     }
 
-    static void outputTypes(nvinfer1::DataType const* inputs, int32_t nbInputs, nvinfer1::DataType* outputs)
-    {
+    static void outputTypes(const nvinfer1::DataType* inputs, int32_t nbInputs, nvinfer1::DataType* outputs) {
         checkCounts(nbInputs, Op::kSignature.nbOutputs());
         for (int32_t i = 0; i < Op::kSignature.nbOutputs(); ++i) {
-            TypeVar const variable = Op::kSignature.outputs[static_cast<size_t>(i)].type;
+            const TypeVar variable = Op::kSignature.outputs[static_cast<size_t>(i)].type;
             if (fixedType(variable, outputs[i])) {
                 continue;
             }
@@ -89,9 +87,8 @@ struct Rules {
         }
     }
 
-    static void outputShapes(typename Op::Params const& params, nvinfer1::DimsExprs const* inputs, int32_t nbInputs,
-        nvinfer1::DimsExprs* outputs, nvinfer1::IExprBuilder& builder)
-    {
+    static void outputShapes(const typename Op::Params& params, const nvinfer1::DimsExprs* inputs, int32_t nbInputs,
+                             nvinfer1::DimsExprs* outputs, nvinfer1::IExprBuilder& builder) {
         checkCounts(nbInputs, Op::kSignature.nbOutputs());
         std::array<Shape<ExprDim>, kMaxPorts> in{};
         std::array<Shape<ExprDim>, kMaxPorts> out{};
@@ -102,12 +99,12 @@ struct Rules {
                 in[static_cast<size_t>(i)][axis] = ExprDim(builder, inputs[i].d[axis]);
             }
         }
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<SizeBounds<ExprDim>, kMaxPorts> bounds{};
             std::array<ExprDim, kMaxPorts> sizes{};
             Op::template sizes<ExprDim>(params, in.data(), nbInputs, bounds.data());
             for (int32_t i = 0; i < Op::kSignature.nbSizes(); ++i) {
-                auto const at = static_cast<size_t>(i);
+                const auto at = static_cast<size_t>(i);
                 sizes[at] = ExprDim::fromSizeTensor(builder, Op::kSignature.firstSize() + i, bounds[at]);
             }
             Op::template shape<ExprDim>(params, in.data(), nbInputs, sizes.data(), out.data());
@@ -123,34 +120,31 @@ struct Rules {
         }
     }
 
-    static void checkRank(int32_t input, int32_t rank)
-    {
-        Port const& port = Op::kSignature.inputs[static_cast<size_t>(input)];
-        require(port.rank == kAnyRank || port.rank == rank,
-            std::string("input '") + port.name + "' has rank " + std::to_string(rank) + "; expected "
-                + std::to_string(port.rank));
+    static void checkRank(int32_t input, int32_t rank) {
+        const Port& port = Op::kSignature.inputs[static_cast<size_t>(input)];
+        require(port.rank == kAnyRank || port.rank == rank, std::string("input '") + port.name + "' has rank " +
+                                                                std::to_string(rank) + "; expected " +
+                                                                std::to_string(port.rank));
     }
 
     // Sizes are written as int32, and a kernel cannot refuse one that does not fit: so their bounds must.
-    static void checkSizes(typename Op::Params const& params, Shape<int64_t> const* in, int32_t nbInputs)
-    {
-        if constexpr (kSized) {
+    static void checkSizes(const typename Op::Params& params, const Shape<int64_t>* in, int32_t nbInputs) {
+        if constexpr (kDataDependent) {
             std::array<SizeBounds<int64_t>, kMaxPorts> bounds{};
             Op::template sizes<int64_t>(params, in, nbInputs, bounds.data());
             for (int32_t i = 0; i < Op::kSignature.nbSizes(); ++i) {
-                int64_t const most = bounds[static_cast<size_t>(i)].most;
-                Port const& port = Op::kSignature.outputs[static_cast<size_t>(Op::kSignature.firstSize() + i)];
+                const int64_t most = bounds[static_cast<size_t>(i)].most;
+                const Port& port = Op::kSignature.outputs[static_cast<size_t>(Op::kSignature.firstSize() + i)];
                 require(most <= std::numeric_limits<int32_t>::max(),
-                    std::string("size '") + port.name + "' can be " + std::to_string(most)
-                        + " with these inputs; TensorRT's size tensors are int32");
+                        std::string("size '") + port.name + "' can be " + std::to_string(most) +
+                            " with these inputs; TensorRT's size tensors are int32");
             }
         }
     }
 
-    template <class Desc>
-    static Tensors tensors(Desc const* in, int32_t nbInputs, Desc const* out, int32_t nbOutputs,
-        void const* const* inData = nullptr, void* const* outData = nullptr)
-    {
+    template <typename Desc>
+    static Tensors tensors(const Desc* in, int32_t nbInputs, const Desc* out, int32_t nbOutputs,
+                           const void* const* inData = nullptr, void* const* outData = nullptr) {
         checkCounts(nbInputs, nbOutputs);
         Tensors tensors;
         tensors.nbInputs = nbInputs;
@@ -164,21 +158,19 @@ struct Rules {
         return tensors;
     }
 
-    template <class Desc>
-    static size_t workspace(typename Op::Params const& params, Desc const* in, int32_t nbInputs, Desc const* out,
-        int32_t nbOutputs)
-    {
-        if constexpr (requires(Tensors const& t) { Op::workspace(params, t); }) {
+    template <typename Desc>
+    static size_t workspace(const typename Op::Params& params, const Desc* in, int32_t nbInputs, const Desc* out,
+                            int32_t nbOutputs) {
+        if constexpr (requires(const Tensors& t) { Op::workspace(params, t); }) {
             return Op::workspace(params, tensors(in, nbInputs, out, nbOutputs));
         } else {
             return 0;
         }
     }
 
-    static void run(typename Op::Params const& params, Tensors const& tensors, void* workspace, cudaStream_t stream)
-    {
+    static void run(const typename Op::Params& params, const Tensors& tensors, void* workspace, cudaStream_t stream) {
         // Sizes are checked here and not only at build time: a dynamic shape is known now, and a kernel trusts it.
-        std::string const fault = Op::check(params, tensors);
+        const std::string fault = Op::check(params, tensors);
         require(fault.empty(), fault);
         std::array<Shape<int64_t>, kMaxPorts> in{};
         std::array<Shape<int64_t>, kMaxPorts> out{};
@@ -186,7 +178,7 @@ struct Rules {
             in[i] = tensors.in[i].shape;
         }
         checkSizes(params, in.data(), tensors.nbInputs);
-        if constexpr (kSized) {
+        if constexpr (kDataDependent) {
             std::array<int64_t, kMaxPorts> sizes{};
             sizes.fill(kUnknown);  // and TensorRT does not know them either
             Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, sizes.data(), out.data());
@@ -194,42 +186,40 @@ struct Rules {
             Op::template shape<int64_t>(params, in.data(), tensors.nbInputs, out.data());
         }
         for (size_t i = 0; i < static_cast<size_t>(Op::kSignature.nbOutputs()); ++i) {
-            Shape<int64_t> const& given = tensors.out[i].shape;
+            const Shape<int64_t>& given = tensors.out[i].shape;
             bool same = given.rank == out[i].rank;
             for (int32_t axis = 0; same && axis < given.rank; ++axis) {
-                same = given[axis] == out[i][axis] || (kSized && out[i][axis] == kUnknown);
+                same = given[axis] == out[i][axis] || (kDataDependent && out[i][axis] == kUnknown);
             }
-            require(same, std::string("output '") + Op::kSignature.outputs[i].name + "' has another shape than its rule");
+            require(same,
+                    std::string("output '") + Op::kSignature.outputs[i].name + "' has another shape than its rule");
         }
-        cudaError_t const status = Op::run(params, tensors, workspace, stream);
+        const cudaError_t status = Op::run(params, tensors, workspace, stream);
         require(status == cudaSuccess, std::string("CUDA error: ") + cudaGetErrorString(status));
     }
 
     // Fields of a TensorRT collection into params; throws with what is wrong.
-    static typename Op::Params parse(nvinfer1::PluginFieldCollection const* collection)
-    {
+    static typename Op::Params parse(const nvinfer1::PluginFieldCollection* collection) {
         require(collection != nullptr, "no field collection");
         require(collection->nbFields >= 0 && (collection->nbFields == 0 || collection->fields != nullptr),
-            "an invalid field collection");
+                "an invalid field collection");
         std::vector<GivenField> given;
         for (int32_t i = 0; i < collection->nbFields; ++i) {
-            nvinfer1::PluginField const& f = collection->fields[i];
-            bool const isInt = f.type == nvinfer1::PluginFieldType::kINT32;
-            bool const isFloat = f.type == nvinfer1::PluginFieldType::kFLOAT32;
+            const nvinfer1::PluginField& f = collection->fields[i];
+            const bool isInt = f.type == nvinfer1::PluginFieldType::kINT32;
+            const bool isFloat = f.type == nvinfer1::PluginFieldType::kFLOAT32;
             given.push_back(
                 {f.name, isInt ? FieldKind::kInt32 : FieldKind::kFloat32, isInt || isFloat, f.length, f.data});
         }
         typename Op::Params params{};
-        std::string const fault
-            = parseFields(Op::kFields, given.data(), static_cast<int32_t>(given.size()), params);
+        const std::string fault = parseFields(Op::kFields, given.data(), static_cast<int32_t>(given.size()), params);
         require(fault.empty(), fault);
         return params;
     }
 
 private:
-    template <class Desc>
-    static Tensor tensor(Desc const& desc, void const* data)
-    {
+    template <typename Desc>
+    static Tensor tensor(const Desc& desc, const void* data) {
         Tensor result{data, DType::kFloat32, toShape(sizesOf(desc))};
         require(toDType(descOf(desc).type, result.type), "a tensor has a type that no kernel takes");
         return result;

@@ -11,17 +11,15 @@
 
 namespace trtsmith {
 
-inline void logError(char const* op, char const* where, char const* what) noexcept
-{
+inline void logError(const char* op, const char* where, const char* what) noexcept {
     std::fprintf(stderr, "[trtsmith] %s::%s: %s\n", op, where, what);
 }
 
-template <class R, class F>
-R guarded(char const* op, char const* where, R onError, F&& body) noexcept
-{
+template <typename R, typename F>
+R guarded(const char* op, const char* where, R onError, F&& body) noexcept {
     try {
         return std::forward<F>(body)();
-    } catch (std::exception const& error) {
+    } catch (const std::exception& error) {
         logError(op, where, error.what());
     } catch (...) {
         logError(op, where, "unknown exception");
@@ -29,8 +27,7 @@ R guarded(char const* op, char const* where, R onError, F&& body) noexcept
     return onError;
 }
 
-inline void require(bool condition, std::string const& message)
-{
+inline void require(bool condition, const std::string& message) {
     if (!condition) {
         throw std::runtime_error(message);
     }

@@ -11,20 +11,17 @@
 
 namespace trtsmith {
 
-template <class Op>
+template <typename Op>
 class PluginV2 final : public nvinfer1::IPluginV2DynamicExt {
     static_assert(Op::kSignature.nbSizes() == 0, "V2 plugins have no size tensors");
 
 public:
     using Params = typename Op::Params;
 
-    PluginV2(Params const& params, std::string pluginNamespace)
-        : mParams(params), mNamespace(std::move(pluginNamespace))
-    {
-    }
+    PluginV2(const Params& params, std::string pluginNamespace)
+        : mParams(params), mNamespace(std::move(pluginNamespace)) {}
 
-    nvinfer1::IPluginV2DynamicExt* clone() const noexcept override
-    {
+    nvinfer1::IPluginV2DynamicExt* clone() const noexcept override {
         return guarded<nvinfer1::IPluginV2DynamicExt*>(Op::kName, "clone", nullptr, [&] {
             auto* copy = new PluginV2(mParams, mNamespace);
             copy->mNbInputs = mNbInputs;
@@ -32,25 +29,23 @@ public:
         });
     }
 
-    nvinfer1::AsciiChar const* getPluginType() const noexcept override { return Op::kName; }
-    nvinfer1::AsciiChar const* getPluginVersion() const noexcept override { return Op::kVersion; }
+    const nvinfer1::AsciiChar* getPluginType() const noexcept override { return Op::kName; }
+    const nvinfer1::AsciiChar* getPluginVersion() const noexcept override { return Op::kVersion; }
     int32_t getNbOutputs() const noexcept override { return Op::kSignature.nbOutputs(); }
     int32_t initialize() noexcept override { return 0; }
     void terminate() noexcept override {}
     void destroy() noexcept override { delete this; }
 
-    void setPluginNamespace(nvinfer1::AsciiChar const* name) noexcept override
-    {
+    void setPluginNamespace(const nvinfer1::AsciiChar* name) noexcept override {
         guarded(Op::kName, "setPluginNamespace", 0, [&] {
             mNamespace = name != nullptr ? name : "";
             return 0;
         });
     }
-    nvinfer1::AsciiChar const* getPluginNamespace() const noexcept override { return mNamespace.c_str(); }
+    const nvinfer1::AsciiChar* getPluginNamespace() const noexcept override { return mNamespace.c_str(); }
 
-    nvinfer1::DataType getOutputDataType(
-        int32_t index, nvinfer1::DataType const* inputs, int32_t nbInputs) const noexcept override
-    {
+    nvinfer1::DataType getOutputDataType(int32_t index, const nvinfer1::DataType* inputs,
+                                         int32_t nbInputs) const noexcept override {
         return guarded(Op::kName, "getOutputDataType", nvinfer1::DataType::kFLOAT, [&] {
             require(index >= 0 && index < Op::kSignature.nbOutputs(), "no output " + std::to_string(index));
             std::array<nvinfer1::DataType, kMaxPorts> types{};
@@ -59,10 +54,9 @@ public:
         });
     }
 
-    nvinfer1::DimsExprs getOutputDimensions(int32_t index, nvinfer1::DimsExprs const* inputs, int32_t nbInputs,
-        nvinfer1::IExprBuilder& builder) noexcept override
-    {
-        nvinfer1::DimsExprs const failed{-1, {}};
+    nvinfer1::DimsExprs getOutputDimensions(int32_t index, const nvinfer1::DimsExprs* inputs, int32_t nbInputs,
+                                            nvinfer1::IExprBuilder& builder) noexcept override {
+        const nvinfer1::DimsExprs failed{-1, {}};
         return guarded(Op::kName, "getOutputDimensions", failed, [&] {
             require(index >= 0 && index < Op::kSignature.nbOutputs(), "no output " + std::to_string(index));
             std::array<nvinfer1::DimsExprs, kMaxPorts> shapes{};
@@ -71,16 +65,14 @@ public:
         });
     }
 
-    bool supportsFormatCombination(int32_t pos, nvinfer1::PluginTensorDesc const* inOut, int32_t nbInputs,
-        int32_t nbOutputs) noexcept override
-    {
+    bool supportsFormatCombination(int32_t pos, const nvinfer1::PluginTensorDesc* inOut, int32_t nbInputs,
+                                   int32_t nbOutputs) noexcept override {
         return guarded(Op::kName, "supportsFormatCombination", false,
-            [&] { return Rules<Op>::supports(pos, inOut, nbInputs, nbOutputs); });
+                       [&] { return Rules<Op>::supports(pos, inOut, nbInputs, nbOutputs); });
     }
 
-    void configurePlugin(nvinfer1::DynamicPluginTensorDesc const* in, int32_t nbInputs,
-        nvinfer1::DynamicPluginTensorDesc const*, int32_t nbOutputs) noexcept override
-    {
+    void configurePlugin(const nvinfer1::DynamicPluginTensorDesc* in, int32_t nbInputs,
+                         const nvinfer1::DynamicPluginTensorDesc*, int32_t nbOutputs) noexcept override {
         guarded(Op::kName, "configurePlugin", 0, [&] {
             Rules<Op>::checkCounts(nbInputs, nbOutputs);
             for (int32_t i = 0; i < nbInputs; ++i) {
@@ -91,44 +83,40 @@ public:
         });
     }
 
-    size_t getWorkspaceSize(nvinfer1::PluginTensorDesc const* in, int32_t nbInputs,
-        nvinfer1::PluginTensorDesc const* out, int32_t nbOutputs) const noexcept override
-    {
+    size_t getWorkspaceSize(const nvinfer1::PluginTensorDesc* in, int32_t nbInputs,
+                            const nvinfer1::PluginTensorDesc* out, int32_t nbOutputs) const noexcept override {
         return guarded(Op::kName, "getWorkspaceSize", size_t{0},
-            [&] { return Rules<Op>::workspace(mParams, in, nbInputs, out, nbOutputs); });
+                       [&] { return Rules<Op>::workspace(mParams, in, nbInputs, out, nbOutputs); });
     }
 
-    int32_t enqueue(nvinfer1::PluginTensorDesc const* in, nvinfer1::PluginTensorDesc const* out,
-        void const* const* inputs, void* const* outputs, void* workspace, cudaStream_t stream) noexcept override
-    {
+    int32_t enqueue(const nvinfer1::PluginTensorDesc* in, const nvinfer1::PluginTensorDesc* out,
+                    const void* const* inputs, void* const* outputs, void* workspace,
+                    cudaStream_t stream) noexcept override {
         return guarded(Op::kName, "enqueue", 1, [&] {
             require(mNbInputs >= 0, "called before configurePlugin");
-            Rules<Op>::run(mParams,
-                Rules<Op>::tensors(in, mNbInputs, out, Op::kSignature.nbOutputs(), inputs, outputs), workspace, stream);
+            Rules<Op>::run(mParams, Rules<Op>::tensors(in, mNbInputs, out, Op::kSignature.nbOutputs(), inputs, outputs),
+                           workspace, stream);
             return 0;
         });
     }
 
     // The number of connected inputs follows the fields: a deserialised plugin may be enqueued without configurePlugin.
     size_t getSerializationSize() const noexcept override { return bufferSize(Op::kFields) + sizeof mNbInputs; }
-    void serialize(void* buffer) const noexcept override
-    {
+    void serialize(void* buffer) const noexcept override {
         writeBuffer(Op::kFields, mParams, buffer);
         std::memcpy(static_cast<char*>(buffer) + bufferSize(Op::kFields), &mNbInputs, sizeof mNbInputs);
     }
-    static PluginV2* deserialize(void const* buffer, size_t size, std::string const& pluginNamespace)
-    {
-        size_t const fields = bufferSize(Op::kFields);
-        require(size == fields + sizeof(int32_t),
-            "serialised plugin of " + std::to_string(size) + " bytes; expected "
-                + std::to_string(fields + sizeof(int32_t)));
+    static PluginV2* deserialize(const void* buffer, size_t size, const std::string& pluginNamespace) {
+        const size_t fields = bufferSize(Op::kFields);
+        require(size == fields + sizeof(int32_t), "serialised plugin of " + std::to_string(size) + " bytes; expected " +
+                                                      std::to_string(fields + sizeof(int32_t)));
         Params params{};
-        std::string const fault = readBuffer(Op::kFields, buffer, fields, params);
+        const std::string fault = readBuffer(Op::kFields, buffer, fields, params);
         require(fault.empty(), fault);
         int32_t nbInputs = -1;
-        std::memcpy(&nbInputs, static_cast<char const*>(buffer) + fields, sizeof nbInputs);
+        std::memcpy(&nbInputs, static_cast<const char*>(buffer) + fields, sizeof nbInputs);
         require(nbInputs >= -1 && nbInputs <= Op::kSignature.maxInputs(),
-            "serialised plugin with " + std::to_string(nbInputs) + " inputs");
+                "serialised plugin with " + std::to_string(nbInputs) + " inputs");
         auto* plugin = new PluginV2(params, pluginNamespace);
         plugin->mNbInputs = nbInputs;
         return plugin;
@@ -140,40 +128,35 @@ private:
     int32_t mNbInputs{-1};  // -1 until configurePlugin
 };
 
-template <class Op>
+template <typename Op>
 class CreatorV2 final : public nvinfer1::IPluginCreator {
 public:
     CreatorV2()
-        : mFields(pluginFields<Op>(nullptr)), mCollection{static_cast<int32_t>(mFields.size()), mFields.data()}
-    {
-    }
+        : mFields(pluginFields<Op>(nullptr)), mCollection{static_cast<int32_t>(mFields.size()), mFields.data()} {}
 
-    nvinfer1::AsciiChar const* getPluginName() const noexcept override { return Op::kName; }
-    nvinfer1::AsciiChar const* getPluginVersion() const noexcept override { return Op::kVersion; }
-    nvinfer1::PluginFieldCollection const* getFieldNames() noexcept override { return &mCollection; }
+    const nvinfer1::AsciiChar* getPluginName() const noexcept override { return Op::kName; }
+    const nvinfer1::AsciiChar* getPluginVersion() const noexcept override { return Op::kVersion; }
+    const nvinfer1::PluginFieldCollection* getFieldNames() noexcept override { return &mCollection; }
 
-    nvinfer1::IPluginV2* createPlugin(
-        nvinfer1::AsciiChar const*, nvinfer1::PluginFieldCollection const* fields) noexcept override
-    {
+    nvinfer1::IPluginV2* createPlugin(const nvinfer1::AsciiChar*,
+                                      const nvinfer1::PluginFieldCollection* fields) noexcept override {
         return guarded<nvinfer1::IPluginV2*>(Op::kName, "createPlugin", nullptr,
-            [&] { return new PluginV2<Op>(Rules<Op>::parse(fields), mNamespace); });
+                                             [&] { return new PluginV2<Op>(Rules<Op>::parse(fields), mNamespace); });
     }
 
-    nvinfer1::IPluginV2* deserializePlugin(
-        nvinfer1::AsciiChar const*, void const* data, size_t length) noexcept override
-    {
+    nvinfer1::IPluginV2* deserializePlugin(const nvinfer1::AsciiChar*, const void* data,
+                                           size_t length) noexcept override {
         return guarded<nvinfer1::IPluginV2*>(Op::kName, "deserializePlugin", nullptr,
-            [&] { return PluginV2<Op>::deserialize(data, length, mNamespace); });
+                                             [&] { return PluginV2<Op>::deserialize(data, length, mNamespace); });
     }
 
-    void setPluginNamespace(nvinfer1::AsciiChar const* name) noexcept override
-    {
+    void setPluginNamespace(const nvinfer1::AsciiChar* name) noexcept override {
         guarded(Op::kName, "setPluginNamespace", 0, [&] {
             mNamespace = name != nullptr ? name : "";
             return 0;
         });
     }
-    nvinfer1::AsciiChar const* getPluginNamespace() const noexcept override { return mNamespace.c_str(); }
+    const nvinfer1::AsciiChar* getPluginNamespace() const noexcept override { return mNamespace.c_str(); }
 
 private:
     std::vector<nvinfer1::PluginField> mFields;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,7 @@
 
 namespace trtsmith {
 
-template <class Op>
+template <typename Op>
 class PluginV3 final : public nvinfer1::IPluginV3,
                        public nvinfer1::IPluginV3OneCore,
                        public nvinfer1::IPluginV3OneBuild,
@@ -19,45 +18,43 @@ class PluginV3 final : public nvinfer1::IPluginV3,
 public:
     using Params = typename Op::Params;
 
-    explicit PluginV3(Params const& params)
-        : mParams(params), mIdentity(std::string(Op::kName) + ";" + describeFields(Op::kFields, params))
-    {
-    }
+    explicit PluginV3(const Params& params)
+        : mParams(params), mIdentity(std::string(Op::kName) + ";" + describeFields(Op::kFields, params)) {}
 
     // A copy shares nothing: the field list points at its own params.
-    PluginV3(PluginV3 const& other) : PluginV3(other.mParams) { mNbInputs = other.mNbInputs; }
-    PluginV3& operator=(PluginV3 const&) = delete;
+    PluginV3(const PluginV3& other) : PluginV3(other.mParams) { mNbInputs = other.mNbInputs; }
+    PluginV3& operator=(const PluginV3&) = delete;
 
-    nvinfer1::IPluginCapability* getCapabilityInterface(nvinfer1::PluginCapabilityType type) noexcept override
-    {
+    nvinfer1::IPluginCapability* getCapabilityInterface(nvinfer1::PluginCapabilityType type) noexcept override {
         switch (type) {
-        case nvinfer1::PluginCapabilityType::kCORE: return static_cast<nvinfer1::IPluginV3OneCore*>(this);
-        case nvinfer1::PluginCapabilityType::kBUILD: return static_cast<nvinfer1::IPluginV3OneBuild*>(this);
-        case nvinfer1::PluginCapabilityType::kRUNTIME: return static_cast<nvinfer1::IPluginV3OneRuntime*>(this);
+            case nvinfer1::PluginCapabilityType::kCORE:
+                return static_cast<nvinfer1::IPluginV3OneCore*>(this);
+            case nvinfer1::PluginCapabilityType::kBUILD:
+                return static_cast<nvinfer1::IPluginV3OneBuild*>(this);
+            case nvinfer1::PluginCapabilityType::kRUNTIME:
+                return static_cast<nvinfer1::IPluginV3OneRuntime*>(this);
         }
         return nullptr;
     }
 
-    nvinfer1::IPluginV3* clone() noexcept override
-    {
+    nvinfer1::IPluginV3* clone() noexcept override {
         return guarded<nvinfer1::IPluginV3*>(Op::kName, "clone", nullptr, [&] { return new PluginV3(*this); });
     }
 
-    nvinfer1::AsciiChar const* getPluginName() const noexcept override { return Op::kName; }
-    nvinfer1::AsciiChar const* getPluginVersion() const noexcept override { return Op::kVersion; }
-    nvinfer1::AsciiChar const* getPluginNamespace() const noexcept override { return kPluginNamespace; }
+    const nvinfer1::AsciiChar* getPluginName() const noexcept override { return Op::kName; }
+    const nvinfer1::AsciiChar* getPluginVersion() const noexcept override { return Op::kVersion; }
+    const nvinfer1::AsciiChar* getPluginNamespace() const noexcept override { return kPluginNamespace; }
 
     int32_t getNbOutputs() const noexcept override { return Op::kSignature.nbOutputs(); }
 
-    int32_t configurePlugin(nvinfer1::DynamicPluginTensorDesc const* in, int32_t nbInputs,
-        nvinfer1::DynamicPluginTensorDesc const*, int32_t nbOutputs) noexcept override
-    {
+    int32_t configurePlugin(const nvinfer1::DynamicPluginTensorDesc* in, int32_t nbInputs,
+                            const nvinfer1::DynamicPluginTensorDesc*, int32_t nbOutputs) noexcept override {
         return guarded(Op::kName, "configurePlugin", 1, [&] {
             Rules<Op>::checkCounts(nbInputs, nbOutputs);
             for (int32_t i = 0; i < nbInputs; ++i) {
                 Rules<Op>::checkRank(i, in[i].desc.dims.nbDims);
             }
-            if constexpr (Rules<Op>::kSized) {
+            if constexpr (Rules<Op>::kDataDependent) {
                 std::array<Shape<int64_t>, kMaxPorts> largest{};
                 for (int32_t i = 0; i < nbInputs; ++i) {
                     largest[static_cast<size_t>(i)] = toShape(in[i].max);
@@ -68,9 +65,8 @@ public:
         });
     }
 
-    int32_t getOutputDataTypes(nvinfer1::DataType* outputs, int32_t nbOutputs, nvinfer1::DataType const* inputs,
-        int32_t nbInputs) const noexcept override
-    {
+    int32_t getOutputDataTypes(nvinfer1::DataType* outputs, int32_t nbOutputs, const nvinfer1::DataType* inputs,
+                               int32_t nbInputs) const noexcept override {
         return guarded(Op::kName, "getOutputDataTypes", 1, [&] {
             Rules<Op>::checkCounts(nbInputs, nbOutputs);
             Rules<Op>::outputTypes(inputs, nbInputs, outputs);
@@ -78,9 +74,9 @@ public:
         });
     }
 
-    int32_t getOutputShapes(nvinfer1::DimsExprs const* inputs, int32_t nbInputs, nvinfer1::DimsExprs const*, int32_t,
-        nvinfer1::DimsExprs* outputs, int32_t nbOutputs, nvinfer1::IExprBuilder& builder) noexcept override
-    {
+    int32_t getOutputShapes(const nvinfer1::DimsExprs* inputs, int32_t nbInputs, const nvinfer1::DimsExprs*, int32_t,
+                            nvinfer1::DimsExprs* outputs, int32_t nbOutputs,
+                            nvinfer1::IExprBuilder& builder) noexcept override {
         return guarded(Op::kName, "getOutputShapes", 1, [&] {
             Rules<Op>::checkCounts(nbInputs, nbOutputs);
             Rules<Op>::outputShapes(mParams, inputs, nbInputs, outputs, builder);
@@ -88,26 +84,23 @@ public:
         });
     }
 
-    bool supportsFormatCombination(int32_t pos, nvinfer1::DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
-        int32_t nbOutputs) noexcept override
-    {
+    bool supportsFormatCombination(int32_t pos, const nvinfer1::DynamicPluginTensorDesc* inOut, int32_t nbInputs,
+                                   int32_t nbOutputs) noexcept override {
         return guarded(Op::kName, "supportsFormatCombination", false,
-            [&] { return Rules<Op>::supports(pos, inOut, nbInputs, nbOutputs); });
+                       [&] { return Rules<Op>::supports(pos, inOut, nbInputs, nbOutputs); });
     }
 
-    size_t getWorkspaceSize(nvinfer1::DynamicPluginTensorDesc const* in, int32_t nbInputs,
-        nvinfer1::DynamicPluginTensorDesc const* out, int32_t nbOutputs) const noexcept override
-    {
+    size_t getWorkspaceSize(const nvinfer1::DynamicPluginTensorDesc* in, int32_t nbInputs,
+                            const nvinfer1::DynamicPluginTensorDesc* out, int32_t nbOutputs) const noexcept override {
         return guarded(Op::kName, "getWorkspaceSize", size_t{0},
-            [&] { return Rules<Op>::workspace(mParams, in, nbInputs, out, nbOutputs); });
+                       [&] { return Rules<Op>::workspace(mParams, in, nbInputs, out, nbOutputs); });
     }
 
-    char const* getTimingCacheID() noexcept override { return mIdentity.c_str(); }
-    char const* getMetadataString() noexcept override { return mIdentity.c_str(); }
+    const char* getTimingCacheID() noexcept override { return mIdentity.c_str(); }
+    const char* getMetadataString() noexcept override { return mIdentity.c_str(); }
 
-    int32_t onShapeChange(nvinfer1::PluginTensorDesc const* in, int32_t nbInputs, nvinfer1::PluginTensorDesc const*,
-        int32_t nbOutputs) noexcept override
-    {
+    int32_t onShapeChange(const nvinfer1::PluginTensorDesc* in, int32_t nbInputs, const nvinfer1::PluginTensorDesc*,
+                          int32_t nbOutputs) noexcept override {
         return guarded(Op::kName, "onShapeChange", 1, [&] {
             Rules<Op>::checkCounts(nbInputs, nbOutputs);
             for (int32_t i = 0; i < nbInputs; ++i) {
@@ -118,22 +111,21 @@ public:
         });
     }
 
-    int32_t enqueue(nvinfer1::PluginTensorDesc const* in, nvinfer1::PluginTensorDesc const* out,
-        void const* const* inputs, void* const* outputs, void* workspace, cudaStream_t stream) noexcept override
-    {
+    int32_t enqueue(const nvinfer1::PluginTensorDesc* in, const nvinfer1::PluginTensorDesc* out,
+                    const void* const* inputs, void* const* outputs, void* workspace,
+                    cudaStream_t stream) noexcept override {
         return guarded(Op::kName, "enqueue", 1, [&] {
             require(mNbInputs >= 0, "called before onShapeChange");
-            Rules<Op>::run(mParams,
-                Rules<Op>::tensors(in, mNbInputs, out, Op::kSignature.nbOutputs(), inputs, outputs), workspace, stream);
+            Rules<Op>::run(mParams, Rules<Op>::tensors(in, mNbInputs, out, Op::kSignature.nbOutputs(), inputs, outputs),
+                           workspace, stream);
             return 0;
         });
     }
 
     nvinfer1::IPluginV3* attachToContext(nvinfer1::IPluginResourceContext*) noexcept override { return clone(); }
 
-    nvinfer1::PluginFieldCollection const* getFieldsToSerialize() noexcept override
-    {
-        return guarded<nvinfer1::PluginFieldCollection const*>(Op::kName, "getFieldsToSerialize", nullptr, [&] {
+    const nvinfer1::PluginFieldCollection* getFieldsToSerialize() noexcept override {
+        return guarded<const nvinfer1::PluginFieldCollection*>(Op::kName, "getFieldsToSerialize", nullptr, [&] {
             mFields = pluginFields<Op>(&mParams);
             mCollection = {static_cast<int32_t>(mFields.size()), mFields.data()};
             return &mCollection;
@@ -148,25 +140,22 @@ private:
     nvinfer1::PluginFieldCollection mCollection{};
 };
 
-template <class Op>
+template <typename Op>
 class CreatorV3 final : public nvinfer1::IPluginCreatorV3One {
 public:
     CreatorV3()
-        : mFields(pluginFields<Op>(nullptr)), mCollection{static_cast<int32_t>(mFields.size()), mFields.data()}
-    {
+        : mFields(pluginFields<Op>(nullptr)), mCollection{static_cast<int32_t>(mFields.size()), mFields.data()} {}
+
+    nvinfer1::IPluginV3* createPlugin(const nvinfer1::AsciiChar*, const nvinfer1::PluginFieldCollection* fields,
+                                      nvinfer1::TensorRTPhase) noexcept override {
+        return guarded<nvinfer1::IPluginV3*>(Op::kName, "createPlugin", nullptr,
+                                             [&] { return new PluginV3<Op>(Rules<Op>::parse(fields)); });
     }
 
-    nvinfer1::IPluginV3* createPlugin(nvinfer1::AsciiChar const*, nvinfer1::PluginFieldCollection const* fields,
-        nvinfer1::TensorRTPhase) noexcept override
-    {
-        return guarded<nvinfer1::IPluginV3*>(
-            Op::kName, "createPlugin", nullptr, [&] { return new PluginV3<Op>(Rules<Op>::parse(fields)); });
-    }
-
-    nvinfer1::PluginFieldCollection const* getFieldNames() noexcept override { return &mCollection; }
-    nvinfer1::AsciiChar const* getPluginName() const noexcept override { return Op::kName; }
-    nvinfer1::AsciiChar const* getPluginVersion() const noexcept override { return Op::kVersion; }
-    nvinfer1::AsciiChar const* getPluginNamespace() const noexcept override { return kPluginNamespace; }
+    const nvinfer1::PluginFieldCollection* getFieldNames() noexcept override { return &mCollection; }
+    const nvinfer1::AsciiChar* getPluginName() const noexcept override { return Op::kName; }
+    const nvinfer1::AsciiChar* getPluginVersion() const noexcept override { return Op::kVersion; }
+    const nvinfer1::AsciiChar* getPluginNamespace() const noexcept override { return kPluginNamespace; }
 
 private:
     std::vector<nvinfer1::PluginField> mFields;

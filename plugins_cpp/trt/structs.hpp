@@ -14,37 +14,56 @@
 
 namespace trtsmith {
 
-inline bool toDType(nvinfer1::DataType type, DType& result)
-{
+inline bool toDType(nvinfer1::DataType type, DType& result) {
     switch (type) {
-    case nvinfer1::DataType::kFLOAT: result = DType::kFloat32; return true;
-    case nvinfer1::DataType::kHALF: result = DType::kFloat16; return true;
-    case nvinfer1::DataType::kINT32: result = DType::kInt32; return true;
-    case nvinfer1::DataType::kBOOL: result = DType::kBool; return true;
+        case nvinfer1::DataType::kFLOAT:
+            result = DType::kFloat32;
+            return true;
+        case nvinfer1::DataType::kHALF:
+            result = DType::kFloat16;
+            return true;
+        case nvinfer1::DataType::kINT32:
+            result = DType::kInt32;
+            return true;
+        case nvinfer1::DataType::kBOOL:
+            result = DType::kBool;
+            return true;
 #if NV_TENSORRT_MAJOR >= 10
-    case nvinfer1::DataType::kBF16: result = DType::kBFloat16; return true;
-    case nvinfer1::DataType::kINT64: result = DType::kInt64; return true;
+        case nvinfer1::DataType::kBF16:
+            result = DType::kBFloat16;
+            return true;
+        case nvinfer1::DataType::kINT64:
+            result = DType::kInt64;
+            return true;
 #endif
-    default: return false;
+        default:
+            return false;
     }
 }
 
 // The type that a variable stands for; false if it depends on the node.
-inline bool fixedType(TypeVar variable, nvinfer1::DataType& result)
-{
+inline bool fixedType(TypeVar variable, nvinfer1::DataType& result) {
     switch (variable) {
-    case TypeVar::kF: result = nvinfer1::DataType::kFLOAT; return true;
-    case TypeVar::kB: result = nvinfer1::DataType::kBOOL; return true;
-    case TypeVar::kS: result = nvinfer1::DataType::kINT32; return true;
+        case TypeVar::kF:
+            result = nvinfer1::DataType::kFLOAT;
+            return true;
+        case TypeVar::kB:
+            result = nvinfer1::DataType::kBOOL;
+            return true;
+        case TypeVar::kS:
+            result = nvinfer1::DataType::kINT32;
+            return true;
 #if NV_TENSORRT_MAJOR >= 10
-    case TypeVar::kN: result = nvinfer1::DataType::kINT64; return true;
+        case TypeVar::kN:
+            result = nvinfer1::DataType::kINT64;
+            return true;
 #endif
-    default: return false;
+        default:
+            return false;
     }
 }
 
-inline Shape<int64_t> toShape(nvinfer1::Dims const& dims)
-{
+inline Shape<int64_t> toShape(const nvinfer1::Dims& dims) {
     require(dims.nbDims >= 0 && dims.nbDims <= kMaxRank, "a tensor has " + std::to_string(dims.nbDims) + " dimensions");
     Shape<int64_t> shape{dims.nbDims, {}};
     for (int32_t i = 0; i < dims.nbDims; ++i) {
@@ -55,18 +74,18 @@ inline Shape<int64_t> toShape(nvinfer1::Dims const& dims)
 
 // One description type for the adapters: PluginTensorDesc of V2 and of V3's run time, DynamicPluginTensorDesc of V3's
 // build time, where sizes that matter are the largest.
-inline nvinfer1::PluginTensorDesc const& descOf(nvinfer1::PluginTensorDesc const& desc) { return desc; }
-inline nvinfer1::PluginTensorDesc const& descOf(nvinfer1::DynamicPluginTensorDesc const& desc) { return desc.desc; }
-inline nvinfer1::Dims const& sizesOf(nvinfer1::PluginTensorDesc const& desc) { return desc.dims; }
-inline nvinfer1::Dims const& sizesOf(nvinfer1::DynamicPluginTensorDesc const& desc) { return desc.max; }
+inline const nvinfer1::PluginTensorDesc& descOf(const nvinfer1::PluginTensorDesc& desc) { return desc; }
+inline const nvinfer1::PluginTensorDesc& descOf(const nvinfer1::DynamicPluginTensorDesc& desc) { return desc.desc; }
+inline const nvinfer1::Dims& sizesOf(const nvinfer1::PluginTensorDesc& desc) { return desc.dims; }
+inline const nvinfer1::Dims& sizesOf(const nvinfer1::DynamicPluginTensorDesc& desc) { return desc.max; }
 
 // The fields of an Op as TensorRT wants them, pointing at params (or at nothing, for a creator's list).
-template <class Op>
-std::vector<nvinfer1::PluginField> pluginFields(typename Op::Params* params)
-{
+template <typename Op>
+std::vector<nvinfer1::PluginField> pluginFields(typename Op::Params* params) {
     std::vector<nvinfer1::PluginField> fields;
-    for (auto const& f : Op::kFields) {
-        fields.emplace_back(f.name, params != nullptr ? f.data(*params) : nullptr,
+    for (const auto& f : Op::kFields) {
+        fields.emplace_back(
+            f.name, params != nullptr ? f.data(*params) : nullptr,
             f.kind == FieldKind::kInt32 ? nvinfer1::PluginFieldType::kINT32 : nvinfer1::PluginFieldType::kFLOAT32,
             f.length);
     }

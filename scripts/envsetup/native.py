@@ -65,8 +65,13 @@ def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) 
     return defines
 
 
-def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -> None:
-    """Bring converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were."""
+def build(
+    tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path, *, warnings_are_errors: bool
+) -> None:
+    """Bring converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were.
+
+    warnings_are_errors: for who works on the sources. Another compiler's warnings must not end an installation.
+    """
     chosen = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
     compiler = digest([chosen, *source_files(SOURCES / "cmake")])
     settings = [
@@ -82,12 +87,13 @@ def build(tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path) -
     full = {**env, **tools.toolkit.environment(env)}
     defines = {
         "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_COMPILE_WARNING_AS_ERROR": "ON" if warnings_are_errors else "OFF",
         "CMAKE_MAKE_PROGRAM": str(tools.ninja),
         **cmake_defines(tools.toolkit, tools.headers, env),
     }
     configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(BUILD)]
     # What CMake found in an earlier run must not outlive the setting that it came from.
-    configure += ["-UTRTSMITH_CUDA_ARCHITECTURES", "-UTRTSMITH_NVINFER_DIR"]
+    configure += ["-UTRTSMITH_CUDA_ARCHITECTURES"]
     configure += [f"-D{name}={value}" for name, value in defines.items()]
     configure += shlex.split(env.get("CMAKE_ARGS", ""))
     run_logged("configuring the C++ libraries", configure, log_dir / "cmake-configure.log", full)

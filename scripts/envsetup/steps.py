@@ -56,6 +56,11 @@ CAUSES = (
         "drop the one named in the log from TRTSMITH_CUDA_ARCHITECTURES, or set TRTSMITH_CUDA=pypi for a newer nvcc",
     ),
     (
+        ("warnings being treated as errors",),
+        "a compiler that has no warning for plugins_cpp",
+        "report the warning; until then set CMAKE_ARGS=-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF",
+    ),
+    (
         ("killed",),
         "about 4 GB of free memory for each compile job",
         "run it again with TRTSMITH_JOBS=1",

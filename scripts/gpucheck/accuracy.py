@@ -3,13 +3,13 @@
 Frameworks: PyTorch's formulation of the operator (OpDef.torch_reference) on the GPU, without TF32 and without reduced
 precision in the sums of half-precision products; for deformable convolution also torchvision's own kernel.
 
-Operators whose sizes depend on values are left out: their outputs are exact. The plugins and sanitizer steps compare them
-with their references, at no tolerance, and tests/gpu/test_kernels.py compares two runs of them bit for bit.
+Operators without a tolerance are left out: their outputs are exact. The plugins and sanitizer steps compare them with
+their references, at no tolerance, and tests/gpu/test_kernels.py compares two runs of them bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from gpucheck.metrics import allowed_error, allowed_tolerance, relative_error
 from gpucheck.record import Notes
 from gpucheck.references import reader
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.plugin.bench.kernel_baselines import torchvision_deform
 from trtsmith.converter.plugin.cases import SEED, cast_inputs, type_choices
+from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.importers.opdef import Arrays, Case, OpDef
@@ -39,12 +39,12 @@ def measure(references: Path, notes: Notes) -> None:
     read = reader(references)
     runs = unequal = 0
     with Host().open(plugin_library()) as library:
-        for op in OPS:
+        for op in (op for op in OPS if op.tolerance):
             worst: dict[str, dict[str, float]] = {}
             for case in op.cases:
                 generated = case.inputs(np.random.default_rng(SEED))
-                # The dtype of indices does not change values: the last choice of each T is enough.
-                for dtype, types in {types["T"]: types for types in type_choices(op)}.items():
+                # The dtype of indices does not change values: the last choice for each dtype of the key is enough.
+                for dtype, types in {types[op.key]: types for types in type_choices(op)}.items():
                     inputs = cast_inputs(op, generated, types)
                     expected = read(op, case, dtype, inputs)
                     wanted = [expected[port.name] for port in op.outputs]
@@ -74,14 +74,13 @@ def _one(
     row["elements"] = sum(array.size for array in wanted)
     row["rounding"] = _worst([_rounded(array, dtype) for array in wanted], wanted)
     tensors = {name: to_torch(array) for name, array in inputs.items()}
-    frameworks: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [
-        ("framework", lambda given: op.torch_reference(case.fields, given))
-    ]
-    if "offset" in tensors:
-        frameworks.append(("torchvision", lambda given: (torchvision_deform(case.fields, given),)))
-    for column, compute in frameworks:
+    reference = op.torch_reference
+    assert reference is not None, "an operator with a tolerance has one"
+    frameworks = {"framework": reference}
+    frameworks |= {name: compute for name, compute in op.baselines.items() if name == "torchvision"}
+    for column, compute in frameworks.items():
         try:
-            row[column] = _finite(_worst([to_numpy(array) for array in compute(tensors)], wanted))
+            row[column] = _finite(_worst([to_numpy(a) for a in compute(case.fields, tensors)], wanted))
         except Exception as error:  # whatever keeps a framework from computing this is its own affair
             row[column], row[f"{column}_error"] = (
                 None,
@@ -91,7 +90,7 @@ def _one(
         name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()
     }
     try:
-        row["torch_float64"] = _worst([to_numpy(a) for a in op.torch_reference(case.fields, exact)], wanted)
+        row["torch_float64"] = _worst([to_numpy(a) for a in reference(case.fields, exact)], wanted)
         if not row["torch_float64"] <= CROSS_CHECK:
             notes.failure(f"{where}: the float64 references differ by {row['torch_float64']:.3g}")
     except Exception as error:
@@ -99,7 +98,10 @@ def _one(
     del tensors, exact
     try:
         with library.creator(op.name).create(dict(case.fields)) as plugin:
-            first, second = plugin.run(list(inputs.values())), plugin.run(list(inputs.values()))
+            first, second = (
+                run_plugin(plugin, list(inputs.values())),
+                run_plugin(plugin, list(inputs.values())),
+            )
     except PluginError as error:
         notes.failure(f"{where}: {error.problems[0].what}")
         notes.row(**row)

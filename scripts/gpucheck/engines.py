@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from gpucheck.record import Notes
 from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, has_plugin_nodes, rewrite
 from trtsmith.converter.rewrite.types import IoType
 
 NEEDED = ("tensorrt_rtx", "cuda.core", "cuda.bindings")
@@ -100,3 +101,23 @@ def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, 
         return outputs
 
     return Engine(run, runner.close)
+
+
+def without_plugins(result: Rewritten) -> Rewritten:
+    """The graph with plugin nodes expanded into standard operators. ConversionError if one cannot be expanded.
+
+    The parser of TensorRT-RTX 1.6.1, the last that runs on compute capability 9.0, imports no plugins.
+    """
+    if not has_plugin_nodes(result.model):
+        return result
+    # a pass would find the plugin's pattern once more
+    again = rewrite(expand(result.model), result.target, passes=())
+    assert again.before is not None
+    io_types = (*result.io_types, *again.io_types)
+    return replace(
+        again,
+        rewrites=result.rewrites,
+        declined=result.declined,
+        io_types=io_types,
+        before=replace(again.before, work=replace(again.before.work, io_types=io_types)),
+    )

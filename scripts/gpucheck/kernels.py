@@ -15,19 +15,16 @@ from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.converter.plugin.host.host import Host
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.importers.opdef import Arrays, Case, OpDef
-from trtsmith.importers.registry import ALL_OPS
+from trtsmith.importers.registry import OPS
 
 FAULTS = ("overflow", "unwritten")
 """Planted faults: outputs 16 bytes too small; inputs that nobody wrote."""
 
 RAN = "kernels ran"
 
-WIDE = ("wide_tile_groups", "middle_tile_offset_groups", "wide_tile_strided")
-"""Cases that reach tiles which small ones do not, at sizes that the slowest tool still gets through."""
-
 
 def run_kernels(which: str) -> int:
-    """which: "small"; "large", the sizes of the benchmarks and what else is large; "wide", the cases of WIDE; or one of
+    """which: "small"; "large", the sizes of the benchmarks and what else is large; "wide", those with other tiles; or one of
     FAULTS, to run one case with that fault. Results are compared for "small"; other steps do it for the others.
 
     Returns how many results were wrong, 0 for FAULTS: compute-sanitizer gives its own exit code only to a program that
@@ -39,7 +36,7 @@ def run_kernels(which: str) -> int:
     )
     ran = wrong = 0
     with host.open(plugin_library()) as library:
-        for op in ALL_OPS:
+        for op in OPS:
             for case in _cases(op, which):
                 if which in FAULTS and (ran or case.expected[0].size < 100):
                     continue
@@ -64,7 +61,7 @@ def chosen(op: OpDef, which: str) -> list[Case]:
     if which not in ("large", "wide"):
         return [case for case in op.cases if not case.large]
     large = {case.name: case for case in (*(case for case in op.cases if case.large), *op.benchmarks)}
-    return [case for name, case in large.items() if which == "large" or name in WIDE]
+    return [case for case in large.values() if which == "large" or case.tiles]
 
 
 def _cases(op: OpDef, which: str) -> Iterator[GpuCase]:
@@ -73,7 +70,7 @@ def _cases(op: OpDef, which: str) -> Iterator[GpuCase]:
 
 
 def _shapes_only(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
-    if op.sizes:  # the sizes are in the results
+    if op.data_dependent:  # the sizes are in the results
         return compute_reference(op, case, dtype, inputs)
     shapes = op.shape(case.fields, {name: tuple(value.shape) for name, value in inputs.items()})
     return {name: np.zeros(tuple(shape)) for name, shape in shapes.items()}

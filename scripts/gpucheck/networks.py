@@ -21,8 +21,7 @@ import numpy as np
 
 from gpucheck.crew import run_crew
 from gpucheck.engine_tables import COMPARED, FORMS
-from gpucheck.engines import EngineError, Opener, open_engine
-from gpucheck.graphs import without_plugins
+from gpucheck.engines import EngineError, Opener, open_engine, without_plugins
 from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
@@ -34,6 +33,7 @@ from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference, rewrite
+from trtsmith.converter.rewrite.target import RTX
 
 SIZES = ("min", "opt", "max")
 
@@ -119,7 +119,7 @@ def judge_network(
         for size, sets, right in zip(SIZES, feeds, exact, strict=True)
     ]
     passes = PASSES if network.plugins else ()
-    result = without_plugins(rewrite(model, passes=passes, flavour="tensorrt_rtx"))
+    result = without_plugins(rewrite(model, RTX, passes=passes))
     for form in forms:
         head = {"network": network.name, "precision": form}
         precision = form.partition(" ")[0]

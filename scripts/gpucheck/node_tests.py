@@ -16,8 +16,7 @@ import onnx
 
 from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engine_tables import MATCHED
-from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
-from gpucheck.graphs import without_plugins
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine, without_plugins
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of

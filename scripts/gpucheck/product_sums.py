@@ -24,6 +24,7 @@ from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.sums import longest_sum
+from trtsmith.converter.rewrite.target import RTX
 from trtsmith.importers.dtypes import numpy_dtype
 
 AT_ONCE = 6
@@ -141,7 +142,7 @@ def model_of(layer: Layer, elem: int) -> tuple[onnx.ModelProto, np.ndarray]:
 def _problem(layer: Layer, flag: str, error: float, rounding: float) -> str:
     """What contradicts the precision pass; "" if nothing does."""
     fmt = FORMATS[flag]
-    longest = longest_sum("tensorrt_rtx", fmt)
+    longest = longest_sum(RTX, fmt)
     if not layer.judged or (longest is not None and layer.products > longest):
         return ""
     if longest is None:

@@ -13,10 +13,9 @@ import numpy as np
 import onnx
 
 from gpucheck.crew import RETIRE, run_crew
-from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine, without_plugins
 from gpucheck.graph_draw import Draw, draw
 from gpucheck.graph_kinds import KINDS
-from gpucheck.graphs import without_plugins
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
 from trtsmith.converter.convert.plan import plan
@@ -24,6 +23,7 @@ from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.rewrite.types import to_engine
 
 GRAPHS = 4000
@@ -76,7 +76,7 @@ def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
     onnx.save(model, path)
     rewritten = path.with_suffix(".trt.onnx")
     try:
-        result = rewrite(load_model(path), flavour="tensorrt_rtx")
+        result = rewrite(load_model(path), RTX)
         problems = plan(result).problems
         if problems:
             return {"verdict": REFUSED, "reason": problems[0].what}

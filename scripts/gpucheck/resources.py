@@ -28,7 +28,7 @@ KNOWN_STACKS = {
     "tiled::convolutionKernel<float, 256>": 64,
     "tiled::pipelineKernel": 32,  # 16 of them unused, and 4 to 16 spilled by some
 }
-"""Bytes allowed by kernel: these spill a little and are faster so (plugins_cpp/NOTES.md). All others spill nothing."""
+"""Bytes allowed by kernel: these spill a little and are faster so (docs/maintainers/kernel-notes.md). All others: none."""
 
 
 def parse(output: str) -> list[Usage]:

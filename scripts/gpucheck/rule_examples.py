@@ -15,7 +15,8 @@ from gpucheck.engines import open_engine
 from gpucheck.node_tests import CASE_S, FORMS, judge_form
 from gpucheck.record import Notes
 from onnxcoverage.examples import example_case
-from trtsmith.converter.rewrite.rules import RTX_RULES
+from tests.rule_examples import examples_of
+from trtsmith.converter.rewrite.rules import RULES
 
 PLUGIN = "-plugin"
 """How the names of rules end that put a plugin in a node's place which has no other form: see `without_plugins`."""
@@ -27,8 +28,8 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
     import onnxruntime  # noqa: F401  imported here once, so that no child has to
     import tensorrt_rtx  # noqa: F401
 
-    rules = [rule for rule in RTX_RULES if not rule.name.endswith(PLUGIN)]
-    examples = [(rule, example) for rule in rules for example in rule.examples]
+    rules = [rule for rule in RULES if not rule.name.endswith(PLUGIN)]
+    examples = [(rule, example) for rule in rules for example in examples_of(rule)]
 
     def work(job: str) -> dict[str, Any]:
         rule, example = examples[int(job)]

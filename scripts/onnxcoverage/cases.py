@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 
 STRING = onnx.TensorProto.STRING
 CLASSICAL = "ai.onnx.ml"

@@ -1,4 +1,4 @@
-"""The examples of rules (converter/rewrite/engine/node_rule.py) as cases: a model, inputs, and what the original gives."""
+"""The examples of rules (tests/rule_examples) as cases: a model, inputs, and what the original gives."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import onnx
 from onnx import reference
 
 from onnxcoverage.cases import Case
+from tests.rule_examples.example import Example
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.importers.dtypes import numpy_dtype
 
 

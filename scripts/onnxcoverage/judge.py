@@ -13,7 +13,7 @@ from onnx import helper
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import Case
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -22,6 +22,7 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import loop_inputs_to_freeze
+from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.rewrite.types import to_model
 from trtsmith.importers.dtypes import dtype_name, numpy_dtype
 from trtsmith.importers.problem import Problem
@@ -92,7 +93,7 @@ def rewrite_case(case: Case, folder: Path, freeze_inputs: bool) -> tuple[Model, 
     wanted = inputs_to_freeze(model.proto) | loop_inputs_to_freeze(model.proto)
     names = wanted if freeze_inputs else frozenset()
     freeze = {name: np.asarray(case.inputs[name]) for name in case.inputs if name in names}
-    return model, rewrite(model, flavour="tensorrt_rtx", freeze=freeze)
+    return model, rewrite(model, RTX, freeze=freeze)
 
 
 def is_changed(result: Rewritten) -> bool:

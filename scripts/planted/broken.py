@@ -14,32 +14,31 @@ from pathlib import Path
 from envsetup import ROOT, headers, native, nvcc
 from envsetup.steps import SetupError, run_logged
 from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import OPS
 
-OPERATOR = "MatrixInverse"
-STEM = "matrix_inverse"
 RIGHT = "storeElement(a.output, base + i * kSize + j, a.type,"
 WRONG = "storeElement(a.output, base + j * kSize + i, a.type,"
 LIBRARY = "libtrtsmith_plugins.so"
 
 
 def break_sources(folder: Path) -> None:
-    """Copy plugins_cpp there with the one operator alone, and break its kernel. SetupError if the line is not there."""
+    """Copy plugins_cpp there with the operator alone whose kernel has the line, and break it. SetupError without it."""
     shutil.copytree(native.SOURCES, folder)
-    for place, ending in (("kernels", "*.cu"), ("ops", "*.cpp")):
-        for path in (folder / place).glob(ending):
-            if path.stem != STEM:
-                path.unlink()
-    shutil.rmtree(folder / "ops" / "sized")
-    (folder / "ops" / "list.hpp").write_text(f"#pragma once\n\n#define TRTSMITH_OPERATORS(X) X({OPERATOR})\n")
-    kernel = folder / "kernels" / f"{STEM}.cu"
-    source = kernel.read_text()
-    if source.count(RIGHT) != 1:
+    sources = {path: path.read_text() for path in (folder / "kernels").glob("*.cu*")}
+    kernel = next((path for path, source in sources.items() if RIGHT in source), None)
+    if sum(source.count(RIGHT) for source in sources.values()) != 1 or kernel is None:
         what, fix = (
             "The line that is to be broken is not there once.",
             "name another line in scripts/planted/broken.py",
         )
-        raise SetupError(Problem(what, str(kernel), RIGHT, fix))
-    kernel.write_text(source.replace(RIGHT, WRONG))
+        raise SetupError(Problem(what, str(folder / "kernels"), RIGHT, fix))
+    operator = next(op for op in OPS if kernel.stem.startswith(op.snake_name))
+    operators = folder / "ops" / "list.cmake"
+    lines = operators.read_text().splitlines(keepends=True)
+    operators.write_text(
+        "".join(line for line in lines if line.startswith(f"trtsmith_operator({operator.name} "))
+    )
+    kernel.write_text(sources[kernel].replace(RIGHT, WRONG))
 
 
 def build_broken(target: Path) -> Path:

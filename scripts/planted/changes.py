@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -86,8 +87,8 @@ def transposed(node: str) -> Change:
 
 
 def is_called(name: str, node: str, op_type: str) -> bool:
-    """Whether a node has that name, or the one that it gets where it is a plugin node and is rewritten once more."""
-    return name in (node, f"{node}/{op_type}")
+    """Whether a node has that name, or the one that it gets each time that it is rewritten into a plugin node."""
+    return re.fullmatch(f"{re.escape(node)}(/{re.escape(op_type)})*", name) is not None
 
 
 def _at(node: str, change: Callable[[onnx.ModelProto, onnx.NodeProto, Model], None]) -> Change:

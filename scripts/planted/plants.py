@@ -7,15 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from models import MODELS
 from planted import changes
 from planted.changes import Change
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-
-PLUGIN_NODES = {
-    "geometry": "node__symbolic_multi_out__0/MatrixInverse",
-    "centernet_dcn": "node__symbolic_multi_out_1__0/ModulatedDeformableConvolution",
-}
-"""The plugin node of a model in which an error is planted."""
+from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ def _without_root(node: NodeView) -> Replacement:
         squares = Mul (x0, x0)
         y0 = ReduceSum <keepdims = 1> (squares, x1)
     """
-    return Replacement(node.statements(body), "a sum of squares")
+    return Replacement(statements(node, body), "a sum of squares")
 
 
 WRONG_RULE = NodeRule("norm-without-root", "a rule that is wrong", ("ReduceL2",), _without_root)
@@ -63,8 +59,8 @@ PLANTS = (
     Plant(
         "a wrong attribute of Conv",
         "centernet_dcn",
-        "node_Conv_238",
-        changes.attribute("node_Conv_238", pads=[0, 0, 2, 2]),
+        "node_Conv_237",
+        changes.attribute("node_Conv_237", pads=[0, 0, 2, 2]),
     ),
     Plant(
         "a wrong attribute of BatchNormalization",
@@ -101,15 +97,15 @@ PLANTS = (
     Plant(
         "a wrong plugin field",
         "centernet_dcn",
-        PLUGIN_NODES["centernet_dcn"],
-        changes.attribute(PLUGIN_NODES["centernet_dcn"], dilation=[2, 2], padding=[2, 2, 2, 2]),
+        MODELS["centernet_dcn"].plugin_node,
+        changes.attribute(MODELS["centernet_dcn"].plugin_node, dilation=[2, 2], padding=[2, 2, 2, 2]),
         kernel=True,
     ),
     Plant(
         "a broken kernel",
         "geometry",
-        PLUGIN_NODES["geometry"],
-        changes.transposed(PLUGIN_NODES["geometry"]),
+        MODELS["geometry"].plugin_node,
+        changes.transposed(MODELS["geometry"].plugin_node),
         kernel=True,
         broken=True,
     ),

@@ -12,7 +12,7 @@ import numpy as np
 
 from planted.changes import Change, is_called
 from planted.plants import Plant
-from trtsmith.converter.locate.executor import Arrays, Executor
+from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import Options, ReplayKernel

@@ -40,7 +40,7 @@ def work(items: Sequence[tuple[int, Item]], count: int, pipe: Pipe) -> None:
     """Time the numbered items. Events: ready, then for each item begin, plugin, native."""
     from trtsmith.converter.engine.build.flavour import load_flavour
     from trtsmith.converter.engine.libraries import plugin_library
-    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
+    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
 
     flavour = load_flavour()
     with open_bench(plugin_library(), 0.0) as bench:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.importers.running import some_case
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.importers.registry import OPS
 
@@ -19,16 +20,16 @@ def machine() -> Iterator[Any]:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("PyTorch without CUDA")
-    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
+    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
 
     with open_bench(plugin_library(), 60.0) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
 def test_kernels_are_right_while_they_are_timed(machine: Any, op: Any, dtype: str) -> None:
-    case = next(c for c in op.cases if c.name in ("two_levels", "odd"))
+    case = some_case(op)
     subject = machine.subject(op, case, case.inputs(np.random.default_rng(1)), dtype, 3)
     measured = subject.ours(30)
     subject.close()

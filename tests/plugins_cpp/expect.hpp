@@ -1,23 +1,19 @@
-// What the test programs share: expectations that are printed where they fail, and the exit code that tells.
+// Expectations of the test programs: printed where they fail, and counted for the exit code.
 #pragma once
 
 #include <cstdio>
 #include <exception>
 #include <string>
 
-namespace expecting
-{
+namespace expecting {
 
-inline int& failures()
-{
+inline int& failures() {
     static int count = 0;
     return count;
 }
 
-inline void expect(bool good, std::string const& what)
-{
-    if (!good)
-    {
+inline void expect(bool good, const std::string& what) {
+    if (!good) {
         std::printf("wrong: %s\n", what.c_str());
         ++failures();
     }
@@ -25,22 +21,15 @@ inline void expect(bool good, std::string const& what)
 
 // `body` throws, and says `words`.
 template <typename Body>
-void expectFailure(std::string const& words, Body&& body)
-{
-    try
-    {
+void expectFailure(const std::string& words, Body&& body) {
+    try {
         body();
         expect(false, "no failure: " + words);
-    }
-    catch (std::exception const& failure)
-    {
+    } catch (const std::exception& failure) {
         expect(std::string(failure.what()).find(words) != std::string::npos, failure.what());
     }
 }
 
-inline int exitCode()
-{
-    return failures() == 0 ? 0 : 1;
-}
+inline int exitCode() { return failures() == 0 ? 0 : 1; }
 
-} // namespace expecting
+}  // namespace expecting

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from trtsmith.converter.engine import libraries
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Port
-from trtsmith.importers.registry import ALL_OPS
+from trtsmith.converter.plugin.cases import contract_cases
+from trtsmith.converter.plugin.host.host import Host
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Port
+from trtsmith.importers.registry import OPS
 
 V3, V2 = libraries.plugin_library(), libraries.plugin_library_v2()
 LIBRARIES = pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_manifest_is_the_definitions(path: Path, interface: str) -> None:
             "inputs": [port(p) for p in op.inputs],
             "outputs": [port(p) for p in op.outputs],
         }
-        for op in ALL_OPS
+        for op in OPS
         if interface[:2] in op.interfaces
     ]
 
@@ -123,3 +125,15 @@ def test_nothing_of_ours_runs_when_the_library_is_loaded(path: Path, interface: 
         if name != "frame_dummy" and "cudaRegisterAll" not in name and "cudart" not in name
     ]
     assert called and ours == [], interface
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_a_definition_says_whether_its_kernel_asks_for_a_workspace(op: OpDef) -> None:
+    sizes = []
+    with Host().open(libraries.plugin_library()) as library:
+        (creator,) = (creator for creator in library.creators if creator.info.name == op.name)
+        for case in (case for case in contract_cases() if case.plugin == op.name):
+            with creator.create(case.fields) as plugin:
+                plugin.configure(case.inputs, case.outputs)
+                sizes.append(plugin.workspace_size(case.inputs, case.outputs))
+    assert sizes and any(sizes) == op.workspace

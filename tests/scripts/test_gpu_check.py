@@ -16,7 +16,8 @@ from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from trtsmith.converter.plugin import cases as plugin_cases
 from trtsmith.converter.plugin.machine import slug
-from trtsmith.importers.registry import ALL_OPS, OPS, by_name
+from trtsmith.importers.opdef import HugeCase, OpDef
+from trtsmith.importers.registry import OPS, by_name
 
 
 def test_relative_error_is_that_of_the_norms() -> None:
@@ -204,7 +205,7 @@ def test_folder_of_a_gpu(gpu: str, folder: str) -> None:
 
 
 def test_a_reference_is_asked_once_for_each_case_and_dtype() -> None:
-    op = OPS[0]
+    op = next(op for op in OPS if op.tolerance)
     asked: list[tuple[str, str]] = []
 
     def count(op, case, dtype, inputs):  # type: ignore[no-untyped-def]
@@ -217,13 +218,13 @@ def test_a_reference_is_asked_once_for_each_case_and_dtype() -> None:
 
 
 def test_stored_references_are_those_that_would_be_computed(tmp_path: Path) -> None:
-    op = OPS[0]
+    op = next(op for op in OPS if op.tolerance)
     case = next(case for case in op.cases if case.name == "odd")
     references._compute(tmp_path, op.name, case.name)
     generated = case.inputs(np.random.default_rng(plugin_cases.SEED))
     for types in plugin_cases.type_choices(op):
         inputs = plugin_cases.cast_inputs(op, generated, types)
-        stored = references.reader(tmp_path)(op, case, types["T"], inputs)
+        stored = references.reader(tmp_path)(op, case, types[op.key], inputs)
         for name, array in op.reference(case.fields, inputs).items():
             np.testing.assert_array_equal(stored[name], array)
     (tmp_path / f"{op.name}-odd-float32.npz").write_bytes(b"")
@@ -231,16 +232,9 @@ def test_stored_references_are_those_that_would_be_computed(tmp_path: Path) -> N
         references.reader(tmp_path)(op, case, "float32", inputs)
 
 
-def test_every_operator_has_a_huge_case_or_a_reason_why_not() -> None:
-    pytest.importorskip("torch")
-    from gpucheck import huge
-
-    assert sorted((*huge.HUGE, *huge.UNREACHED)) == sorted(op.name for op in ALL_OPS)
-
-
 def test_what_the_accuracy_step_leaves_out_is_compared_by_others() -> None:
-    left_out = {op.name for op in ALL_OPS} - {op.name for op in OPS}
-    assert left_out <= {case.plugin for case in plugin_cases.contract_cases()}
+    left_out = [op.name for op in OPS if not op.tolerance]
+    assert set(left_out) <= {case.plugin for case in plugin_cases.contract_cases()}
     for name in left_out:
         op = by_name()[name]
         small = list(plugin_cases.gpu_cases(name, large=False))
@@ -250,20 +244,12 @@ def test_what_the_accuracy_step_leaves_out_is_compared_by_others() -> None:
         }
 
 
-@pytest.mark.parametrize(
-    "name", sorted(op.name for op in ALL_OPS if op.name not in ("NonZeroPositions", "BoxSelection"))
-)
-def test_oracles_of_the_huge_cases_agree_with_the_reference(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("op", [op for op in OPS if not isinstance(op.huge, str)], ids=lambda op: op.name)
+def test_oracles_of_the_huge_cases_agree_with_the_reference(op: OpDef) -> None:
     torch = pytest.importorskip("torch")
-    from gpucheck import huge
-
-    monkeypatch.setattr(huge, "DEVICE", "cpu")
-    torch.manual_seed(huge.SEED)
-    op = by_name()[name]
-    sizes = {"MultiscaleDeformableAttention": 20, "MatrixInverse": 1200}
-    small = huge.HUGE[name](op, sizes.get(name, 150))
+    torch.manual_seed(11)
+    assert isinstance(op.huge, HugeCase)
+    small = op.huge.make(op.huge.small, "cpu")
     arrays = {key: tensor.numpy() for key, tensor in small.inputs.items()}
     right = [torch.from_numpy(array) for array in op.reference(small.fields, arrays).values()]
     checks = small.check(right)
@@ -276,12 +262,12 @@ def test_oracles_of_the_huge_cases_agree_with_the_reference(
 
 
 def test_what_runs_under_the_sanitizer_is_there() -> None:
-    for name in ("ModulatedDeformableConvolution", "DeformableConvolution"):
-        op = by_name()[name]
-        wide = [case.name for case in kernels.chosen(op, "wide")]
-        assert sorted(wide) == sorted(kernels.WIDE)
-        assert {case.name for case in op.benchmarks} < {case.name for case in kernels.chosen(op, "large")}
-    assert not [case for op in ALL_OPS for case in kernels.chosen(op, "small") if case.large]
+    for op in OPS:
+        wide, large = ({case.name for case in kernels.chosen(op, which)} for which in ("wide", "large"))
+        assert wide == {case.name for case in op.cases if case.tiles} <= large
+        assert {case.name for case in op.benchmarks} <= large
+    assert any(case.tiles for op in OPS for case in op.cases)
+    assert not [case for op in OPS for case in kernels.chosen(op, "small") if case.large]
     assert {tool.cases for tool in sanitizer.TOOLS} == {"small", "large", "wide", *kernels.FAULTS}
 
 

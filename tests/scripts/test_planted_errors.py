@@ -17,7 +17,7 @@ from planted.plants import PLANTS, Plant
 from planted.run import Ground, control_of, faults_of, row_of
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import Sabotaged
-from trtsmith.converter.locate.executor import Onnxruntime
+from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located, NodeReport
 
 SAMPLE = ("a wrong weight", "a rewrite rule that is wrong", "a broken kernel")
@@ -152,13 +152,11 @@ def test_only_one_reader_of_a_weight_gets_the_wrong_one(tmp_path: Path) -> None:
 
 def test_the_broken_sources_have_one_plugin_and_one_wrong_line(tmp_path: Path) -> None:
     broken.break_sources(tmp_path / "cpp")
-    assert [path.name for path in (tmp_path / "cpp" / "kernels").glob("*.cu")] == ["matrix_inverse.cu"]
-    assert [path.name for path in (tmp_path / "cpp" / "ops").glob("*.cpp")] == ["matrix_inverse.cpp"]
-    assert "X(MatrixInverse)\n" in (tmp_path / "cpp" / "ops" / "list.hpp").read_text()
-    assert (tmp_path / "cpp" / "ops" / "list.hpp").read_text().count("X(") == 1
-    assert not (tmp_path / "cpp" / "ops" / "sized").exists()
-    source = (tmp_path / "cpp" / "kernels" / "matrix_inverse.cu").read_text()
-    assert source.count(broken.WRONG) == 1 and broken.RIGHT not in source
+    expected = "trtsmith_operator(MatrixInverse BINDING matrix_inverse.cpp KERNELS matrix_inverse.cu)\n"
+    assert (tmp_path / "cpp" / "ops" / "list.cmake").read_text() == expected
+    sources = [path.read_text() for path in (tmp_path / "cpp" / "kernels").iterdir()]
+    assert sum(source.count(broken.WRONG) for source in sources) == 1
+    assert not any(broken.RIGHT in source for source in sources)
 
 
 def test_a_line_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

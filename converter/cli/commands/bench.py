@@ -7,17 +7,18 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.bench import native_bench
 from trtsmith.converter.bench.baselines import RIVALS
-from trtsmith.converter.bench.bench_record import TERMS, render
 from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.points import POINTS
 from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.cli.arguments import add_running, positive_int, positive_seconds
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.reports import native_times
+from trtsmith.converter.cli.reports.engine_times import TERMS, render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.importers.problem import Problem
 
@@ -167,7 +168,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(f"warning: {warning}")
     console.result(render(document, asked.layers))
     if document["plugin_vs_native"]:
-        console.result("\n" + native_bench.render(document["plugin_vs_native"]))
+        console.result("\n" + native_times.render(document["plugin_vs_native"]))
     both = document["plugin_vs_native"] or {}
     judged = (*document["against"], *(both[name] for name in ("plugin", "native") if name in both))
     wrong = any(one.get("agrees") is False for one in judged)

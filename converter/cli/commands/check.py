@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_plugins
-from trtsmith.converter.cli.console import Console, check_report, one_line, table, write_report
+from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
-from trtsmith.converter.convert.pipeline import analyse
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.plan import Plan
+from trtsmith.converter.convert.reports import analysis_report
+from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -43,18 +46,26 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
     model, plugins, report = options.model, tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    rewritten, planned = analyse(
-        model, plugins, options.freeze, options.inputs, options.flavour, precision_of(options)
-    )
-    document = _document(model, rewritten, planned)
+    analysis = analyse(load_model(model), analysis_options(options))
+    document = analysis_report(model, analysis)
     write_report(report, document)
     if as_json:
         console.json(document)
     else:
-        console.result(_text(rewritten, planned, every_node=console.verbose))
-    if not as_json:
-        console.problems(planned.problems)
-    return EXIT_OK if planned.convertible else EXIT_FAILED
+        console.result(_text(analysis.rewritten, analysis.plan, every_node=console.verbose))
+        console.problems(analysis.problems)
+    return EXIT_OK if analysis.convertible else EXIT_FAILED
+
+
+def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
+    """Of the flags that every command has which reads a model."""
+    return AnalysisOptions(
+        target=expected_target(options.flavour),
+        freeze=tuple(options.freeze),
+        inputs=options.inputs,
+        plugins=tuple(options.plugins),
+        precision=precision_of(options),
+    )
 
 
 def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
@@ -91,20 +102,3 @@ def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
         *(f"in float32: {one_line(k.node)} ({one_line(k.op_type)}): {one_line(k.reason)}" for k in kept),
         f"precision: {one_line(report.summary())}",
     ]
-
-
-def _document(model: Path, rewritten: Rewritten, planned: Plan) -> dict[str, Any]:
-    return {
-        "model": str(model),
-        "convertible": planned.convertible,
-        "routes": planned.routes(),
-        "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
-        "plugins": [asdict(plugin) for plugin in planned.plugins],
-        "rewrites": [asdict(record) for record in rewritten.rewrites],
-        "declined": [asdict(record) for record in rewritten.declined],
-        "frozen": [asdict(record) for record in rewritten.frozen],
-        "io_types": [asdict(record) for record in rewritten.io_types],
-        "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
-        "warnings": list(rewritten.warnings()),
-        "problems": [problem.to_json() for problem in planned.problems],
-    }

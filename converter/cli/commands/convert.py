@@ -15,16 +15,19 @@ from trtsmith.converter.cli.arguments import (
     positive_seconds,
     targets,
 )
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, convert
-from trtsmith.converter.engine.bundle.bundle import manifest_path, toolkit_version
+from trtsmith.converter.convert.reports import conversion_report, failure_report
+from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
+from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify import parse_tolerances
-from trtsmith.converter.verify.check import MODES
+from trtsmith.converter.verify.conversion_check import MODES
 
 _DESCRIPTION = (
     """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""
@@ -98,7 +101,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     build.add_argument(
         "--optimization-level",
         type=int,
-        choices=range(6),
+        choices=OPTIMIZATION_LEVELS,
         metavar="0-5",
         help="0 builds fastest, 5 searches longest",
     )
@@ -155,17 +158,16 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     given = (asked.model, asked.output, manifest_path(asked.output), asked.inputs, asked.expected)
     check_report(options.report, (*given, asked.timing_cache, *asked.plugins))
-    check_report(asked.timing_cache, (*given, *asked.plugins), "--timing-cache", "the timing cache")
     try:
         done = convert(asked, console.progress)
     except TrtsmithError as error:
-        write_report(options.report, {"converted": False, "problems": [p.to_json() for p in error.problems]})
+        write_report(options.report, failure_report("convert", error))
         raise
     for warning in done.warnings:
         console.say(f"warning: {warning}")
-    write_report(options.report, _report(asked, done))
+    write_report(options.report, conversion_report(asked, done))
     console.result(_summary(done))
-    return EXIT_OK if done.verdict is None or done.verdict.passed else EXIT_DISAGREE
+    return EXIT_OK if done.passed else EXIT_DISAGREE
 
 
 def _summary(done: Conversion) -> str:
@@ -184,19 +186,3 @@ def _summary(done: Conversion) -> str:
         render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
     )
     return "\n".join(lines)
-
-
-def _report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
-    return {
-        "converted": True,
-        "trtsmith": toolkit_version(),
-        "model": str(asked.model),
-        "engine": done.built.to_json() | {"engine_path": str(done.bundle.engine)},
-        "libraries": [str(path) for path in done.bundle.libraries],
-        "manifest": str(done.bundle.manifest),
-        "routes": done.plan.routes(),
-        "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
-        "warnings": list(done.warnings),
-        "seconds": done.seconds,
-        "verdict": done.verdict.to_json() if done.verdict is not None else None,
-    }

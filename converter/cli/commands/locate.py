@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import add_freezing, add_running, add_tolerances, positive_int
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
@@ -16,6 +16,7 @@ from trtsmith.converter.locate.options import MEMORY
 from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, Asked, locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify import parse_tolerances

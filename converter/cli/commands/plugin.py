@@ -8,18 +8,15 @@ from typing import Any
 
 from trtsmith.converter.cli.arguments import positive_seconds
 from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, Verdict
-from trtsmith.converter.plugin.test import (
-    inspect_library,
-    list_creators,
-    render_creators,
-    render_inspection,
-    test_library,
-)
+from trtsmith.converter.plugin.creators import inspect_library, list_creators
+from trtsmith.converter.plugin.test import test_library
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import positive_seconds
-from trtsmith.converter.cli.console import Console, check_report, write_report
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
+from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.bench.kernel_bench import RIVALS, Plan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES
@@ -70,7 +71,7 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
     check_report(options.json, flag="--json")
     library = plugin_library()
     require_gpu()
-    from trtsmith.converter.plugin.bench.kernel_torch import open_bench  # imports torch
+    from trtsmith.converter.plugin.bench.kernel_machine import open_bench  # imports torch
 
     head = describe(PACKAGE_ROOT, [library], options.commit) | {"command": command_of(options, plan)}
     with open_bench(library, options.compile_timeout) as bench:

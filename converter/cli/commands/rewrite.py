@@ -10,15 +10,8 @@ from trtsmith.converter.cli.arguments import add_flavour, add_freezing
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
-from trtsmith.converter.convert.freezing import rewrite_frozen
-from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
-from trtsmith.converter.convert.precision import examples, in_precision
-from trtsmith.converter.engine.build.flavour import expected_flavour
-from trtsmith.converter.model.errors import EXIT_OK, ConversionError
-from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.save import save_model
-from trtsmith.converter.rewrite import rewrite as stage
+from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
+from trtsmith.converter.model.errors import EXIT_OK
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -49,21 +42,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    request = precision_of(options)
-    flavour = "tensorrt" if options.plugin_v2 else expected_flavour(options.flavour)
-    original = load_model(options.model)
-    rewritten, frozen = rewrite_frozen(original, options.freeze, options.inputs, flavour)
-    fatal = [record.problem() for record in rewritten.declined if record.fatal]
-    if fatal:
-        raise ConversionError(fatal)
-    if request.precision:
-        rewritten = in_precision(rewritten, request, examples(original, options.inputs, frozen))
-    model = rewritten.model
-    if options.expand:
-        model = stage.expand(model)
-    elif options.plugin_v2:
-        model = for_plugin_v2(model)
-    save_model(model, options.output)
+    analysis = rewrite_model(rewrite_options(options))
+    rewritten = analysis.rewritten
     for record in rewritten.rewrites:
         console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
@@ -72,8 +52,21 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.say(f"warning: {one_line(warning)}")
     for line in precision_lines(rewritten, every_node=console.verbose):
         console.say(line)
-    for problem in plan(rewritten).problems:
+    for problem in analysis.plan.problems:
         console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)
     console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
     return EXIT_OK
+
+
+def rewrite_options(options: argparse.Namespace) -> RewriteOptions:
+    return RewriteOptions(
+        model=options.model,
+        output=options.output,
+        flavour=options.flavour,
+        freeze=tuple(options.freeze),
+        inputs=options.inputs,
+        precision=precision_of(options),
+        expand=options.expand,
+        plugin_v2=options.plugin_v2,
+    )

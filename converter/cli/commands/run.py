@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.cli.arguments import add_running
-from trtsmith.converter.cli.console import Console, check_report, table
+from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
@@ -18,6 +18,7 @@ from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.arrays import load_arrays, save_arrays
 from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.model.output_file import check_report
 
 _DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. TensorRT and the plugins are loaded into a process of
 its own: a fault in a kernel ends that one only, and the GPU stays usable."""

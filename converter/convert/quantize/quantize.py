@@ -6,7 +6,7 @@ import importlib.util
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from trtsmith.converter.convert.quantize.bodies import with_bodies, without_bodi
 from trtsmith.converter.convert.quantize.quantize_request import QuantiseRequest
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -24,7 +24,6 @@ from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import QDQ_OPSET, at_least
-from trtsmith.converter.rewrite.precision.reduce import Reduced
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
@@ -36,6 +35,14 @@ INSTALL = "pip install 'trtsmith[quantize]'"
 Sample = Mapping[str, np.ndarray]
 
 
+@dataclass(frozen=True)
+class Quantised:
+    """The network with Q/DQ around some of its layers, types inferred, and what was done."""
+
+    model: Model
+    report: PrecisionReport
+
+
 def quantise(
     model: Model,
     mode: str,
@@ -43,7 +50,7 @@ def quantise(
     *,
     keep: Sequence[str] = (),
     rewrites: Sequence[Rewrite] = (),
-) -> Reduced:
+) -> Quantised:
     """The network with Q/DQ around the layers that gain by it; custom operators keep their precision.
 
     samples: sets of inputs of the graph; None: there are none.
@@ -51,7 +58,7 @@ def quantise(
     or finds no layer to quantise.
     """
     if _marks(model):
-        return Reduced(model, replace(_report(model, mode, ()), own=True), ())
+        return Quantised(model, replace(_report(model, mode, ()), own=True))
     _check(model, mode, samples)
     nodes = [n for graph in all_graphs(model.proto.graph) for n in graph.node]
     kept = kept_by_user(keep, ((n.name, n.op_type) for n in nodes), rewrites)
@@ -90,7 +97,7 @@ def quantise(
         Kept(n.name, f"{PLUGIN_NAMESPACE}::{n.op_type}", "custom operators are not quantised")
         for n in plugins.values()
     ]
-    return Reduced(result, _report(result, mode, tuple(told)), ())
+    return Quantised(result, _report(result, mode, tuple(told)))
 
 
 def _marks(model: Model) -> Counter[str]:

@@ -15,17 +15,25 @@ from trtsmith.converter.engine.build import log as build_log
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.build.flavour import choose_flavour
 from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
+WORKER = "trtsmith.converter.engine.build.build_worker"
 
-def build(request: BuildRequest, on_progress: Progress | None = None) -> BuildResult:
+
+def build(
+    request: BuildRequest, on_progress: Progress | None = None, pool: Pool | None = None
+) -> BuildResult:
     """Build the engine and put it at request.engine_path.
 
-    on_progress gets one short line for each step. Raises ConversionError if TensorRT cannot build the model,
-    or dies or runs out of time trying; UsageError if the request, a path or the environment is wrong. An
-    engine that was there before is replaced only after a success; Ctrl-C ends the child.
+    on_progress gets one short line for each step. pool: of WORKER and the request's flavour, which saves many builds the
+    import of TensorRT each; None: a child of its own.
+
+    Raises ConversionError if TensorRT cannot build the model, or dies or runs out of time trying; UsageError if the
+    request, a path or the environment is wrong. An engine that was there before is replaced only after a success;
+    Ctrl-C ends the child.
     """
     started = time.monotonic()
     request = _absolute(request)
@@ -35,14 +43,13 @@ def build(request: BuildRequest, on_progress: Progress | None = None) -> BuildRe
     unfinished = request.engine_path.with_name(f".{request.engine_path.name}.{os.getpid()}.tmp")
     child_request = replace(request, engine_path=unfinished)
     try:
-        payload = run_child(
-            "trtsmith.converter.engine.build.build_worker",
-            child_request.to_json(),
-            flavour,
-            timeout_s=request.timeout_s,
-            log_path=request.log_path,
-            on_progress=on_progress,
-        )
+        asked, limit_s, log = child_request.to_json(), request.timeout_s, request.log_path
+        if pool is not None:
+            payload = pool.ask(asked, limit_s, on_progress, log)
+        else:
+            payload = run_child(
+                WORKER, asked, flavour, timeout_s=limit_s, log_path=log, on_progress=on_progress
+            )
         os.replace(unfinished, request.engine_path)
         _sync_folder(request.engine_path.parent)
     except ChildDied as death:

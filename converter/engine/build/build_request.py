@@ -10,6 +10,9 @@ from typing import Any
 
 from trtsmith.importers.fields import FieldValue
 
+OPTIMIZATION_LEVELS = range(6)
+"""Of the builder: 0 builds fastest, 5 searches longest."""
+
 
 @dataclass(frozen=True)
 class PluginUse:

@@ -22,7 +22,7 @@ from trtsmith.converter.engine.build.flavour import (
     network_flags,
 )
 from trtsmith.converter.engine.build.gpu import find_gpu
-from trtsmith.converter.engine.build.messages import Messages, make_logger, make_monitor
+from trtsmith.converter.engine.build.messages import Messages, make_monitor, request_logger
 from trtsmith.converter.engine.build.network import (
     check_network,
     describe_tensors,
@@ -37,11 +37,19 @@ from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
+_LOADED: list[Path] = []
+"""The plugin libraries that this process loaded, or tried to."""
+
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     """Build what the request asks for; the BuildResult as JSON has it."""
     request = BuildRequest.from_json(request_json)
     return run(request, events, Messages(log_path, request.verbose, events)).to_json()
+
+
+def has_plugins() -> bool:
+    """Whether a library was loaded into this process. TensorRT's registry keeps it, for requests that do not name it too."""
+    return bool(_LOADED)
 
 
 def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResult:
@@ -52,7 +60,7 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     gpu = find_gpu()
     targets, warnings = plan_targets(flavour, request.targets, gpu)
     trt: Any = flavour.module
-    logger = make_logger(flavour, messages)
+    logger = request_logger(flavour, messages)
     events.phase(f"starting the builder of {flavour.title}")
     builder = _make_builder(flavour, logger, messages)  # first: it gives the registry our logger
     _prepare_plugins(flavour, logger, request, events, messages)
@@ -112,6 +120,7 @@ def _prepare_plugins(
     registry = trt.get_plugin_registry()
     problems: list[Problem] = []
     for path in request.plugin_libraries:
+        _LOADED.append(path)
         events.phase(f"loading the plugin library {path}")
         problems += load_library(registry, path, messages.take_errors)
     if problems:
@@ -226,4 +235,4 @@ def _write(path: Path, data: Any) -> int:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1:], main)
+    serve(sys.argv[1:], main, spent=has_plugins)

@@ -17,9 +17,9 @@ from typing import Any
 
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.target import FLAVOURS, Target, version_of
 from trtsmith.importers.problem import Problem
 
-FLAVOURS = ("tensorrt", "tensorrt_rtx")
 OLDEST_TENSORRT = (10, 0)
 FIRST_RTX_WITH_PLUGINS = (1, 7, 1)  # the ONNX parser of older ones has no plugin importer
 
@@ -108,15 +108,7 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
     TensorRT-RTX builds engines without a GPU and TensorRT does not.
     Raises UsageError if the choice is unknown or not installed.
     """
-    if prefer not in (*FLAVOURS, "auto"):
-        raise UsageError(
-            Problem(
-                f"There is no TensorRT flavour {prefer!r}.",
-                f"--flavour {prefer}",
-                "auto, tensorrt or tensorrt_rtx",
-                "give one of those, or leave the flag out",
-            )
-        )
+    _check_name(prefer)
     installed = [flavour.name for flavour in installed_flavours()]
     wanted = (prefer,) if prefer != "auto" else FLAVOURS if gpu else FLAVOURS[::-1]
     for name in wanted:
@@ -142,17 +134,35 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
     )
 
 
-def expected_flavour(prefer: str = "auto") -> str:
-    """The flavour that a graph is to be written for: the one named, or the one that `choose_flavour` would load.
+def _check_name(prefer: str) -> None:
+    if prefer not in (*FLAVOURS, "auto"):
+        raise UsageError(
+            Problem(
+                f"There is no TensorRT flavour {prefer!r}.",
+                f"--flavour {prefer}",
+                "auto, tensorrt or tensorrt_rtx",
+                "give one of those, or leave the flag out",
+            )
+        )
 
-    Where none is installed it is "tensorrt": its graph has fewer plugins.
+
+def expected_target(prefer: str = "auto") -> Target:
+    """The TensorRT that a graph is to be written for: the one named, or the one that `choose_flavour` would load.
+
+    Where none is installed it is "tensorrt": its graph has fewer plugins. Its version is that of what is installed, and
+    unknown where that is another one. UsageError for a name that is none.
     """
-    if prefer != "auto":
-        return prefer
-    try:
-        return choose_flavour(prefer, find_gpu())
-    except UsageError:
-        return "tensorrt"
+    _check_name(prefer)
+    gpu = find_gpu()
+    name = prefer
+    if prefer == "auto":
+        try:
+            name = choose_flavour(prefer, gpu)
+        except UsageError:
+            name = "tensorrt"
+    versions = {found.name: found.version for found in installed_flavours()}
+    capability = None if gpu is None else gpu.compute_capability
+    return Target(name, version_of(versions.get(name, "")), capability)
 
 
 def load_flavour(prefer: str = "auto") -> Flavour:
@@ -174,7 +184,7 @@ def load_flavour(prefer: str = "auto") -> Flavour:
 
 def wrap_module(module: ModuleType, name: str) -> Flavour:
     """The Flavour of an imported module. Raises UsageError for a TensorRT older than 10."""
-    flavour = Flavour(module, name, parse_version(module.__version__))
+    flavour = Flavour(module, name, version_of(module.__version__))
     if not flavour.is_rtx and flavour.version < OLDEST_TENSORRT:
         raise UsageError(
             Problem(
@@ -186,16 +196,6 @@ def wrap_module(module: ModuleType, name: str) -> Flavour:
             )
         )
     return flavour
-
-
-def parse_version(text: str) -> tuple[int, ...]:
-    """ "10.13.3.9.post1" becomes (10, 13, 3, 9)."""
-    numbers = []
-    for part in text.split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
 
 
 def network_flags(flavour: Flavour) -> int:

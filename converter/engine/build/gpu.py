@@ -18,7 +18,7 @@ class Gpu:
 
     @property
     def target(self) -> str:
-        """The spelling that `--target` takes, such as "sm90"."""
+        """The form that `--target` takes, such as "sm90"."""
         return "sm{}{}".format(*self.compute_capability)
 
 

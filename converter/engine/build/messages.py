@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from pathlib import Path
@@ -41,6 +42,10 @@ class Messages:
     def write(self, text: str) -> None:
         os.write(self._descriptor, text.encode(errors="replace"))
 
+    def close(self) -> None:
+        """Nothing may be logged after this."""
+        os.close(self._descriptor)
+
     def take_errors(self) -> list[str]:
         """The errors since the last call.
 
@@ -69,6 +74,33 @@ def make_logger(flavour: Flavour, messages: Listener) -> Any:
             messages.add(severity.name, message)
 
     return Log()
+
+
+class _Relay:
+    """Hands what TensorRT logs to whoever listens at the moment."""
+
+    def __init__(self) -> None:
+        self.listener: Listener | None = None
+
+    def add(self, severity: str, message: str) -> None:
+        if self.listener is not None:
+            self.listener.add(severity, message)
+
+
+@functools.cache
+def _process_logger(flavour: Flavour) -> tuple[Any, _Relay]:
+    relay = _Relay()
+    return make_logger(flavour, relay), relay
+
+
+def request_logger(flavour: Flavour, messages: Listener) -> Any:
+    """The one ILogger of this process, which from now on hands everything to `messages`.
+
+    TensorRT keeps the first logger that it is given, whatever builder comes with another one later.
+    """
+    logger, relay = _process_logger(flavour)
+    relay.listener = messages
+    return logger
 
 
 def make_monitor(flavour: Flavour, events: Events, *, every_step: bool = False) -> Any:

@@ -33,7 +33,7 @@ def read_manifest(engine: Path, parse: Callable[[Mapping[str, Any]], T]) -> T | 
     """
     path = manifest_path(engine)
     try:
-        return parse(_document(path))
+        return parse(read_document(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
@@ -48,7 +48,8 @@ def read_manifest(engine: Path, parse: Callable[[Mapping[str, Any]], T]) -> T | 
         ) from error
 
 
-def _document(path: Path) -> Mapping[str, Any]:
+def read_document(path: Path) -> Mapping[str, Any]:
+    """The JSON object of a file. OSError, ValueError or TypeError for what is none."""
     if path.exists() and not path.is_file():
         raise ValueError("it is no file")
     with path.open("rb") as stream:

@@ -1,7 +1,8 @@
-"""Runs a module of ours in a child process of its own, and gives back what it found or says how it died.
+"""One call: runs a module of ours in a child process of its own, and gives back what it found or says how it died.
 
 The child is `python -m MODULE request.json FD LOG`; converter/engine/child/serve.py is its side. It writes its events as
 JSON lines to the pipe FD, since TensorRT and plugins print to stdout and stderr as they like; those two go to LOG.
+For many calls of one module there is converter/engine/child/pool.py.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ import contextlib
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.child.environment import child_environment
 from trtsmith.converter.engine.child.exits import describe_exit
+from trtsmith.converter.engine.child.session import end_session, start_session
 from trtsmith.converter.model.errors import EXIT_USAGE, ConversionError, TrtsmithError, UsageError
 from trtsmith.importers.problem import Problem
 
@@ -34,14 +35,16 @@ class ChildDied(Exception):  # noqa: N818  it is an ending as much as an error: 
     phase:     the last step that it announced.
     log:       all that it, TensorRT and its libraries printed.
     timed_out: whether it was killed here because its time was up.
+    code:      its exit code, negative for a signal; None where it was killed here.
     """
 
-    def __init__(self, how: str, phase: str, log: str, *, timed_out: bool) -> None:
+    def __init__(self, how: str, phase: str, log: str, *, timed_out: bool, code: int | None = None) -> None:
         super().__init__(f"{how} while {phase}")
         self.how = how
         self.phase = phase
         self.log = log
         self.timed_out = timed_out
+        self.code = code
 
 
 def run_child(
@@ -85,15 +88,13 @@ def _run(
     # The child's stdout, its stderr and its logger all append to one file, in the order in which they speak.
     with os.fdopen(read_end, "rb", buffering=0) as events, open(log_path, "ab") as log:
         try:
-            child = subprocess.Popen(
+            child = start_session(
                 [sys.executable, "-W", "ignore", "-m", module, request, str(write_end), log_path],
                 env=environment,
                 cwd=run_folder,
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 pass_fds=(write_end,),
-                start_new_session=True,  # so that Ctrl-C reaches the child through us only
             )
         finally:
             os.close(write_end)
@@ -106,7 +107,8 @@ def _run(
                     last = event
                     continue
                 phase = event.get("phase", phase)
-                on_progress(event["text"])
+                if event["event"] == "progress":
+                    on_progress(event["text"])
             if last:  # what is left to do in the child is to tear TensorRT down
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(timeout=10)
@@ -115,14 +117,16 @@ def _run(
         except TimeoutError:
             timed_out = True
         finally:
-            _end(child)
+            end_session(child)
     if not timed_out and last.get("event") == "result":
         payload: dict[str, Any] = last["result"]
         return payload
     if not timed_out and last.get("event") == "problems":
-        raise _error_from(last)
-    how = f"did not finish within {timeout_s:g} s" if timed_out else describe_exit(child.returncode)
-    raise ChildDied(how, phase, log_path.read_text(errors="replace"), timed_out=timed_out)
+        raise error_of(last)
+    said = log_path.read_text(errors="replace")
+    if timed_out:
+        raise ChildDied(f"did not finish within {timeout_s:g} s", phase, said, timed_out=True)
+    raise ChildDied(describe_exit(child.returncode), phase, said, timed_out=False, code=child.returncode)
 
 
 def _read_events(descriptor: int, timeout_s: float | None) -> Iterator[dict[str, Any]]:
@@ -142,18 +146,10 @@ def _read_events(descriptor: int, timeout_s: float | None) -> Iterator[dict[str,
             yield from (json.loads(line) for line in lines if line)
 
 
-def _error_from(event: dict[str, Any]) -> TrtsmithError:
+def error_of(event: Mapping[str, Any]) -> TrtsmithError:
+    """What a `problems` event says."""
     problems = [Problem(**problem) for problem in event["problems"]]
     return UsageError(problems) if event["exit_code"] == EXIT_USAGE else ConversionError(problems)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill the child and its process group, unless it has ended already."""
-    if child.poll() is not None:
-        return
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def _ignore(text: str) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.engine.build.flavour import Flavour, parse_version, trt_dtype_name
+from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.build.plugins import load_library
 from trtsmith.converter.engine.runtime.explain_failure import Origin, loading_problem
 from trtsmith.converter.engine.runtime.logged import Hearing
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.target import version_of
 from trtsmith.importers.problem import Problem
 
 # Names that only TensorRT-RTX has; each is used behind a test of the flavour's name.
@@ -67,7 +68,7 @@ def read_engine(path: Path) -> Any:
 
 def check_version(flavour: Flavour, origin: Origin) -> None:
     """UsageError if the manifest names another TensorRT than the one that is here: it cannot load the engine."""
-    if not origin.built_version or parse_version(origin.built_version)[:3] == flavour.version[:3]:
+    if not origin.built_version or version_of(origin.built_version)[:3] == flavour.version[:3]:
         return
     package = "tensorrt-rtx" if flavour.is_rtx else "tensorrt"
     raise UsageError(

@@ -1,8 +1,8 @@
 """Engines in this Python process: a Runner holds one, its Sessions run it on arrays of numpy, PyTorch, CuPy and others.
 
-    from trtsmith.converter.engine.runtime.runner import Runner
+    from trtsmith import Runner
 
-    with Runner.open("model.plan") as runner:
+    with Runner.load("model.plan") as runner:
         print(runner.info.inputs)
         outputs = runner({"x": numpy_array})            # host arrays in, host arrays out
         session = runner.session(cuda_graph=True)       # a context with its own stream and output buffers
@@ -12,8 +12,8 @@
 Runners on several GPUs may take turns in one thread. Whoever changes the current GPU of a thread by other means
 (torch.cuda.set_device) has to change it back before a session works: TensorRT launches kernels on the current one.
 
-A fault in a kernel ends all use of CUDA in the process that runs it. `trtsmith run`, and
-trtsmith.converter.engine.runtime.run_in_child.run_engine for programs, run the engine in a process of its own instead.
+A fault in a kernel ends all use of CUDA in the process that runs it. `trtsmith run` runs the engine in a process of its own
+instead.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 
 from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
 from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.cache import open_cache
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
@@ -50,6 +51,12 @@ class Runner:
 
     info:     what the engine says of itself.
     warnings: what the user should know although all goes well, in the order in which it was found.
+
+    >>> import trtsmith
+    >>> with trtsmith.Runner.load("model.plan") as runner:  # doctest: +SKIP
+    ...     outputs = runner({"x": x})  # host arrays in, host arrays out
+    ...     session = runner.session(cuda_graph=True)  # a context with its own stream and output buffers
+    ...     y = torch.from_dlpack(session.infer({"x": tensor})["y"])  # no copies
     """
 
     def __init__(
@@ -140,14 +147,39 @@ class Runner:
         )
 
     @classmethod
-    def load(cls, request: RunRequest, *, device: int = 0) -> Runner:
-        """Load what a RunRequest names: `Runner.load(request_for(Path("model.plan")))` goes by the engine's manifest."""
-        flavour = load_flavour(request.flavour)
-        return cls.of_request(request, Device(device), flavour, process_hearing(flavour))
+    def load(
+        cls,
+        engine: str | Path,
+        *,
+        plugins: Sequence[str | Path] = (),
+        flavour: str = "auto",
+        runtime_cache: str | Path | None = None,
+        cuda_graph: bool = False,
+        specialization: str = EAGER,
+        profile: int = 0,
+        device: int = 0,
+    ) -> Runner:
+        """Load an engine by the manifest beside it: its TensorRT, its plugin libraries, the types of inputs and outputs.
+
+        profile: the optimization profile with which the runner itself is called. Other arguments are those of `open`.
+
+        Raises UsageError as `open` does, and where engine or libraries are not those that the manifest is about.
+        """
+        request = request_for(
+            Path(engine),
+            tuple(map(Path, plugins)),
+            flavour,
+            runtime_cache=None if runtime_cache is None else Path(runtime_cache),
+            cuda_graph=cuda_graph,
+            specialization=specialization,
+            profile=profile,
+        )
+        loaded = load_flavour(request.flavour)
+        return cls.of_request(request, Device(device), loaded, process_hearing(loaded))
 
     @classmethod
     def of_request(cls, request: RunRequest, device: Device, flavour: Flavour, hearing: Hearing) -> Runner:
-        """`load` with a device, a TensorRT and a listener of the caller's."""
+        """What a RunRequest names, with a device, a TensorRT and a listener of the caller's."""
         where = str(request.engine_path)
         return cls(
             request.engine_path,

@@ -13,7 +13,7 @@ import torch
 
 from trtsmith.converter.plugin.bench.kernel_figures import Measured, Unavailable
 from trtsmith.converter.plugin.bench.kernel_torch import TorchSubject, tf32, time_runs
-from trtsmith.importers.opdef import Fields
+from trtsmith.importers.opdef import TorchFunction
 
 MESSAGE = 160
 """Characters of another program's error that go into the record."""
@@ -34,11 +34,10 @@ def measure_rivals(
     subject: TorchSubject, names: Sequence[str], count: int
 ) -> dict[str, Measured | Unavailable]:
     """By name; those with TF32 end in "_tf32"."""
-    products = any(port.name == "weight" for port in subject.op.inputs)
     found: dict[str, Measured | Unavailable] = {}
     for name in names:
         variants = {name: False}
-        if products and subject.dtype == "float32" and name in TF32_TOO:
+        if subject.op.tensor_cores and subject.dtype == "float32" and name in TF32_TOO:
             variants[f"{name}_tf32"] = True
         for label, rounded in variants.items():
             with tf32(rounded):
@@ -49,7 +48,7 @@ def measure_rivals(
 
 def _measure(subject: TorchSubject, name: str, count: int) -> Measured | Unavailable:
     try:
-        run = _PREPARE[name](subject)
+        run = _PREPARE[name](subject) if name in _PREPARE else _other(subject, name)
         error = None if name == "convolution" else subject.error(run(0))
         return Measured(time_runs(run, len(subject.sets), count), error)
     except NotAvailableError as reason:
@@ -59,79 +58,33 @@ def _measure(subject: TorchSubject, name: str, count: int) -> Measured | Unavail
         return Unavailable(f"{type(failure).__name__}: {lines[0]}"[:MESSAGE])
 
 
+def _framework(subject: TorchSubject) -> TorchFunction:
+    if subject.op.torch_reference is None:
+        raise NotAvailableError(f"{subject.op.name} has no PyTorch side")
+    return subject.op.torch_reference
+
+
 def _eager(subject: TorchSubject) -> Run:
-    sets = subject.framework_sets()
-    return lambda i: subject.op.torch_reference(subject.fields, sets[i])
+    compute, sets = _framework(subject), subject.framework_sets()
+    return lambda i: compute(subject.fields, sets[i])
 
 
 def _compiled(subject: TorchSubject) -> Run:
     torch._dynamo.reset()
-    op, fields, sets = subject.op, subject.fields, subject.framework_sets()
-    function = torch.compile(lambda tensors: op.torch_reference(fields, tensors), dynamic=False)
+    compute, fields, sets = _framework(subject), subject.fields, subject.framework_sets()
+    function = torch.compile(lambda tensors: compute(fields, tensors), dynamic=False)
     with time_box(subject.bench.compile_s):
         function(sets[0])
         torch.cuda.synchronize()
     return lambda i: function(sets[i])
 
 
-def _torchvision(subject: TorchSubject) -> Run:
-    if "offset" not in subject.sets[0]:
-        raise NotAvailableError("torchvision has no such operator")
-    try:
-        import torchvision.ops  # noqa: F401
-    except ImportError:
-        raise NotAvailableError("torchvision is not installed") from None
-    return lambda i: (torchvision_deform(subject.fields, subject.sets[i]),)
-
-
-def torchvision_deform(fields: Fields, tensors: Mapping[str, Any]) -> Any:
-    """Padding that is not the same on both sides goes on the input: torchvision has none. Zeros outside mean the same."""
-    from torchvision.ops import deform_conv2d
-
-    x, padding = tensors["x"], _symmetric(fields)
-    if padding is None:
-        top, left, bottom, right = fields["padding"]
-        x, padding = torch.nn.functional.pad(x, (left, right, top, bottom)), (0, 0)
-    return deform_conv2d(
-        x,
-        tensors["offset"],
-        tensors["weight"],
-        tensors.get("bias"),
-        stride=tuple(fields["stride"]),
-        padding=padding,
-        dilation=tuple(fields["dilation"]),
-        mask=tensors.get("mask"),
-    )
-
-
-def _convolution(subject: TorchSubject) -> Run:
-    if "offset" not in subject.sets[0]:
-        raise NotAvailableError("no convolution has this size: the operator is none")
-    fields, padding = subject.fields, _symmetric(subject.fields)
-    if padding is None:
-        raise NotAvailableError("the padding differs between the sides")
-
-    def run(i: int) -> tuple[Any]:
-        tensors = subject.sets[i]
-        return (
-            torch.nn.functional.conv2d(
-                tensors["x"],
-                tensors["weight"],
-                tensors.get("bias"),
-                stride=tuple(fields["stride"]),
-                padding=padding,
-                dilation=tuple(fields["dilation"]),
-                groups=fields["groups"],
-            ),
-        )
-
-    return run
-
-
-def _symmetric(fields: Fields) -> tuple[int, int] | None:
-    """(height, width), or None where it is not the same on both sides."""
-    top, left, bottom, right = fields["padding"]
-    return (top, left) if (top, left) == (bottom, right) else None
+def _other(subject: TorchSubject, name: str) -> Run:
+    """An implementation that the operator's definition has."""
+    op, fields = subject.op, subject.fields
+    if name not in op.baselines:
+        raise NotAvailableError(f"{op.name} has no such baseline")
+    return lambda i: op.baselines[name](fields, subject.sets[i])
 
 
 def _expansion(subject: TorchSubject) -> Run:
@@ -149,8 +102,6 @@ def _expansion(subject: TorchSubject) -> Run:
 _PREPARE: Mapping[str, Callable[[TorchSubject], Run]] = {
     "eager": _eager,
     "compile": _compiled,
-    "torchvision": _torchvision,
-    "convolution": _convolution,
     "expansion": _expansion,
 }
 

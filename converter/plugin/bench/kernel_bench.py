@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -36,9 +36,6 @@ LEAST_COUNT = 30
 INDEX_DTYPE = "int64"
 """Of ports of type variable I: PyTorch's own."""
 
-CONSTANT_PORTS = frozenset({"weight", "bias"})
-"""Inputs that are constants of an engine. Index inputs are too."""
-
 RIVALS: Mapping[str, str] = {
     "eager": "the operator's definition in PyTorch",
     "compile": "the same through torch.compile",
@@ -64,12 +61,13 @@ class Subject(Protocol):
 
     def ours(self, count: int) -> Measured: ...
 
-    def rivals(self, names: Sequence[str], count: int) -> Mapping[str, Measured | Unavailable]: ...
-
     def close(self) -> None: ...
 
 
-class Bench(Protocol):
+SubjectT = TypeVar("SubjectT", bound=Subject)
+
+
+class Bench(Protocol[SubjectT]):
     """A machine to measure on. memory: bytes that may be used for tensors."""
 
     l2_bytes: int
@@ -77,7 +75,12 @@ class Bench(Protocol):
 
     def ceilings(self) -> Ceilings: ...
 
-    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> Subject: ...
+    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> SubjectT: ...
+
+    def rivals(
+        self, subject: SubjectT, names: Sequence[str], count: int
+    ) -> Mapping[str, Measured | Unavailable]:
+        """What others take for the same, by name."""
 
 
 def select(
@@ -126,7 +129,7 @@ def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
 
 def measure(
     plan: Plan,
-    bench: Bench,
+    bench: Bench[SubjectT],
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
@@ -158,14 +161,20 @@ def measure(
 
 
 def _row(
-    plan: Plan, bench: Bench, ceilings: Ceilings, op: OpDef, case: Case, generated: Arrays, dtype: str
+    plan: Plan,
+    bench: Bench[SubjectT],
+    ceilings: Ceilings,
+    op: OpDef,
+    case: Case,
+    generated: Arrays,
+    dtype: str,
 ) -> dict[str, Any]:
     moved, work = requirements(op, case, generated, dtype)
     sets = rotation_sets(moved, bench.l2_bytes, bench.memory)
     subject = bench.subject(op, case, generated, dtype, sets)
     try:
         ours = subject.ours(plan.count)
-        rivals = subject.rivals(plan.rivals, plan.count)
+        rivals = bench.rivals(subject, plan.rivals, plan.count)
     finally:
         subject.close()
     return row(case.name, dtype, moved, work, sets, op.tolerance[dtype], ceilings, ours, rivals)
@@ -175,7 +184,7 @@ def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[
     """Bytes that must be moved and operations that must be done."""
     shapes = {name: tuple(array.shape) for name, array in generated.items()}
     shapes |= op.shape(case.fields, shapes)
-    sizes = {"T": array_dtype(dtype).itemsize, "I": array_dtype(INDEX_DTYPE).itemsize}
+    sizes = {variable: array_dtype(name).itemsize for variable, name in op.dtypes(dtype).items()}
     return moved_bytes(op, shapes, sizes), op.work(case.fields, shapes) if op.work else Work(0)
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from trtsmith.converter.plugin.bench.kernel_bench import CONSTANT_PORTS, INDEX_DTYPE
-from trtsmith.converter.plugin.bench.kernel_figures import Ceilings, Measured, Times, Unavailable
+from trtsmith.converter.plugin.bench.kernel_figures import Measured, Times
 from trtsmith.converter.plugin.host.device_tensors import prepared
-from trtsmith.converter.plugin.host.host import Host, PluginLibrary
+from trtsmith.converter.plugin.host.host import PluginLibrary
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 from trtsmith.importers.opdef import Arrays, Case, OpDef
 
@@ -46,41 +44,22 @@ class Constant:
         return self._values[index]
 
 
-class TorchBench:
-    """The first GPU and our library on it. compile_s: the most that torch.compile may take for one case."""
+class Setting(Protocol):
+    """Where a subject is measured: our library, and the stream that everything runs on."""
 
-    def __init__(self, library: PluginLibrary, compile_s: float) -> None:
-        properties = torch.cuda.get_device_properties(0)
-        self.library = library
-        self.compile_s = compile_s
-        self.l2_bytes = int(properties.L2_cache_size)
-        # An eighth: the formulations in PyTorch need several times the tensors' size for what lies between.
-        self.memory = int(properties.total_memory) // 8
-        # The legacy stream: torchvision launches part of its work there, whatever the current stream is, and events on
-        # another would not see it.
-        self.stream = torch.cuda.default_stream()
-        torch.backends.cudnn.benchmark = True  # cuDNN's best algorithm, not its first guess
-
-    def ceilings(self) -> Ceilings:
-        """A copy of 2 GiB, products of random matrices of 8192 x 8192, and no work at all."""
-        names = ("float32", "tf32", "float16", "bfloat16")
-        copy, products = _copy_rate(min(2 << 30, self.memory // 2)), {n: _product_rate(n) for n in names}
-        rates = Ceilings(copy, products, time_runs(lambda _: None, 1, 50).median)
-        torch.cuda.empty_cache()
-        return rates
-
-    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> TorchSubject:
-        return TorchSubject(self, op, case, generated, dtype, sets)
+    library: PluginLibrary
+    stream: Any
+    compile_s: float
 
 
 class TorchSubject:
     """One case in one dtype. sets: tensors by port name, on the GPU; they differ only in their addresses."""
 
     def __init__(
-        self, bench: TorchBench, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int
+        self, bench: Setting, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int
     ) -> None:
         self.bench, self.op, self.fields, self.dtype = bench, op, case.fields, dtype
-        types = {"T": getattr(torch, dtype), "I": getattr(torch, INDEX_DTYPE)}
+        types = {variable: getattr(torch, name) for variable, name in op.dtypes(dtype).items()}
         first = {
             port.name: torch.from_numpy(np.ascontiguousarray(generated[port.name]))
             .to(DEVICE)
@@ -88,9 +67,8 @@ class TorchSubject:
             for port in op.inputs
             if port.name in generated
         }
-        constant = CONSTANT_PORTS | {port.name for port in op.inputs if port.type == "I"}
         self.sets = [first] + [
-            {name: tensor if name in constant else tensor.clone() for name, tensor in first.items()}
+            {name: tensor if name in op.constants else tensor.clone() for name, tensor in first.items()}
             for _ in range(sets - 1)
         ]
         self.constants = {
@@ -115,12 +93,13 @@ class TorchSubject:
         return max((error if math.isfinite(error) else math.inf for error in errors), default=0.0)
 
     def _compute_reference(self) -> list[Any]:
-        """From the inputs as the kernel gets them, in float64: on the GPU, or by numpy where its memory is too small."""
+        """From the inputs as the kernel gets them, in float64: on the GPU; by numpy without the memory."""
         wide = {n: t.double() if t.is_floating_point() else t for n, t in self.sets[0].items()}
-        try:
-            return list(self.op.torch_reference(self.fields, wide | self.constants))
-        except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()
+        if self.op.torch_reference is not None:
+            try:
+                return list(self.op.torch_reference(self.fields, wide | self.constants))
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
         arrays = {name: tensor.cpu().numpy() for name, tensor in wide.items()}
         results = self.op.reference(self.fields, arrays)
         return [torch.from_numpy(results[port.name]).to(DEVICE) for port in self.op.outputs]
@@ -158,31 +137,9 @@ class TorchSubject:
             times = time_runs(lambda i: ready.enqueue(buffers[i]), len(buffers), count)
             return Measured(times, max(before, self.error(outputs[1])), ready.workspace_size)
 
-    def rivals(self, names: Sequence[str], count: int) -> Mapping[str, Measured | Unavailable]:
-        from trtsmith.converter.plugin.bench.kernel_baselines import measure_rivals  # which needs this module
-
-        return measure_rivals(self, names, count)
-
     def close(self) -> None:
         self.sets, self._reference = [], None
         torch.cuda.empty_cache()
-
-
-def _copy_rate(size: int) -> float:
-    """Bytes/s, read and written together."""
-    source = torch.randint(0, 255, (size,), dtype=torch.uint8, device=DEVICE)
-    target = torch.empty_like(source)
-    return 2 * size / (time_runs(lambda _: target.copy_(source), 1, 20).median / 1e6)
-
-
-def _product_rate(name: str, n: int = 8192) -> float:
-    """FLOP/s."""
-    dtype = torch.float32 if name == "tf32" else getattr(torch, name)
-    a, b = (torch.randn(n, n, device=DEVICE, dtype=dtype) for _ in range(2))
-    out = torch.empty_like(a)
-    with tf32(name == "tf32"):
-        times = time_runs(lambda _: torch.matmul(a, b, out=out), 1, 20)
-    return 2 * n**3 / (times.median / 1e6)
 
 
 def time_runs(call: Callable[[int], Any], sets: int, count: int) -> Times:
@@ -214,12 +171,6 @@ def tf32(allowed: bool) -> Iterator[None]:
         yield
     finally:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
-
-
-@contextmanager
-def open_bench(library: Path, compile_s: float) -> Iterator[TorchBench]:
-    with Host().open(library) as opened:
-        yield TorchBench(opened, compile_s)
 
 
 def _desc(tensor: Any) -> TensorDesc:

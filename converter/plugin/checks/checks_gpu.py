@@ -6,6 +6,7 @@ import numpy as np
 
 from trtsmith.converter.plugin.checks.checks import CheckFailedError, NotTestableError, Session
 from trtsmith.converter.plugin.contract import GpuCase
+from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.plugin_values import field_values
 
 DIRECT = "kernel against its reference"
@@ -21,9 +22,9 @@ def kernel(session: Session, case: GpuCase, name: str) -> str | None:
     with session.creator.create(fields) as plugin:
         if name == RESTORED:
             with session.creator.deserialize(plugin.serialize()) as restored:
-                found = plugin.run(case.inputs, executor=restored, shape_values=case.shape_values)
+                found = run_plugin(plugin, case.inputs, executor=restored, shape_values=case.shape_values)
         else:
-            found = plugin.run(case.inputs, shape_values=case.shape_values)
+            found = run_plugin(plugin, case.inputs, shape_values=case.shape_values)
     return compare(found, case)
 
 

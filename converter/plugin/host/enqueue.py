@@ -11,18 +11,15 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host_library import Native, PluginError
+from trtsmith.converter.plugin.host.instance import Plugin
+from trtsmith.converter.plugin.host.marshal import Io
 from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, array_dtype, describe_arrays
 from trtsmith.converter.plugin.host.size_tensors import cut_to_sizes
-
-if TYPE_CHECKING:
-    from trtsmith.converter.plugin.host.instance import Plugin
-    from trtsmith.converter.plugin.host.marshal import Io
 
 GUARD = 256
 POISON = 0xFF

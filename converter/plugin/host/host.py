@@ -1,7 +1,7 @@
 """Drive any TensorRT plugin library from Python without TensorRT: load, create, ask, serialise, run, time.
 
     with Host().open(path) as library:
-        with library.creator("MatrixInverse").create({}) as plugin:
+        with library.creator(name).create(fields) as plugin:
             plugin.output_shapes([(2, 4, 4)])
 
 Loading a library runs its code in this process: a crash in it ends the process (test.py uses a child), and

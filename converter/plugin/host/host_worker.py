@@ -1,23 +1,19 @@
-"""The parent's side of test_worker.py: start it, ask it, notice that it died or hangs, start it again."""
+"""A plugin library in a process of its own: asked, and started again when a plugin ended it or hangs."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pickle
-import selectors
 import signal
-import subprocess
-import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
-from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from trtsmith.converter.engine.libraries import PACKAGE_ROOT
-from trtsmith.converter.model.errors import EXIT_USAGE, TrtsmithError, UsageError
+from trtsmith.converter.engine.child.pool import Pool
+from trtsmith.converter.engine.child.process import ChildDied
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 _MALLOC = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
@@ -40,11 +36,15 @@ class Worker:
 
     def __init__(self, library: Path, host: Path | None, timeout_s: float) -> None:
         self._library = library
-        self._host = host
         self._timeout_s = timeout_s
-        self._child: subprocess.Popen[bytes] | None = None
-        self._pending = b""
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        files = {"library": os.path.abspath(library), "host": host and os.path.abspath(host)}
+        tunables = filter(None, (os.environ.get("GLIBC_TUNABLES"), _MALLOC))
+        self._pool = Pool(
+            "trtsmith.converter.plugin.test_worker",
+            setup=json.dumps(files),
+            environment={"GLIBC_TUNABLES": ":".join(tunables)},
+            start_s=max(timeout_s, SLOWEST_START_S),
+        )
 
     def __enter__(self) -> Worker:
         return self
@@ -52,129 +52,74 @@ class Worker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._kill()
-        self._errors.close()
+        self._pool.close()
 
     def start(self) -> dict[str, Any]:
-        """Load the library in a new child and return its description.
+        """The library's description, by a child that has loaded it.
 
         Raises the child's own error, or UsageError where loading ended the child.
         """
-        self._kill()
-        root = str(PACKAGE_ROOT)
-        environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
-        environment["GLIBC_TUNABLES"] = ":".join(filter(None, (environment.get("GLIBC_TUNABLES"), _MALLOC)))
-        self._errors.seek(0)
-        self._errors.truncate()
-        self._pending = b""
-        self._child = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                "from trtsmith.converter.plugin.test_worker import main; main()",
-                str(self._library),
-                str(self._host or ""),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment,
-        )
         try:
-            answer = self._read(max(self._timeout_s, SLOWEST_START_S))
-        except WorkerDiedError as death:
+            described = self._pool.start()
+        except ChildDied as death:
             raise UsageError(
                 Problem(
-                    f"loading the library {death}",
+                    f"loading the library {_ending(death, 'return')}",
                     str(self._library),
                     "a library that can be loaded",
                     "load it in a debugger, and check the libraries that it needs with ldd",
                 )
             ) from death
-        if "error" in answer:
-            problem = Problem(**answer["error"])
-            raise UsageError(problem) if answer["exit_code"] == EXIT_USAGE else TrtsmithError(problem)
-        library: dict[str, Any] = answer["library"]
-        return library
+        return {**described, "path": str(self._library)}
 
     def restart(self) -> None:
         """End the child; the next question starts another."""
-        self._kill()
+        self._pool.restart()
 
     def ask(self, request: tuple[int, str, object]) -> dict[str, Any]:
         """Raises WorkerDiedError where no answer comes."""
-        if self._child is None:
-            self.start()
-        assert self._child is not None and self._child.stdin is not None
+        self.start()
         try:
-            pickle.dump(request, self._child.stdin, protocol=5)
-            self._child.stdin.flush()
-        except BrokenPipeError:
-            raise self._died() from None
-        return self._read(self._timeout_s)
+            return self._pool.ask(encode(request), self._timeout_s)
+        except ChildDied as death:
+            raise _death(death, "return") from death
 
     def finish(self) -> None:
         """Let the child unload the library and end. Raises WorkerDiedError where that ends it otherwise."""
-        if self._child is None:
-            self.start()
-        assert self._child is not None and self._child.stdin is not None
-        self._child.stdin.close()
-        self._read(self._timeout_s)
+        self.start()
         try:
-            code = self._child.wait(self._timeout_s)
-        except subprocess.TimeoutExpired:
-            self._kill()
-            raise WorkerTimeoutError(f"did not end within {self._timeout_s:g} s") from None
-        if code != 0:
-            raise self._died()
-        self._kill()
+            self._pool.finish(self._timeout_s)
+        except ChildDied as death:
+            raise _death(death, "end") from death
 
-    def _read(self, limit_s: float) -> dict[str, Any]:
-        assert self._child is not None and self._child.stdout is not None
-        end = monotonic() + limit_s
-        stream = self._child.stdout.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                if not selector.select(max(0.0, end - monotonic())):
-                    self._kill()
-                    raise WorkerTimeoutError(f"did not return within {limit_s:g} s")
-                data = os.read(stream, 1 << 16)
-                if not data:
-                    raise self._died()
-                self._pending += data
-        line, _, self._pending = self._pending.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
-    def _died(self) -> WorkerDiedError:
-        """What the child ended with, and the last thing that it said."""
-        assert self._child is not None
-        try:
-            code = self._child.wait(10)
-        except subprocess.TimeoutExpired:
-            code = 0
-        self._errors.seek(0)
-        said = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        self._kill()
-        how = (
-            f"ended the process with {_signal(-code)}"
-            if code < 0
-            else f"ended the process with exit code {code}"
-        )
-        return WorkerDiedError(how + (f", which said: {' / '.join(said[-3:])}" if said else ""))
+def encode(request: tuple[int, str, object]) -> str:
+    """A request as text. It may hold arrays."""
+    return base64.b85encode(pickle.dumps(request, protocol=5)).decode()
 
-    def _kill(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        child.kill()
-        child.wait()
-        for stream in (child.stdin, child.stdout):
-            if stream is not None:
-                with suppress(BrokenPipeError):  # what was left to write has no reader any more
-                    stream.close()
+
+def decode(text: str) -> Any:
+    """In the child, of what its parent sent; what comes back from it is never unpickled."""
+    return pickle.loads(base64.b85decode(text))
+
+
+def _death(death: ChildDied, what: str) -> WorkerDiedError:
+    kind = WorkerTimeoutError if death.timed_out else WorkerDiedError
+    return kind(_ending(death, what))
+
+
+def _ending(death: ChildDied, what: str) -> str:
+    """What the child ended with, and the last thing that it said. what: that it did not do where its time was up."""
+    if death.timed_out:
+        return death.how.replace("finish", what)
+    if death.code is None:
+        how = "closed its pipe"
+    elif death.code < 0:
+        how = f"ended the process with {_signal(-death.code)}"
+    else:
+        how = f"ended the process with exit code {death.code}"
+    said = [line for line in death.log.splitlines() if line.strip()]
+    return how + (f", which said: {' / '.join(said[-3:])}" if said else "")
 
 
 def _signal(number: int) -> str:

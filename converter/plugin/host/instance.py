@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-import numpy as np
-
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.enqueue import Timing, run_plugin, time_plugin
 from trtsmith.converter.plugin.host.host_library import Native, PluginError, text
 from trtsmith.converter.plugin.host.marshal import Io, read_dim, read_field, to_dims
 from trtsmith.converter.plugin.host.plugin_values import Dim, Shape, State, TensorDesc
@@ -227,41 +224,6 @@ class Plugin:
         fields, count = ctypes.POINTER(abi.CField)(), ctypes.c_int32()
         self.call("plugin_serialize_fields", ctypes.byref(fields), ctypes.byref(count))
         return tuple(read_field(fields[i]) for i in range(count.value))
-
-    def run(
-        self,
-        inputs: Sequence[np.ndarray],
-        *,
-        executor: Plugin | None = None,
-        shape_values: Sequence[Shape] = (),
-        tactic: int | None = None,
-        poison: bool = True,
-    ) -> list[np.ndarray]:
-        """Run once on a GPU; see plugin_run.run_plugin."""
-        return run_plugin(
-            self, inputs, executor=executor, shape_values=shape_values, tactic=tactic, poison=poison
-        )
-
-    def time(
-        self,
-        inputs: Sequence[np.ndarray],
-        *,
-        shape_values: Sequence[Shape] = (),
-        tactic: int | None = None,
-        warmup: int = 10,
-        count: int = 50,
-        flush_bytes: int = 0,
-    ) -> Timing:
-        """Time single enqueues on a GPU; see plugin_run.time_plugin."""
-        return time_plugin(
-            self,
-            inputs,
-            shape_values=shape_values,
-            tactic=tactic,
-            warmup=warmup,
-            count=count,
-            flush_bytes=flush_bytes,
-        )
 
 
 def _batch(value: int) -> Dim:

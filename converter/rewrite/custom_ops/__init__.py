@@ -1,7 +1,56 @@
-"""The rewrite rules, in the order in which they run: an explicit tuple."""
+"""The passes for custom operators, in the order in which they run: an explicit tuple.
 
-from trtsmith.converter.rewrite.custom_ops.aliases import SPELLINGS
-from trtsmith.converter.rewrite.custom_ops.grid_sample_attention import GRID_SAMPLE_ATTENTION
-from trtsmith.converter.rewrite.engine.records import Pass
+They alone work on GraphSurgeon's graphs. A model that concerns none of them does not wait for its import.
+"""
 
-PASSES: tuple[Pass, ...] = (SPELLINGS, GRID_SAMPLE_ATTENTION)
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from trtsmith.converter.rewrite.engine.records import Kinds, Pass, Record
+from trtsmith.importers.registry import find_aliases
+
+if TYPE_CHECKING:
+    import onnx_graphsurgeon as gs
+
+
+def _aliases(graph: gs.Graph) -> Iterable[Record]:
+    from trtsmith.converter.rewrite.custom_ops.aliases import rewrite_aliases
+
+    return rewrite_aliases(graph)
+
+
+def _grid_sample_attention(graph: gs.Graph) -> Iterable[Record]:
+    from trtsmith.converter.rewrite.custom_ops.grid_sample_attention import map_grid_sample_attention
+
+    return map_grid_sample_attention(graph)
+
+
+def _is_alias(domain: str, op_type: str) -> bool:
+    return bool(find_aliases(domain, op_type))
+
+
+def _has_alias(kinds: Kinds) -> bool:
+    return any(_is_alias(*kind) for kind in kinds)
+
+
+def _has_attention(kinds: Kinds) -> bool:
+    return {("", "GridSample"), ("", "ReduceSum")} <= kinds
+
+
+ALIASES = Pass(
+    "aliases",
+    "nodes of custom operators become plugin nodes, by whichever alias",
+    _aliases,
+    _has_alias,
+    _is_alias,
+)
+GRID_SAMPLE_ATTENTION = Pass(
+    "grid-sample-attention",
+    "multi-scale deformable attention exported as a chain of GridSample becomes a plugin node",
+    _grid_sample_attention,
+    _has_attention,
+)
+
+PASSES: tuple[Pass, ...] = (ALIASES, GRID_SAMPLE_ATTENTION)

@@ -1,9 +1,8 @@
-"""Custom nodes, however they are spelled, become plugin nodes."""
+"""Makes plugin nodes of custom nodes, by the aliases of our operators."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -12,69 +11,48 @@ from trtsmith.converter.rewrite.custom_ops.surgery import (
     all_graphs,
     domain_of,
     ensure_domain,
+    foreign_node,
     opset_of,
     replace_nodes,
     value_names,
-    wild_node,
     with_fresh_names,
 )
-from trtsmith.converter.rewrite.engine.records import Declined, Pass, Record, Rewrite
+from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
 from trtsmith.importers.lowering import lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Refusal
-from trtsmith.importers.registry import find_spellings
+from trtsmith.importers.registry import find_aliases
+
+NAME = "aliases"
 
 
-def spelled(domain: str, op_type: str) -> str:
+def qualified(domain: str, op_type: str) -> str:
     """A node's kind as people write it: mmcv::grid_sampler, or the bare op_type for the default domain."""
     return f"{domain}::{op_type}" if domain else op_type
 
 
-def rewrite_spellings(
-    graph: gs.Graph, skip: Callable[[str, str], bool] = lambda domain, op_type: False
-) -> Iterator[Record]:
-    """Lower every node that some definition spells; `skip(domain, op_type)` leaves nodes as they are."""
-
-    def ours(node: gs.Node) -> bool:
-        domain = domain_of(node)
-        return bool(find_spellings(domain, node.op)) and not skip(domain, node.op)
-
-    taken = {node.name for part in all_graphs(graph) for node in part.nodes if not ours(node)}
+def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
+    """Lower every node that has an alias. Nodes have names of their own."""
     values = value_names(graph)
-    uses: Counter[str] = Counter()
     for part in all_graphs(graph):
         replacements: dict[int, list[onnx.NodeProto]] = {}
-        for index, node in enumerate(part.nodes):
-            if not ours(node):
-                continue
+        for node in part.nodes:
             domain = domain_of(node)
-            name = wanted = node.name or f"{node.op}_{index}"
-            while name in taken:
-                uses[wanted] += 1
-                name = f"{wanted}_{uses[wanted]}"
-            taken.add(name)
-            result = lower(wild_node(node, name), opset_of(graph, domain))
+            if not find_aliases(domain, node.op):
+                continue
+            result = lower(foreign_node(node, node.name), opset_of(graph, domain))
             if isinstance(result, Refusal):
-                node.name = name  # so that the plan finds the node by the name in the record
-                yield Declined(name, spelled(domain, node.op), SPELLINGS.name, result)
+                yield Declined(node.name, qualified(domain, node.op), NAME, result)
             elif result is not None:
                 own = {tensor.name for tensor in (*node.inputs, *node.outputs)}
                 replacements[id(node)] = with_fresh_names(result.nodes, own, values)
                 yield Rewrite(
-                    name,
-                    spelled(domain, node.op),
-                    SPELLINGS.name,
-                    f"plugin {result.op.name}, as spelled by {result.spelling.source}",
+                    node.name,
+                    qualified(domain, node.op),
+                    NAME,
+                    f"plugin {result.op.name}, an alias of {result.alias.source}",
                     result.plugin_node,
                     result.notes,
                 )
         replace_nodes(part, replacements)
         if replacements:
             ensure_domain(graph, PLUGIN_NAMESPACE)
-
-
-SPELLINGS = Pass(
-    "spellings",
-    "custom nodes, however spelled, become plugin nodes",
-    rewrite_spellings,
-    lambda domain, op_type: bool(find_spellings(domain, op_type)),
-)

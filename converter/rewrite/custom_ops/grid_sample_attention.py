@@ -22,10 +22,13 @@ from trtsmith.converter.rewrite.custom_ops.grid_sample_proof import Match, prove
 from trtsmith.converter.rewrite.custom_ops.layout import UnprovedError
 from trtsmith.converter.rewrite.custom_ops.surgery import all_graphs, domain_of, ensure_domain
 from trtsmith.converter.rewrite.custom_ops.traces import place
-from trtsmith.converter.rewrite.engine.records import Declined, Pass, Record, Rewrite
+from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Refusal
-from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION as OP
+from trtsmith.importers.registry import OPS
+
+NAME = "grid-sample-attention"
+OP = next(op for op in OPS if op.chain == NAME)
 
 _FIX = "none is needed, TensorRT runs GridSample; for the plugin, export the attention as Deformable DETR writes it"
 
@@ -53,11 +56,11 @@ def map_grid_sample_attention(graph: gs.Graph) -> Iterator[Record]:
             except UnprovedError as error:
                 culprit = error.node or node
                 refusal = Refusal(error.reason, error.expected, _FIX)
-                yield Declined(_name(culprit), culprit.op, GRID_SAMPLE_ATTENTION.name, refusal, fatal=False)
+                yield Declined(_name(culprit), culprit.op, NAME, refusal, fatal=False)
                 continue
             name = f"{match.output.name}/{OP.name}"
             what = f"plugin {OP.name}, for the sum of {len(chain.samples)} sampled level(s)"
-            yield Rewrite(_name(end), end.op, GRID_SAMPLE_ATTENTION.name, what, name)
+            yield Rewrite(_name(end), end.op, NAME, what, name)
             removed |= {id(old) for old in dead}
             for old in dead:
                 old.inputs.clear()
@@ -134,10 +137,3 @@ def _plugin_nodes(match: Match, name: str, constants: dict[bytes, gs.Constant]) 
 def _constant(name: str, values: np.ndarray, constants: dict[bytes, gs.Constant]) -> gs.Constant:
     key = repr(values.shape).encode() + values.tobytes()
     return constants.setdefault(key, gs.Constant(name, values))
-
-
-GRID_SAMPLE_ATTENTION = Pass(
-    "grid-sample-attention",
-    "multi-scale deformable attention exported as a chain of GridSample becomes a plugin node",
-    map_grid_sample_attention,
-)

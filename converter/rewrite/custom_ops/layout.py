@@ -3,7 +3,7 @@
 A layout says, for each axis of a tensor, which atoms it is made of, outermost first. An atom is a run of `size`
 positions, `stride` apart, along one labelled axis of the tensor where the chain began. Reshape splits and joins atoms,
 Transpose permutes axes, Slice shortens an atom and shifts the origin. Two chains that move elements in the same way
-have equal layouts, however they are spelled, and the work does not depend on how large the tensors are. Sizes may
+have equal layouts, whatever nodes compute them, and the work does not depend on how large the tensors are. Sizes may
 hold symbols, such as a batch, so that what is proved holds for every value of them.
 """
 

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from onnx import helper
 
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import EmptyList, RawAttribute, dtype_of
-from trtsmith.importers.lowering import WildNode
+from trtsmith.importers.lowering import ForeignNode
 from trtsmith.importers.registry import normalise_domain
 
 CONSTANT_LIMIT = 1024
@@ -62,7 +62,7 @@ def known_shape(tensor: gs.Tensor) -> tuple[int | None, ...] | None:
     return tuple(int(d) if isinstance(d, (int, np.integer)) and d >= 0 else None for d in tensor.shape)
 
 
-def wild_node(node: gs.Node, name: str) -> WildNode:
+def foreign_node(node: gs.Node, name: str) -> ForeignNode:
     """The node in the form that trtsmith.importers.lowering takes. `name` is unique in the model."""
     tensors = {tensor.name: tensor for tensor in node.inputs if not tensor.is_empty()}
 
@@ -71,7 +71,7 @@ def wild_node(node: gs.Node, name: str) -> WildNode:
 
     dtypes = {value: dtype_of(tensor) for value, tensor in tensors.items()}
     shapes = {value: known_shape(tensor) for value, tensor in tensors.items()}
-    return WildNode(
+    return ForeignNode(
         name=name,
         op_type=node.op,
         domain=domain_of(node),

@@ -1,4 +1,4 @@
-"""The function body by which ONNX itself defines an operator, made into nodes for one node of a model."""
+"""Functions made into nodes for one node of a model: the bodies by which ONNX defines operators, and expansions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,21 @@ def body_nodes(node: NodeView) -> list[onnx.NodeProto] | None:
     made = _body(call.SerializeToString(deterministic=True), tuple(types), node.version, node.opset)
     if made is None:
         return None
-    nodes = [onnx.NodeProto.FromString(text) for text in made]
+    return _named(node, call, [onnx.NodeProto.FromString(text) for text in made])
+
+
+def function_nodes(node: NodeView, function: onnx.FunctionProto) -> list[onnx.NodeProto]:
+    """The nodes of any function of the node's connected inputs and its outputs, with this node's values."""
+    call = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    call.input.extend(f"x{i}" for i, name in enumerate(node.inputs) if name)
+    call.output.extend(f"y{i}" if name else "" for i, name in enumerate(node.outputs))
+    made = _inlined(call, function, 1, node.opset)
+    call.input[:] = [f"x{i}" if name else "" for i, name in enumerate(node.inputs)]
+    return _named(node, call, made)
+
+
+def _named(node: NodeView, call: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Nodes that speak of the call's values, with the node's own in their place, and fresh ones for all others."""
     names = dict(zip((*call.input, *call.output), (*node.inputs, *node.outputs), strict=True))
     values = dict.fromkeys(name for proto in nodes for name in (*proto.input, *proto.output) if name)
     renamed = {name: names.get(name) or node.fresh(name) for name in values}

@@ -1,6 +1,6 @@
 """What a rule is: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
 
-How to add a rule. Write a file in converter/rewrite/rules/ with a function over a NodeView and a NodeRule that names it:
+How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView and a NodeRule of it:
 
     def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         if not node.used(1):
@@ -13,10 +13,10 @@ How to add a rule. Write a file in converter/rewrite/rules/ with a function over
         '''
         return Replacement(statements(node, body), "made of Add and Relu")
 
-    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite, examples)
+    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite)
 
-and put it into the tuple of converter/rewrite/rules/__init__.py. `statements` and Writer of
-rewrite/engine/statement_writer.py write nodes: x0, x1, ... are the node's inputs and y0, y1, ... its outputs; every other
+and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. `statements` and Writer of
+statement_writer.py write nodes: x0, x1, ... are the node's inputs and y0, y1, ... its outputs; every other
 name that the text defines becomes a fresh value of the graph. Arrays come in by name: `statements(node, body,
 table=np.array([1]))`. Numbers are written as attributes, `Unsqueeze <axes = [1]> (x0)`, and get the form that they have in
 the model's own opset (`node.opset`).
@@ -34,13 +34,14 @@ the model's own opset (`node.opset`).
 printed and written into report and manifest. Leave it empty only where the replacement is exact (rounding of the same
 formula in the same type counts as exact).
 
-Every rule carries examples: models that it takes. tests/converter/rewrite/rules/test_rules.py runs all of them: the original
-against the rewritten graph in onnxruntime, and TensorRT builds the rewritten one. A rule without examples fails there.
+Every rule has examples, models that it takes, in tests/rule_examples/FAMILY/, in a file of the same name. test_rules.py runs
+all of them: the original against the rewritten graph in onnxruntime, and TensorRT builds the rewritten one. A rule without
+examples fails there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -49,11 +50,13 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import Dim, Scope
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import Dim
+from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
 
-__all__ = ["Example", "NodeRule", "NodeView", "Refusal", "Replacement"]
+__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement"]
 
 
 @dataclass(frozen=True)
@@ -73,41 +76,28 @@ class Replacement:
 
 
 @dataclass(frozen=True)
-class Example:
-    """A model that a rule takes, to test the rule with. Its inputs are generated: non-zero, seeded.
-
-    text:     the model in ONNX text; symbolic dimensions are allowed of inputs in `feeds` only.
-    feeds:    values for inputs that must not be random, by name.
-    scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
-    rtol:     |rewritten - original| <= rtol * |original| + atol.
-    reference: whether onnx's reference implementation is the oracle, where onnxruntime lacks the operator.
-    builds:   whether TensorRT builds the rewritten model by now; False needs a sentence in `why`.
-    """
-
-    name: str
-    text: str
-    feeds: Mapping[str, np.ndarray] | None = None
-    scale: float = 1.0
-    rtol: float = 1e-5
-    atol: float = 1e-6
-    reference: bool = False
-    builds: bool = True
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class NodeRule:
     """One rewrite rule. `op_types` are operators of ONNX itself, or `domain::op_type`.
 
-    refused: models, as ONNX text, in which the rule refuses a node; for a rule that only refuses they are its examples.
+    flavour: the only TensorRT that does not import the node, one of FLAVOURS; "" where that is so of each.
+    faults:  if the rule exists for a TensorRT that imports the node and computes it wrongly: its faults. The rule then
+        comes last, on the graph in its final types, and only for targets that a fault concerns.
+    partly:  faults for which a rule that every target needs does more; it asks `node.has(FAULT)`.
     """
 
     name: str
     doc: str
     op_types: tuple[str, ...]
     rewrite: Callable[[NodeView], Replacement | Refusal | None]
-    examples: tuple[Example, ...] = ()
-    refused: tuple[str, ...] = ()
+    flavour: str = ""
+    faults: tuple[Fault, ...] = ()
+    partly: tuple[Fault, ...] = ()
+
+    def concerns(self, target: Target) -> bool:
+        """Whether graphs for the target are offered to the rule."""
+        if self.faults:
+            return any(fault.concerns(target) for fault in self.faults)
+        return self.flavour in ("", target.flavour)
 
 
 class NodeView:
@@ -115,11 +105,14 @@ class NodeView:
 
     name:    unique in the model. domain: "" for ONNX's own. opset: of ONNX's own domain, as the model imports it.
     version: of the node's domain. inputs, outputs: value names, "" where one is left out.
-    made:    whether a rule made the node, so that it is not the user's.
+    made:    whether a rule made the node, so that it is not the user's. target: the TensorRT that gets the graph.
     """
 
-    def __init__(self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False) -> None:
+    def __init__(
+        self, proto: onnx.NodeProto, name: str, scope: Scope, made: bool = False, target: Target = TENSORRT
+    ) -> None:
         self.made = made
+        self.target = target
         self.proto = proto
         self.name = name
         self.op_type = proto.op_type
@@ -131,11 +124,11 @@ class NodeView:
 
     @property
     def opset(self) -> int:
-        return self._scope.draft.opset("")
+        return self._scope.whole.opset("")
 
     @property
     def version(self) -> int:
-        return self._scope.draft.opset(self.domain)
+        return self._scope.whole.opset(self.domain)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -144,6 +137,13 @@ class NodeView:
             given = {a.name: _plain(helper.get_attribute_value(a)) for a in self.proto.attribute}
             self._attributes = {**schema_defaults(self.domain, self.op_type, self.version), **given}
         return self._attributes
+
+    def inside(self) -> Iterator[str]:
+        """The operators whose graphs hold the node, inner ones first."""
+        owner = self._scope.owner
+        while owner is not None:
+            yield owner.op_type
+            owner = owner.scope.owner
 
     def given(self, attribute: str) -> bool:
         """Whether the node itself has the attribute."""
@@ -158,6 +158,15 @@ class NodeView:
         graph: onnx.GraphProto = next(a.g for a in self.proto.attribute if a.name == attribute)
         return graph
 
+    def has(self, fault: Fault) -> bool:
+        """Whether the graph has to be written around the fault."""
+        return fault.concerns(self.target)
+
+    def because(self, faults: Sequence[Fault], mended: str = "") -> str:
+        """A note for the user: the fault of the target's that is written around, and how."""
+        fault = next((fault for fault in faults if self.has(fault)), faults[0])
+        return f"{fault}: {mended}" if mended else str(fault)
+
     def input(self, index: int) -> str:
         """Name of an input, "" where it is left out."""
         return self.inputs[index] if index < len(self.inputs) else ""
@@ -167,7 +176,7 @@ class NodeView:
 
     def used(self, index: int) -> bool:
         """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
-        return self._scope.draft.used[self.output(index)] > 0
+        return self._scope.whole.used[self.output(index)] > 0
 
     def dtype(self, index: int) -> str | None:
         """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
@@ -208,7 +217,7 @@ class NodeView:
 
         beyond: operators through which TensorRT sees a constant as one. False if no other computes the input.
         """
-        operators = self._scope.draft.folded.get(self.input(index), ())
+        operators = self._scope.whole.folded.get(self.input(index), ())
         return any(op_type not in beyond for op_type in operators)
 
     def type_proto(self, index: int) -> onnx.TypeProto | None:
@@ -242,12 +251,12 @@ class NodeView:
     def maker_of(self, name: str) -> NodeView | None:
         """The same for any value that the node can read."""
         proto = self.producer_of(name)
-        return None if proto is None else NodeView(proto, proto.name, self._scope)
+        return None if proto is None else NodeView(proto, proto.name, self._scope, target=self.target)
 
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
-        return self._scope.draft.names.value(f"{base}/{hint}")
+        return self._scope.whole.names.value(f"{base}/{hint}")
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:

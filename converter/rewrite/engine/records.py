@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
-
-import onnx_graphsurgeon as gs
+from typing import TYPE_CHECKING
 
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.problem import Problem
+
+if TYPE_CHECKING:
+    import onnx_graphsurgeon as gs
+
+Kinds = Set[tuple[str, str]]
+"""The (domain, op_type) of every node of a model."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,17 @@ Record = Rewrite | Declined
 
 @dataclass(frozen=True)
 class Pass:
-    """One rewrite rule over a whole graph, subgraphs included. `apply` changes the graph and tells what it did.
+    """One rewrite of GraphSurgeon's graphs, subgraphs included. `apply` changes the graph and tells what it did.
 
-    concerns: whether the pass may have business with a node, by (domain, op_type). A model in which it says no of every
-        node is not even brought into graph-surgeon.
+    takes: by (domain, op_type), the nodes that the pass looks at, one by one and whatever makes what they read; it gets
+        them alone, each with a name of its own. None for a pass that reads whole graphs.
+
+    concerns: whether the pass may have business with a model of such nodes. A model that concerns no pass is not brought
+        into GraphSurgeon, which is imported for the first that does.
     """
 
     name: str
     doc: str
     apply: Callable[[gs.Graph], Iterable[Record]]
-    concerns: Callable[[str, str], bool] = lambda domain, op_type: True
+    concerns: Callable[[Kinds], bool]
+    takes: Callable[[str, str], bool] | None = None

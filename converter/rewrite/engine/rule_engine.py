@@ -1,9 +1,8 @@
 """Applies rules (converter/rewrite/engine/node_rule.py) to every node of a model, in rounds, until none of them fires.
 
 A round offers each node of every graph to the rules of its op_type, puts what they give in the nodes' places, infers
-shapes and folds constants. The draft of the model lasts through all rounds; only inference reads all of it again. A rule
-sees the graph as it was at the beginning of the round. Values that only replaced nodes read are removed with the nodes
-that made them.
+shapes and folds constants. The graph is changed in place; a rule sees it as it was at the beginning of the round. Values
+that only replaced nodes read are removed with the nodes that made them.
 """
 
 from __future__ import annotations
@@ -15,13 +14,17 @@ from dataclasses import dataclass, field, replace
 
 import onnx
 
-from trtsmith.converter.graph.scopes import Draft, Node, Scope, all_graphs, live_scopes, reads
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope, live_scopes
+from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.records import Declined, Rewrite
 from trtsmith.converter.rewrite.fold import fold_and_infer
 from trtsmith.converter.rewrite.freeze import ready_made_flags
+from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -32,11 +35,14 @@ ROUNDS = 12
 
 @dataclass(frozen=True)
 class Ruled:
-    """The model after the rules (itself if none fired), and what they did, one record for each original node."""
+    """What the rules did, one record for each original node.
 
-    model: Model
-    rewrites: tuple[Rewrite, ...]
-    declined: tuple[Declined, ...]
+    changed: whether they found anything. If not, the graph is as it was.
+    """
+
+    rewrites: tuple[Rewrite, ...] = ()
+    declined: tuple[Declined, ...] = ()
+    changed: bool = False
 
 
 @dataclass
@@ -63,9 +69,12 @@ class _Entry:
         )
 
 
-def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -> Ruled:
-    """Every rule on every node, again and again. `model` has its shapes inferred; so has the result.
+def apply_rules(
+    graph: Graph, rules: Sequence[NodeRule], target: Target = TENSORRT, rounds: int = ROUNDS
+) -> Ruled:
+    """Every rule on every node, again and again. Types are inferred, before and afterwards.
 
+    target: the TensorRT that gets the graph, which rules may ask for.
     ConversionError, with the rule's name, if rules still fire after `rounds` rounds or one breaks its contract.
     """
     table: dict[tuple[str, str], list[NodeRule]] = defaultdict(list)
@@ -73,24 +82,27 @@ def apply_rules(model: Model, rules: Sequence[NodeRule], rounds: int = ROUNDS) -
         for op_type in rule.op_types:
             domain, _, name = op_type.rpartition("::")
             table[domain, name].append(rule)
-    if not _any_candidate(model.proto, table):
-        return Ruled(model, (), ())
+    if table.keys().isdisjoint(graph.kinds()):
+        return Ruled()
+    before = graph.model()
     ledger: dict[str, _Entry] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
-    draft = Draft(model)
     for _ in range(rounds):
-        fold_and_infer(draft)
+        fold_and_infer(graph)
         if ledger:
-            draft.folded.clear()  # the graph that TensorRT gets has them as constants now
-        step = _Round(draft, table, ledger, origin)
+            graph.folded.clear()  # the graph that TensorRT gets has them as constants now
+        step = _Round(graph, table, target, ledger, origin)
         step.run()
         if not step.fired:
-            changed = ledger or step.declined or _folded_away(model, draft, table)
-            named = draft.model() if changed else model
-            return Ruled(named, _records(named.proto, ledger, origin), tuple(step.declined))
-        draft.infer()
+            changed = bool(ledger or step.declined or _folded_away(before, graph, table, target))
+            if not changed and graph.changed_since(before):
+                graph.become(before)  # constants were folded for nothing
+            return Ruled(_records(graph, ledger, origin), tuple(step.declined), changed)
+        graph.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
-    raise _internal(f"rules do not come to an end: after {rounds} rounds these still fire: {culprits}", model)
+    raise _internal(
+        f"rules do not come to an end: after {rounds} rounds these still fire: {culprits}", graph.source
+    )
 
 
 _FREEZE = re.compile(r"--freeze (\S+)=\S+")
@@ -102,41 +114,33 @@ def _real_flags(scope: Scope, found: re.Match[str]) -> str:
     return f"{flags}   (with your own value)" if flags else found[0]
 
 
-def _any_candidate(proto: onnx.ModelProto, table: Mapping[tuple[str, str], object]) -> bool:
-    return any(
-        (normalise_domain(node.domain), node.op_type) in table
-        for graph in all_graphs(proto.graph)
-        for node in graph.node
-    )
-
-
-def _folded_away(model: Model, draft: Draft, table: Mapping[tuple[str, str], Sequence[NodeRule]]) -> bool:
+def _folded_away(
+    model: Model, graph: Graph, table: Mapping[tuple[str, str], Sequence[NodeRule]], target: Target
+) -> bool:
     """Whether constants took the place of a node that a rule takes: as it is, the model would keep the node."""
     gone = {
         node.output[0]
         for node in model.proto.graph.node
         if node.output
         and (normalise_domain(node.domain), node.op_type) in table
-        and node.output[0] not in draft.root.producers
+        and node.output[0] not in graph.root.producers
     }
     if not gone:
         return False
     return any(
-        rule.rewrite(NodeView(node.proto, node.proto.name, node.scope)) is not None
-        for node in Draft(model).root.nodes
+        rule.rewrite(NodeView(node.proto, node.name, node.scope, target=target)) is not None
+        for node in Graph(model).root.nodes
         if gone.intersection(node.outputs)
-        for rule in table[node.domain, node.op_type]
+        for rule in table.get(node.kind, ())
     )
 
 
-def _records(
-    proto: onnx.ModelProto, ledger: Mapping[str, _Entry], origin: Mapping[str, str]
-) -> tuple[Rewrite, ...]:
+def _records(graph: Graph, ledger: Mapping[str, _Entry], origin: Mapping[str, str]) -> tuple[Rewrite, ...]:
     made: dict[str, list[str]] = defaultdict(list)
-    for graph in all_graphs(proto.graph) if ledger else ():
-        for node in graph.node:
-            if node.name in origin:
-                made[origin[node.name]].append(node.name)
+    for node in graph.nodes() if ledger else ():
+        name = node.name
+        if name in origin:
+            made[origin[name]].append(name)
     return tuple(entry.record(made[name]) for name, entry in ledger.items())
 
 
@@ -149,19 +153,21 @@ def _internal(what: str, model: Model) -> ConversionError:
 
 
 class _Round:
-    """One round over one draft. `fired` counts rules by name."""
+    """One round over one graph. `fired` counts rules by name."""
 
     def __init__(
         self,
-        draft: Draft,
+        graph: Graph,
         table: Mapping[tuple[str, str], Sequence[NodeRule]],
+        target: Target,
         ledger: dict[str, _Entry],
         origin: dict[str, str],
     ) -> None:
         self.fired: Counter[str] = Counter()
         self.declined: list[Declined] = []
-        self._draft = draft
+        self._graph = graph
         self._table = table
+        self._target = target
         self._ledger = ledger
         self._origin = origin
         self._replacements: defaultdict[Scope, dict[Node, tuple[str, list[onnx.NodeProto]]]] = defaultdict(
@@ -169,26 +175,30 @@ class _Round:
         )
 
     def run(self) -> None:
-        self._offer(self._draft.root)
+        self._offer(self._graph.root)
         for scope, replacements in self._replacements.items():
             self._apply(scope, replacements)
 
     def _offer(self, scope: Scope) -> None:
+        table, functions = self._table, self._graph.functions
         for node in scope.nodes:
-            rules = self._table.get((node.domain, node.op_type))
-            if rules and (node.domain, node.op_type) not in self._draft.functions and self._take(node, rules):
+            kind = node.domain, node.op_type
+            rules = table.get(kind)
+            if rules and kind not in functions and self._take(node, rules):
                 continue
-            for inner in live_scopes(node):
-                self._offer(inner)
+            if node.scopes:
+                for inner in live_scopes(node):
+                    self._offer(inner)
 
     def _take(self, node: Node, rules: Sequence[NodeRule]) -> bool:
         """Offer the node to the rules. Whether one took it."""
-        view = NodeView(node.proto, node.proto.name, node.scope, made=node.proto.name in self._origin)
+        proto = up_to_date(node)
+        view = NodeView(proto, proto.name, node.scope, proto.name in self._origin, self._target)
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             result = rule.rewrite(view)
             if isinstance(result, Replacement):
-                name = self._unique(node.proto)
+                name = self._graph.unique_name(node)
                 self.fired[rule.name] += 1
                 self._replacements[node.scope][node] = rule.name, self._accept(view, name, rule, result)
                 return True
@@ -199,10 +209,10 @@ class _Round:
         return False
 
     def _decline(self, node: Node, rule: NodeRule, refusal: Refusal) -> None:
-        name = self._unique(node.proto)
-        node.proto.name = name  # so that the plan finds the node by the name in the record
-        self._draft.changed()
-        shown = "::".join(part for part in (node.domain, node.op_type) if part)
+        name = self._graph.unique_name(node)
+        if name != node.name:
+            node.rename(name)  # so that the plan finds the node by the name in the record
+        shown = "::".join(part for part in node.kind if part)
         source = self._ledger.get(self._origin.get(name, ""))
         if source is not None:
             shown += f", made of {source.op_type} {source.node!r}"
@@ -214,7 +224,7 @@ class _Round:
         for node in replacements:
             scope.leave(node)
         for node, (_, protos) in replacements.items():
-            entered[node] = [scope.enter(proto) for proto in protos]
+            entered[node] = [scope.enter(proto, adopted=True) for proto in protos]
         scope.replace(entered)
         for node, (rule, _) in replacements.items():
             for made in entered[node]:
@@ -222,19 +232,13 @@ class _Round:
                 if lost is not None:
                     raise _internal(
                         f"rule {rule!r} on {node.op_type} reads {lost!r}, which nothing makes",
-                        self._draft.source,
+                        self._graph.source,
                     )
-        self._draft.remove_dead([name for node in replacements for name in reads(node)], scope)
-
-    def _unique(self, node: onnx.NodeProto) -> str:
-        """The node's name; another one if it has none or shares it."""
-        if node.name and self._draft.names.nodes[node.name] == 1:
-            return str(node.name)
-        wanted = node.name or next((name for name in node.output if name), node.op_type)
-        return self._draft.names.node(wanted)
+        self._graph.remove_dead([name for node in replacements for name in node.reads()], scope)
 
     def _accept(self, view: NodeView, name: str, rule: NodeRule, result: Replacement) -> list[onnx.NodeProto]:
-        """The nodes of a replacement, named, and the ledger brought up to date."""
+        """Copies of the nodes of a replacement, named, and the ledger brought up to date."""
+        graph = self._graph
         self._check(view, rule, result)
         key = self._origin.get(name, name)
         shown = "::".join(part for part in (view.domain, view.op_type) if part)
@@ -243,31 +247,32 @@ class _Round:
         entry.notes.extend(result.notes)
         if result.numerics:
             entry.numerics.append(result.numerics)
-        for node in result.nodes:
-            node.name = self._draft.names.node(f"{key}/{node.op_type}")
-            self._origin[node.name] = key
-            self._draft.import_domain(normalise_domain(node.domain))
-        return list(result.nodes)
+        nodes = [graph.adopt(node) for node in result.nodes]
+        for node in nodes:
+            made = graph.names.node(f"{key}/{node.op_type}")
+            node.name = made
+            self._origin[made] = key
+            graph.import_domain(normalise_domain(node.domain))
+        return nodes
 
     def _check(self, view: NodeView, rule: NodeRule, result: Replacement) -> None:
         """What a rule promises. ConversionError names the rule that broke it."""
-        where = f"rule {rule.name!r} on {view.op_type} {view.name!r}"
         made: set[str] = set()
-        old = {name for name in view.outputs if name}
-        for node in result.nodes:
-            for name in node.output:
-                if name and name in made:
-                    raise _internal(f"{where} makes {name!r} twice", self._draft.source)
-                if name:  # an output that is left out is not read by an input that is
-                    made.add(name)
+        nodes = [(list(node.input), [name for name in node.output if name]) for node in result.nodes]
+        for _, outputs in nodes:
+            for name in outputs:  # an output that is left out is not read by an input that is
+                if name in made:
+                    raise self._broken(view, rule, f"makes {name!r} twice")
+                made.add(name)
         missing = [name for i, name in enumerate(view.outputs) if view.used(i) and name not in made]
         if missing:
-            raise _internal(f"{where} does not make the output {missing[0]!r}", self._draft.source)
-        defined: set[str] = set()
-        for node in result.nodes:
-            late = next(
-                (n for n in node.input if (n in made and n not in defined) or n in old - defined), None
-            )
+            raise self._broken(view, rule, f"does not make the output {missing[0]!r}")
+        later = made.union(filter(None, view.outputs))
+        for inputs, outputs in nodes:
+            late = next((name for name in inputs if name in later), None)
             if late is not None:
-                raise _internal(f"{where} reads {late!r} before it is made", self._draft.source)
-            defined.update(node.output)
+                raise self._broken(view, rule, f"reads {late!r} before it is made")
+            later.difference_update(outputs)
+
+    def _broken(self, view: NodeView, rule: NodeRule, what: str) -> ConversionError:
+        return _internal(f"rule {rule.name!r} on {view.op_type} {view.name!r} {what}", self._graph.source)

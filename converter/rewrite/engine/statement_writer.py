@@ -16,7 +16,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, constant_node
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 from trtsmith.importers.lowering import parse_statements

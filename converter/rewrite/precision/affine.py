@@ -14,10 +14,12 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T
 
-from trtsmith.converter.graph.scopes import Draft, Node, all_scopes
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.precision.constants import Converted, unfit
 from trtsmith.converter.rewrite.precision.formats import Format
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Filters, OpDef
+from trtsmith.importers.registry import OPS
 
 _KERNEL = 2
 """The first axis of a convolution's weights behind outputs and inputs."""
@@ -35,13 +37,14 @@ class _Ports:
     outputs: int = 0
 
 
-_PORTS = {
-    ("", "Conv"): _Ports(1, 2),
-    ("", "ConvTranspose"): _Ports(1, 2, outputs=1),
-    (PLUGIN_NAMESPACE, "DeformableConvolution"): _Ports(2, 3),
-    (PLUGIN_NAMESPACE, "ModulatedDeformableConvolution"): _Ports(3, 4),
-}
+def _plugin_ports(op: OpDef, filters: Filters) -> _Ports:
+    names = [port.name for port in op.inputs]
+    return _Ports(names.index(filters.weights), names.index(filters.bias))
 
+
+_PORTS = {("", "Conv"): _Ports(1, 2), ("", "ConvTranspose"): _Ports(1, 2, outputs=1)} | {
+    (PLUGIN_NAMESPACE, op.name): _plugin_ports(op, op.filters) for op in OPS if op.filters is not None
+}
 
 _OPSET = 7
 """The first in which constants broadcast as numpy's do, and norms know whether they are trained."""
@@ -63,17 +66,17 @@ class Affine:
         return Affine(self.scale * other.scale, self.shift * other.scale + other.shift, spread)
 
 
-def fold_affine(draft: Draft, fmt: Format, kept: Collection[str], store: Converted) -> tuple[str, ...]:
-    """Changes the draft; names of the nodes that are gone.
+def fold_affine(graph: Graph, fmt: Format, kept: Collection[str], store: Converted) -> tuple[str, ...]:
+    """Changes the graph; names of the nodes that are gone.
 
     fmt:   the type that the weights will be rounded to, and must bear.
     kept:  names of nodes that are to stay as they are, so that they are computed in float32 by themselves.
-    store: takes the new weights, in float32; the draft's model has them with the files of `store` only.
+    store: takes the new weights, in float32; the graph has them with the files of `store` only.
     """
-    if draft.opset("") < _OPSET:
+    if graph.opset("") < _OPSET:
         return ()
     folded: list[str] = []
-    for scope in all_scopes(draft.root):
+    for scope in graph.scopes():
         replacements: dict[Node, list[Node]] = {}
         for node in scope.nodes:
             ports = _PORTS.get((node.domain, node.op_type))
@@ -91,10 +94,10 @@ def fold_affine(draft: Draft, fmt: Format, kept: Collection[str], store: Convert
             for gone in (node, *followers):
                 scope.leave(gone)
             replacements |= {node: [scope.enter(made)], **{f: [] for f in followers}}
-            folded += [follower.proto.name for follower in followers]
+            folded += [follower.name for follower in followers]
         if replacements:
             scope.replace(replacements)
-            draft.remove_dead((name for old in replacements for name in old.inputs), scope)
+            graph.remove_dead((name for old in replacements for name in old.inputs), scope)
     return tuple(folded)
 
 
@@ -113,7 +116,7 @@ def _chain(node: Node, ports: _Ports, kept: Collection[str]) -> list[tuple[Node,
         return chain
     if bias and not (scope.is_constant(bias) and scope.dims(bias) == (channels,)):
         return chain
-    while (follower := _only_reader(last)) is not None and follower.proto.name not in kept:
+    while (follower := _only_reader(last)) is not None and follower.name not in kept:
         affine = _affine(follower, last.outputs[0], channels, rank)
         if affine is None:
             break
@@ -128,13 +131,13 @@ def _group(node: Node) -> int:
 
 def _only_reader(node: Node) -> Node | None:
     """Who reads the node's result, if it is one node of the same graph alone."""
-    draft = node.scope.draft
+    graph = node.scope.whole
     if len(node.outputs) != 1:
         return None
     (name,) = node.outputs
-    if draft.used[name] != 1:
+    if graph.used[name] != 1:
         return None
-    reader = next((r for r in draft.readers[name] if not r.gone), None)
+    reader = next(graph.readers_of(name), None)
     return reader if reader is not None and reader.scope is node.scope and not reader.domain else None
 
 
@@ -232,8 +235,8 @@ def _made(
     node: Node, ports: _Ports, new: tuple[np.ndarray, np.ndarray | None], store: Converted
 ) -> onnx.NodeProto:
     def added(part: str, values: np.ndarray) -> str:
-        name: str = node.scope.draft.names.value(f"{node.outputs[0]}/{part}")
-        node.scope.add_tensor(store.tensor(values, name))
+        name: str = node.scope.whole.names.value(f"{node.outputs[0]}/{part}")
+        node.scope.set_tensor(store.tensor(values, name))
         return name
 
     weights, bias = new

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx
 from onnx import TensorProto as T
 
-from trtsmith.converter.graph.scopes import Node, Scope
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.precision.policy import ANGLE, CHAINS_GO_THROUGH, GEOMETRY, HEAVY, POSITIONS
 from trtsmith.converter.rewrite.precision.ports import Ports
 from trtsmith.converter.rewrite.precision.sums import products

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.scopes import all_graphs, subgraphs
+from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 

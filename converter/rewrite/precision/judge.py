@@ -8,7 +8,8 @@ from enum import Enum
 
 import numpy as np
 
-from trtsmith.converter.graph.scopes import Node, Scope
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.precision.chains import chains, reads_positions, sums_few
 from trtsmith.converter.rewrite.precision.constants import unfit
 from trtsmith.converter.rewrite.precision.formats import Format

@@ -6,7 +6,7 @@ import onnx
 from onnx import helper, version_converter
 
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.tensors import is_external

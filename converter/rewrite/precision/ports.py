@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto as T
 
-from trtsmith.converter.graph.scopes import Node
+from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
 from trtsmith.importers.dtypes import dtype_name, type_string
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES
@@ -57,7 +57,7 @@ def _kinds(node: Node, elem: int) -> tuple[tuple[bool, ...], tuple[bool, ...]] |
         )
     if node.domain:
         return None
-    return _schema_kinds(node.op_type, node.scope.draft.opset(""), elem)
+    return _schema_kinds(node.op_type, node.scope.whole.opset(""), elem)
 
 
 @cache

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from onnx import TensorProto as T
 
-from trtsmith.converter.graph.scopes import Node, Scope
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.precision.judge import Judgement, Wish
 from trtsmith.converter.rewrite.precision.ports import Ports
 

@@ -16,7 +16,6 @@ class PrecisionReport:
     precision: "float16", "bfloat16" or "float32".
     reduced:   nodes in that type. kept: nodes that stay in float32 for a reason; beside: nodes that follow those.
     casts:     inserted Casts. weights: initializers in the new type. seen: whether ranges of values were looked at.
-    between:   names of reduced nodes that are computed in float32 between Casts (converter/rewrite/precision/gates.py).
     folded:    names of nodes whose scale or shift is in the weights of a convolution (affine.py).
     own:       whether the model had this precision itself, and nothing was changed.
     """
@@ -28,7 +27,6 @@ class PrecisionReport:
     casts: int
     weights: int
     seen: bool = False
-    between: tuple[str, ...] = ()
     folded: tuple[str, ...] = ()
     own: bool = False
 

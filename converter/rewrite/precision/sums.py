@@ -8,24 +8,35 @@ from typing import Any
 
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import Dim, Draft, Node, all_scopes, elem_types
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import all_scopes
+from trtsmith.converter.graph.tensor_types import Dim
+from trtsmith.converter.graph.walk import elem_types
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FP16, Format
+from trtsmith.converter.rewrite.target import Fault, Target
 
 LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no more"
 
-LONGEST: Mapping[tuple[str, str], int] = {("tensorrt_rtx", FP16.flag): 256}
-"""By flavour and precision, how many products a reduced node may sum. Elsewhere sums are float32's, and of any length.
+FLOAT16_SUMS = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "sums products of float16 in float16; those of bfloat16 and TF32 in float32",
+    "engines run on an H200 (scripts/gpucheck/product_sums.py)",
+)
 
-TensorRT-RTX 1.6.1 sums products of float16 in float16; those of bfloat16 and TF32 in float32. The error grows as
-the root of the number of products: 256 is about where it is twice that of a framework, which rounds two factors and the
-result. scripts/gpucheck/product_sums.py measures it.
+LONGEST = 256
+"""How many products of float16 a reduced node may sum where the sum is of float16, too.
+
+The error grows as the root of the number of products: this is about where it is twice that of a framework, which rounds two
+factors and the result.
 """
 
 
-def longest_sum(flavour: str, fmt: Format) -> int | None:
+def longest_sum(target: Target, fmt: Format) -> int | None:
     """Products that a node may sum in the type; None: any number."""
-    return LONGEST.get((flavour, fmt.flag))
+    return LONGEST if fmt is FP16 and FLOAT16_SUMS.concerns(target) else None
 
 
 def sums_more_than(node: Node, longest: int) -> bool:
@@ -36,17 +47,17 @@ def sums_more_than(node: Node, longest: int) -> bool:
     return count is None or count > longest
 
 
-def own_long_sums(model: Model, flavour: str) -> tuple[str, ...]:
-    """Nodes that sum more products of the model's own float16 than LONGEST has for the flavour, by name or by their result.
+def own_long_sums(model: Model, target: Target) -> tuple[str, ...]:
+    """Nodes that sum more products of the model's own float16 than the target sums well, by name or by their result.
 
     Types are inferred.
     """
-    longest = longest_sum(flavour, FP16)
+    longest = longest_sum(target, FP16)
     if longest is None or FP16.elem not in elem_types(model.proto.graph):
         return ()
     return tuple(
         node.proto.name or node.outputs[0]
-        for scope in all_scopes(Draft(model).root)
+        for scope in all_scopes(Graph(model).root)
         for node in scope.nodes
         if any(scope.elem_type(name) == FP16.elem for name in node.outputs) and sums_more_than(node, longest)
     )

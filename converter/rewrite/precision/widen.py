@@ -2,104 +2,121 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import onnx
 from onnx import TensorProto as T
 from onnx import helper
 
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.scopes import all_graphs
-from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.rewrite.local_functions import inline
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, TYPE_ATTRIBUTES
-from trtsmith.converter.rewrite.precision.reduce import Reduced
+from trtsmith.converter.rewrite.precision.reduce import Reduction
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.converter.rewrite.types.names import Names
 from trtsmith.importers.dtypes import dtype_name
 
-_FLOATS = {**{elem: dtype_name(elem) for elem in REDUCED}, T.FLOAT: "float32"}
+_FLOATS: dict[int, str] = {**{elem: dtype_name(elem) for elem in REDUCED}, T.FLOAT: "float32"}
 
 
-def widen_precision(model: Model, *, wide_io: bool = False) -> Reduced:
-    """The model with every float16 and bfloat16 value in float32. Itself, with an empty report, if it has none.
+def widen_precision(graph: Graph, *, wide_io: bool = False) -> Reduction:
+    """Every float16 and bfloat16 value of the graph in float32, in place; an empty report if it has none.
 
     wide_io: whether inputs and outputs of the model get float32 too; they keep their types otherwise, with Casts.
+    Types are inferred, before and afterwards.
     """
-    whole = inline(model, frozenset(all_functions(model)))
-    whole = infer_shapes(whole) if whole is not model else model
-    proto = onnx.ModelProto()
-    proto.CopyFrom(whole.proto)
-    weights = Converted(whole, T.FLOAT)
-    work = _Widener(whole, proto, weights)
-    try:
-        for graph in all_graphs(proto.graph):
-            work.inside(graph)
-        io_types = work.interface(proto.graph, wide_io)
-        changed = bool(work.nodes or weights.count or io_types)
-        result = infer_shapes(weights.files().with_proto(proto)) if changed else model
-    finally:
-        weights.close()
+    if graph.functions:
+        graph.become(infer_shapes(inline(graph.model(), frozenset(graph.functions))))
+    with closing(Converted(graph.source, T.FLOAT)) as weights:
+        work = _Widener(graph, weights)
+        for scope in list(graph.scopes()):
+            work.inside(scope)
+        io_types = work.interface(wide_io)
+        graph.add_files(weights.files())
+    graph.infer()
     report = PrecisionReport("float32", work.nodes, (), 0, work.casts, weights.count)
-    return Reduced(result, report, io_types)
+    return Reduction(report, io_types)
 
 
 class _Widener:
-    """Changes the proto in place. `nodes`: how many made values of a reduced type. `casts`: inserted at the edges."""
+    """`nodes`: how many made values of a reduced type. `casts`: inserted at the edges."""
 
-    def __init__(self, model: Model, proto: onnx.ModelProto, weights: Converted) -> None:
+    def __init__(self, graph: Graph, weights: Converted) -> None:
         self.nodes = self.casts = 0
-        self._model, self._weights = model, weights
-        self._names = Names(proto)
-        self._types = {
-            value.name: value.type.tensor_type.elem_type
-            for value in (*proto.graph.input, *proto.graph.output)
-            if value.type.tensor_type.elem_type in REDUCED
+        self._graph, self._weights = graph, weights
+        root = graph.root
+        self._edges = {
+            name: elem for name in (*root.inputs, *root.results) if (elem := root.elem_type(name)) in REDUCED
         }
+        """Inputs and outputs of the model that are of a reduced type, and which."""
 
-    def inside(self, graph: onnx.GraphProto) -> None:
-        for tensor in graph.initializer:
+    def inside(self, scope: Scope) -> None:
+        for tensor in [*scope.defaults.values(), *scope.tensors.values()]:
             if tensor.data_type in REDUCED:
-                tensor.CopyFrom(self._weights.tensor(self._model.array(tensor), tensor.name))
-        reduced = {
-            v.name for v in (*graph.value_info, *graph.output) if v.type.tensor_type.elem_type in REDUCED
-        }
-        for node in graph.node:
-            self.nodes += any(name in reduced for name in node.output)
+                scope.set_tensor(self._weights.tensor(self._graph.source.array(tensor), tensor.name))
+        for node in scope.nodes:
+            self.nodes += any(_is_reduced(scope, name) for name in node.outputs)
             self._attributes(node)
-        for value in (*graph.input, *graph.value_info, *graph.output):
-            if value.type.tensor_type.elem_type in REDUCED:
-                value.type.tensor_type.elem_type = T.FLOAT
+        for name in list(scope.types):
+            if _is_reduced(scope, name):
+                scope.set_elem_type(name, T.FLOAT)
 
-    def _attributes(self, node: onnx.NodeProto) -> None:
-        for attribute in node.attribute:
-            if attribute.HasField("t") and attribute.t.data_type in REDUCED:
-                attribute.t.CopyFrom(self._weights.tensor(self._model.array(attribute.t), attribute.t.name))
-            elif (node.op_type == "Cast" and attribute.name == "to") or attribute.name in TYPE_ATTRIBUTES:
-                attribute.i = T.FLOAT if attribute.i in REDUCED else attribute.i
+    def _attributes(self, node: Node) -> None:
+        if not any(_has_reduced(node, attribute) for attribute in node.proto.attribute):
+            return
+        for attribute in node.edit().attribute:
+            if not _has_reduced(node, attribute):
+                continue
+            if attribute.HasField("t"):
+                values = self._graph.source.array(attribute.t)
+                attribute.t.CopyFrom(self._weights.tensor(values, attribute.t.name))
+            else:
+                attribute.i = T.FLOAT
 
-    def interface(self, graph: onnx.GraphProto, wide: bool) -> tuple[IoType, ...]:
+    def interface(self, wide: bool) -> tuple[IoType, ...]:
         """Inputs and outputs in their old types, with Casts, or in float32."""
         if wide:
-            return tuple(IoType(name, _FLOATS[elem], "float32") for name, elem in self._types.items())
-        fed = {value.name for value in graph.input}
-        renamed = {name: self._names.value(f"{name}/float32") for name in self._types}
-        before = [self._cast(name, renamed[name], T.FLOAT) for name in self._types if name in fed]
+            return tuple(IoType(name, _FLOATS[elem], "float32") for name, elem in self._edges.items())
+        if not self._edges:
+            return ()
+        root, names = self._graph.root, self._graph.names
+        renamed = {name: names.value(f"{name}/float32") for name in self._edges}
+        before = [self._cast(name, renamed[name], T.FLOAT) for name in self._edges if name in root.inputs]
         after = [
-            self._cast(renamed[name], name, self._types[name]) for name in self._types if name not in fed
+            self._cast(renamed[name], name, elem)
+            for name, elem in self._edges.items()
+            if name not in root.inputs
         ]
-        for part in all_graphs(graph):
-            for node in part.node:
-                for names in (node.input, node.output):
-                    for index, name in enumerate(names):
-                        names[index] = renamed.get(name, name)
-        for value in (*graph.input, *graph.output):
-            value.type.tensor_type.elem_type = self._types.get(value.name, value.type.tensor_type.elem_type)
-        nodes = [*before, *graph.node, *after]
-        del graph.node[:]
-        graph.node.extend(nodes)
+        for name, elem in self._edges.items():
+            root.set_type(renamed[name], root.types[name].type)
+            root.set_elem_type(name, elem)
+        for node in list(self._graph.nodes()):
+            if not renamed.keys().isdisjoint((*node.inputs, *node.outputs)):
+                inputs, outputs = (
+                    [renamed.get(n, n) for n in values] for values in (node.inputs, node.outputs)
+                )
+                node.scope.rewire(node, inputs, outputs)
+        root.rebuild([*before, *root.nodes, *after])
         return ()
 
     def _cast(self, source: str, target: str, elem: int) -> onnx.NodeProto:
         self.casts += 1
-        return helper.make_node("Cast", [source], [target], self._names.node(f"{target}/Cast"), to=elem)
+        name = self._graph.names.node(f"{target}/Cast")
+        return helper.make_node("Cast", [source], [target], name, to=elem)
+
+
+def _is_reduced(scope: Scope, name: str) -> bool:
+    value = scope.types.get(name)
+    return value is not None and value.type.tensor_type.elem_type in REDUCED
+
+
+def _has_reduced(node: Node, attribute: onnx.AttributeProto) -> bool:
+    """Whether an attribute is a tensor of a reduced type, or names one."""
+    if attribute.HasField("t"):
+        return attribute.t.data_type in REDUCED
+    named = (node.op_type == "Cast" and attribute.name == "to") or attribute.name in TYPE_ATTRIBUTES
+    return named and attribute.i in REDUCED

@@ -1,8 +1,8 @@
 """The types pass: values of element types that TensorRT does not compute in travel in carrier types that it has.
 
     from trtsmith.converter.rewrite.types import carry_types
-    carried = carry_types(model)      # model: shapes inferred; comes back as it is if there is nothing to carry
-    carried.model, carried.rewrites, carried.io_types
+    carried = carry_types(graph)      # in place; types are inferred, before and afterwards
+    carried.rewrites, carried.io_types
 
 It runs after the rules, which read ONNX's own types, and before the rules run a second time on what it made. So a rule
 may write Cast, CastLike, Constants and arithmetic in any ONNX type: this pass carries them. Whoever adds an operator

@@ -9,26 +9,30 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.engine.node_rule import constant_node
-from trtsmith.converter.rewrite.types.names import Names
 from trtsmith.importers.dtypes import numpy_dtype
 
 
 class Emitter:
-    """Nodes for one graph. `nodes` is what was written so far; `base` names what is written next."""
+    """Nodes for one of the model's graphs. `base` names what is written next.
 
-    def __init__(self, names: Names) -> None:
-        self.nodes: list[onnx.NodeProto] = []
+    nodes: what was written so far, and nodes of the graph that stay in between.
+    """
+
+    def __init__(self, whole: Graph) -> None:
+        self.nodes: list[Node | onnx.NodeProto] = []
         self.base = "types"
-        self.names = names
+        self.whole = whole
         self._constants: dict[tuple[str, bytes], str] = {}
 
     @property
     def opset(self) -> int:
-        return self.names.opset
+        return self.whole.opset("")
 
     def fresh(self, hint: str) -> str:
-        return self.names.value(f"{self.base}/{hint}")
+        return self.whole.names.value(f"{self.base}/{hint}")
 
     def __call__(self, op_type: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One node with one output, named `out` or freshly."""

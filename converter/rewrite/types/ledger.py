@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import onnx
 from onnx import TensorProto as T
 
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.types.io_types import IoType
 from trtsmith.converter.rewrite.types.legal_types import CARRIERS, carrier, dtype_name
-from trtsmith.converter.rewrite.types.names import Names
 from trtsmith.converter.rewrite.types.operators import IN_FLOAT
-from trtsmith.importers.registry import normalise_domain
 
 NAME = "types"
 
@@ -36,8 +36,8 @@ _LOSSES: Mapping[tuple[int, str], str] = {
 class Ledger:
     """`changed`: whether anything about the model did."""
 
-    def __init__(self, names: Names) -> None:
-        self.names = names
+    def __init__(self, whole: Graph) -> None:
+        self._whole = whole
         self.rewrites: list[Rewrite] = []
         self.io_types: list[IoType] = []
         self.changed = False
@@ -48,20 +48,25 @@ class Ledger:
         if all(io.name != name for io in self.io_types):
             self.io_types.append(IoType(name, dtype_name(elem), dtype_name(carrier(elem))))
 
-    def record(self, node: onnx.NodeProto, what: str, made: list[onnx.NodeProto], elem: int) -> None:
+    def record(self, node: Node, label: str, what: str, made: list[Node | onnx.NodeProto], elem: int) -> None:
+        """label: what the node is called if it has no name of its own. made: what stands for it, and gets names."""
+        names = self._whole.names
         name = node.name
-        if not name or self.names.nodes[name] > 1:
-            name = self.names.node(name or next((n for n in node.output if n), node.op_type))
+        if not name or names.nodes_called(name) > 1:
+            name = names.node(label)
+        called = []
         for new in made:
-            new.name = name if len(made) == 1 else self.names.node(f"{name}/{new.op_type}")
+            called.append(name if len(made) == 1 else names.node(f"{name}/{new.op_type}"))
+            if isinstance(new, Node):
+                new.rename(called[-1])
+            else:
+                new.name = called[-1]
         numerics = [_LOSSES[elem, kind] for kind in (node.op_type,) if (elem, kind) in _LOSSES]
         if not self._told_float64 and "float64" in what:
             self._told_float64 = True
             numerics.append(f"{FLOAT64}; here, and in every other node of that type")
-        shown = "::".join(part for part in (normalise_domain(node.domain), node.op_type) if part)
-        self.rewrites.append(
-            Rewrite(name, shown, NAME, what, numerics=tuple(numerics), made=tuple(n.name for n in made))
-        )
+        shown = "::".join(part for part in node.kind if part)
+        self.rewrites.append(Rewrite(name, shown, NAME, what, numerics=tuple(numerics), made=tuple(called)))
 
 
 def what_changed(elems: Sequence[int]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import onnx
 from onnx import TensorProto as T
 
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import element_type
 from trtsmith.converter.rewrite.types.emitter import Emitter
 from trtsmith.converter.rewrite.types.legal_types import CARRIERS, carrier
-from trtsmith.converter.rewrite.types.names import element_types
 from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES
 from trtsmith.converter.rewrite.types.reading import operators_reading, wanted_in_onnx_types
 
@@ -18,17 +18,23 @@ class Values:
     A value whose ONNX type TensorRT computes in is both, under its own name.
     """
 
-    def __init__(self, graph: onnx.GraphProto, emit: Emitter, outer: Values | None) -> None:
-        """`graph` is still in ONNX's types."""
+    def __init__(self, scope: Scope, emit: Emitter, outer: Values | None) -> None:
+        """`scope` is still in ONNX's types."""
+        self.scope = scope
         self.emit = emit
         self.outer = outer
         self._carried: dict[str, str] = {}
         self._native: dict[str, str] = {}
-        self._elements = element_types(graph)
-        self._made = {value.name for value in (*graph.input, *graph.initializer)}
-        self._made.update(name for node in graph.node for name in node.output)
-        self.readers = operators_reading(graph)
-        self._wanted = wanted_in_onnx_types(graph)
+        self._made = {*scope.inputs, *scope.tensors, *scope.producers}
+        self._elements = {
+            name: element_type(value.type)
+            for name, value in scope.types.items()
+            if name in self._made or name in scope.outputs
+        }
+        for tensors in (scope.defaults, scope.tensors):
+            self._elements.update((tensor.name, tensor.data_type) for tensor in tensors.values())
+        self.readers = operators_reading(scope)
+        self._wanted = wanted_in_onnx_types(scope)
 
     def elem(self, name: str) -> int:
         """ONNX element type of a value; 0 if unknown."""
@@ -106,7 +112,3 @@ class Values:
             return self.emit.cast(name, carrier(elem))
         real = self.emit("DequantizeLinear", name, self.emit.number(1.0))
         return real if carrier(elem) == T.FLOAT else self.emit.cast(real, carrier(elem))
-
-
-def tensor_elem(value: onnx.ValueInfoProto) -> int:
-    return int(value.type.tensor_type.elem_type)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import onnx
 from onnx import TensorProto as T
 
-from trtsmith.converter.graph.scopes import subgraphs
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.types.casts import Rounding, converted
 from trtsmith.converter.rewrite.types.ledger import Ledger, what_changed
 from trtsmith.converter.rewrite.types.legal_types import CARRIERS, FLOATS, INTEGERS, QUANTISED, carrier
@@ -20,7 +21,6 @@ from trtsmith.converter.rewrite.types.operators import (
     TYPE_ATTRIBUTES,
     compute,
 )
-from trtsmith.importers.registry import normalise_domain
 
 
 class NodeCarrier:
@@ -34,45 +34,42 @@ class NodeCarrier:
         ledger: Ledger,
         bytes_out: frozenset[str],
         tensor: Callable[[onnx.TensorProto], onnx.TensorProto],
-        graph: Callable[[onnx.GraphProto, Values], None],
+        graph: Callable[[Scope, Values], None],
     ) -> None:
         self._ledger = ledger
         self._bytes_out = bytes_out
         self._tensor = tensor
         self._graph = graph
 
-    def node(self, node: onnx.NodeProto, values: Values, edge: set[str]) -> None:
+    def node(self, node: Node, values: Values, edge: set[str]) -> None:
         emit = values.emit
         start = len(emit.nodes)
-        emit.base = next((name for name in node.output if name), node.name or node.op_type)
-        what = self._standard(node, values, edge) if not normalise_domain(node.domain) else None
+        label, first = node.label, node.inputs[0] if node.inputs else ""
+        emit.base = next((name for name in node.outputs if name), label)
+        what = self._standard(node, values, edge) if not node.domain else None
         if what is None:  # the node stays; its subgraphs may change
             what = self._stays(node, values)
         if what:
             self._ledger.changed = True
-            self._ledger.record(
-                node, what, emit.nodes[start:], values.elem(node.input[0]) if node.input else 0
-            )
+            self._ledger.record(node, label, what, emit.nodes[start:], values.elem(first))
 
-    def _stays(self, node: onnx.NodeProto, values: Values) -> str:
+    def _stays(self, node: Node, values: Values) -> str:
         """The node on carriers, without arithmetic of ours; what changed about it."""
-        own = not normalise_domain(node.domain) and node.op_type in IN_ONNX_TYPES
-        moved = node.op_type in MOVES and any(map(values.kept, node.input)) and _only_kept(node, values)
+        own = not node.domain and node.op_type in IN_ONNX_TYPES
+        moved = node.op_type in MOVES and any(map(values.kept, node.inputs)) and _only_kept(node, values)
         kept = own or moved
         held = values.native if own else values.carried
-        inputs = list(node.input) if moved else [held(name) for name in node.input]
-        elems = {name: values.elem(name) for name in (*node.input, *node.output) if name}
-        changed = inputs != list(node.input)
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
-        del copy.input[:]
-        copy.input.extend(inputs)
-        retyped_attributes = False if kept else self._attributes(copy)
-        values.emit.nodes.append(copy)
-        for inner in subgraphs(copy):
+        before, made = node.inputs, node.outputs
+        inputs = before if moved else tuple(held(name) for name in before)
+        elems = {name: values.elem(name) for name in (*before, *made) if name}
+        if inputs != before:
+            node.scope.rewire(node, inputs=inputs)
+        retyped_attributes = not kept and self._attributes_of(node)
+        values.emit.nodes.append(node)
+        for inner in node.scopes:
             self._graph(inner, values)
         carries = []
-        for name in node.output:
+        for name in made:
             elem = elems.get(name, 0)
             if elem not in CARRIERS:
                 continue
@@ -81,21 +78,31 @@ class NodeCarrier:
             else:
                 values.carry(name, elem)
                 carries.append(elem)
-        self._edge_outputs(copy, values)
-        carries += [elems[name] for name in node.input if name and elems[name] in CARRIERS and not kept]
-        if carries or changed or retyped_attributes:
+        self._edge_outputs(node, values)
+        carries += [elems[name] for name in before if name and elems[name] in CARRIERS and not kept]
+        if carries or inputs != before or retyped_attributes:
             return what_changed(carries)
         return ""
 
-    def _edge_outputs(self, node: onnx.NodeProto, values: Values) -> None:
+    def _edge_outputs(self, node: Node, values: Values) -> None:
         """A uint8 output of the whole graph is made under another name: a Cast gives it its own."""
-        for position, name in enumerate(node.output):
+        outputs = list(node.outputs)
+        for position, name in enumerate(outputs):
             if name in self._uint8_outputs(values) and not values.kept(name):
-                node.output[position] = values.emit.fresh("int32")
-                values.carry(name, T.UINT8, node.output[position])
+                outputs[position] = values.emit.fresh("int32")
+                values.carry(name, T.UINT8, outputs[position])
+        if tuple(outputs) != node.outputs:
+            node.scope.rewire(node, outputs=outputs)
 
     def _uint8_outputs(self, values: Values) -> frozenset[str]:
         return self._bytes_out if values.outer is None else frozenset()
+
+    def _attributes_of(self, node: Node) -> bool:
+        """The same of a node of the graph."""
+        if not any(_in_carrier(attribute) for attribute in node.proto.attribute):
+            return False
+        node.scope.whole.stale[node] = None
+        return self._attributes(node.edit())
 
     def _attributes(self, node: onnx.NodeProto) -> bool:
         """Element types and tensors among the attributes, in their carriers; whether there were any."""
@@ -109,20 +116,20 @@ class NodeCarrier:
                 changed = True
         return changed
 
-    def _standard(self, node: onnx.NodeProto, values: Values, edge: set[str]) -> str | None:
+    def _standard(self, node: Node, values: Values, edge: set[str]) -> str | None:
         """What was done to a node whose operator has to be computed otherwise; None if it stays as it is."""
-        if node.op_type in IN_ONNX_TYPES or any(True for _ in subgraphs(node)):
+        if node.op_type in IN_ONNX_TYPES or node.scopes:
             return None
         if node.op_type == "Constant":
             return self._constant(node, values)
         if node.op_type in ("Cast", "CastLike"):
             return self._cast(node, values, edge)
-        elems = [values.elem(name) for name in node.input if name]
+        elems = [values.elem(name) for name in node.inputs if name]
         int8 = T.INT8 in elems and node.op_type in (NOT_IN_INT8)
         integers = [e for e in elems if e in INTEGERS and (e in CARRIERS or (e == T.INT8 and int8))]
         if not integers or node.op_type in MOVES:
             return None
-        elem = values.elem(node.input[0])
+        elem = values.elem(node.inputs[0])
         if elem not in integers:  # a Pow's exponents: what comes out is of the first input's type
             if not int8:
                 return None
@@ -132,35 +139,37 @@ class NodeCarrier:
             emit.cast(name, T.INT32)
             if name and int8 and values.elem(name) == T.INT8
             else values.carried(name)
-            for name in node.input
+            for name in node.inputs
         ]
         made: list[str]
         if node.op_type in IN_FLOAT:
             inputs = [emit.cast(inputs[0], T.FLOAT), *inputs[1:]]
-            made = emit.copied(node, inputs)
+            made = emit.copied(node.proto, inputs)
             made[0] = emit.cast(made[0], T.INT32 if elem == T.INT8 else carrier(elem))
         else:
             start = len(emit.nodes)
-            made = compute(emit, node, inputs, elem)
+            made = compute(emit, node.proto, inputs, elem)
             for new in emit.nodes[start:]:
-                if new.op_type == node.op_type:
+                if isinstance(new, onnx.NodeProto) and new.op_type == node.op_type:
                     self._attributes(new)
-        for name, value in zip(node.output, made, strict=False):
+        for name, value in zip(node.outputs, made, strict=False):
             if name:
                 self._store(name, value, values, int8)
         return what_changed(integers)
 
-    def _constant(self, node: onnx.NodeProto, values: Values) -> str | None:
+    def _constant(self, node: Node, values: Values) -> str | None:
         """A constant that a DequantizeLinear wants keeps its type; others get one in its carrier."""
-        name = node.output[0]
+        name = node.outputs[0]
         elem = values.elem(name)
         if elem not in CARRIERS or not values.wanted(name):
             return None
         values.emit.nodes.append(node)
         values.keep(name, elem)
         if values.wanted_carried(name):
-            (more,) = values.emit.copied(node, ())
-            self._attributes(values.emit.nodes[-1])
+            (more,) = values.emit.copied(node.proto, ())
+            copy = values.emit.nodes[-1]
+            assert isinstance(copy, onnx.NodeProto)  # it was written this moment
+            self._attributes(copy)
             values.carry(name, elem, more)
         return ""
 
@@ -173,17 +182,17 @@ class NodeCarrier:
             values.carry(name, elem, value)
         else:
             last = values.emit.nodes[-1]
-            if value in last.output and last.op_type != "Constant":
+            if isinstance(last, onnx.NodeProto) and value in last.output and last.op_type != "Constant":
                 last.output[list(last.output).index(value)] = name
             else:
                 values.emit("Identity", value, out=name)
             if elem in CARRIERS:
                 values.carry(name, elem)
 
-    def _cast(self, node: onnx.NodeProto, values: Values, edge: set[str]) -> str | None:
-        attributes = {a.name: a for a in node.attribute}
-        source = values.elem(node.input[0])
-        target = attributes["to"].i if "to" in attributes else values.elem(node.input[1])
+    def _cast(self, node: Node, values: Values, edge: set[str]) -> str | None:
+        attributes = {a.name: a for a in node.proto.attribute}
+        source = values.elem(node.inputs[0])
+        target = attributes["to"].i if "to" in attributes else values.elem(node.inputs[1])
         known = INTEGERS.keys() | FLOATS | CARRIERS.keys() | {T.BOOL}
         if source not in known or target not in known:
             return None
@@ -191,32 +200,39 @@ class NodeCarrier:
             node.op_type == "Cast"
             and source == T.UINT8
             and target not in CARRIERS
-            and values.kept(node.input[0])
+            and values.kept(node.inputs[0])
         ):
             values.emit.nodes.append(node)  # TensorRT casts an input at once
             return ""
-        if source not in CARRIERS and node.output[0] in edge and node.op_type == "Cast":
+        if source not in CARRIERS and node.outputs[0] in edge and node.op_type == "Cast":
             values.emit.nodes.append(node)  # and an output at last
-            values.keep(node.output[0], target)
+            values.keep(node.outputs[0], target)
             return ""
         if source not in CARRIERS and target not in CARRIERS:
-            like = len(node.input) > 1 and node.input[1]
+            like = len(node.inputs) > 1 and node.inputs[1]
             if not like or values.elem(like) not in CARRIERS:
                 return None
         saturate = bool(attributes["saturate"].i) if "saturate" in attributes else True
         mode = attributes["round_mode"].s.decode() if "round_mode" in attributes else "up"
         value = converted(
-            values.emit, values.carried(node.input[0]), source, target, Rounding(saturate, mode)
+            values.emit, values.carried(node.inputs[0]), source, target, Rounding(saturate, mode)
         )
-        if value == values.carried(node.input[0]):
+        if value == values.carried(node.inputs[0]):
             value = values.emit("Identity", value)
-        self._store(node.output[0], value, values)
+        self._store(node.outputs[0], value, values)
         return what_changed([e for e in (source, target) if e in CARRIERS])
 
 
-def _only_kept(node: onnx.NodeProto, values: Values) -> bool:
+def _only_kept(node: Node, values: Values) -> bool:
     return all(
         values.kept(name) and values.elem(name) in QUANTISED
-        for name in node.input
+        for name in node.inputs
         if name and values.elem(name) in CARRIERS
     )
+
+
+def _in_carrier(attribute: onnx.AttributeProto) -> bool:
+    """Whether an attribute holds an element type or a tensor that has a carrier."""
+    if attribute.name in TYPE_ATTRIBUTES:
+        return attribute.i in CARRIERS
+    return attribute.HasField("t") and attribute.t.data_type in CARRIERS

@@ -7,30 +7,34 @@ from collections.abc import Iterator
 import onnx
 from onnx import TensorProto as T
 
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.scope import Scope, all_scopes
+from trtsmith.converter.graph.tensor_types import element_type
 from trtsmith.converter.rewrite.types.legal_types import CARRIERS
-from trtsmith.converter.rewrite.types.names import element_type
 from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES, TYPE_ATTRIBUTES
-from trtsmith.importers.registry import normalise_domain
 
 INSIDE = "(a graph inside)"
 """Among the readers of a value: a node or output of a subgraph."""
 
+_ODD = CARRIERS.keys() | {T.INT8}
 
-def candidate(proto: onnx.ModelProto) -> bool:
+
+def candidate(graph: Graph) -> bool:
     """Whether any value may have a type to carry, or be an int8 that a node cannot take. Cheap."""
-    odd = CARRIERS.keys() | {T.INT8}
-    return any(elem in odd for graph in all_graphs(proto.graph) for elem in _elements(graph)) or bool(
-        proto.functions
-        and any(elem in odd for f in proto.functions for node in f.node for elem in _attribute_types(node))
+    return any(elem in _ODD for scope in graph.scopes() for elem in _elements(scope)) or any(
+        elem in _ODD
+        for f in graph.source.proto.functions
+        for node in f.node
+        for elem in _attribute_types(node)
     )
 
 
-def _elements(graph: onnx.GraphProto) -> Iterator[int]:
-    yield from (tensor.data_type for tensor in graph.initializer)
-    yield from (element_type(value.type) for value in (*graph.input, *graph.output, *graph.value_info))
-    for node in graph.node:
-        yield from _attribute_types(node)
+def _elements(scope: Scope) -> Iterator[int]:
+    for tensors in (scope.defaults, scope.tensors):
+        yield from (tensor.data_type for tensor in tensors.values())
+    yield from (element_type(value.type) for value in scope.types.values())
+    for node in scope.nodes:
+        yield from _attribute_types(node.proto)
 
 
 def _attribute_types(node: onnx.NodeProto) -> Iterator[int]:
@@ -41,32 +45,32 @@ def _attribute_types(node: onnx.NodeProto) -> Iterator[int]:
             yield attribute.t.data_type
 
 
-def wanted_in_onnx_types(graph: onnx.GraphProto) -> set[str]:
+def wanted_in_onnx_types(scope: Scope) -> set[str]:
     """Values that an operator reads to which the type itself counts, through others that only move them."""
     wanted = {
         name
-        for part in all_graphs(graph)
-        for node in part.node
-        if node.op_type in IN_ONNX_TYPES and not normalise_domain(node.domain)
-        for name in node.input
+        for part in all_scopes(scope)
+        for node in part.nodes
+        if node.op_type in IN_ONNX_TYPES and not node.domain
+        for name in node.inputs
     }
-    for node in reversed(graph.node):
-        if node.op_type in MOVES and wanted.intersection(node.output):
-            wanted.update(node.input)
+    for node in reversed(scope.nodes):
+        if node.op_type in MOVES and wanted.intersection(node.outputs):
+            wanted.update(node.inputs)
     return wanted
 
 
-def operators_reading(graph: onnx.GraphProto) -> dict[str, set[str]]:
+def operators_reading(scope: Scope) -> dict[str, set[str]]:
     """By value name, the operators that read it in this graph and those inside."""
     readers: dict[str, set[str]] = {}
-    for part in all_graphs(graph):
-        for node in part.node:
-            for name in node.input:
+    for part in all_scopes(scope):
+        for node in part.nodes:
+            for name in node.inputs:
                 if name:
                     readers.setdefault(name, set()).add(node.op_type)
-                    if part is not graph:
+                    if part is not scope:
                         readers[name].add(INSIDE)
-        if part is not graph:
-            for value in part.output:
-                readers.setdefault(value.name, set()).add(INSIDE)
+        if part is not scope:
+            for name in part.results:
+                readers.setdefault(name, set()).add(INSIDE)
     return readers

@@ -8,8 +8,11 @@ import onnx
 from onnx import TensorProto as T
 from onnx import inliner
 
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.model.model import Model
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import element_type
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.types.emitter import Emitter
 from trtsmith.converter.rewrite.types.io_types import IoType
@@ -22,123 +25,143 @@ from trtsmith.converter.rewrite.types.legal_types import (
     dtype_name,
     retyped,
 )
-from trtsmith.converter.rewrite.types.legal_values import Values, tensor_elem
-from trtsmith.converter.rewrite.types.names import Names
+from trtsmith.converter.rewrite.types.legal_values import Values
 from trtsmith.converter.rewrite.types.nodes import NodeCarrier
 from trtsmith.converter.rewrite.types.reading import INSIDE, candidate
 
 
 @dataclass(frozen=True)
 class Carried:
-    """The model with carried types (itself if it has none), a record for each node that changed, and changed I/O."""
+    """A record for each node that changed, and changed inputs and outputs. changed: whether anything did."""
 
-    model: Model
     rewrites: tuple[Rewrite, ...] = ()
     io_types: tuple[IoType, ...] = ()
+    changed: bool = False
 
 
-def carry_types(model: Model) -> Carried:
-    """`model` has its shapes inferred; so has the result."""
-    if not candidate(model.proto):
-        return Carried(model)
-    proto = model.proto
-    if proto.functions:
-        flat = inliner.inline_local_functions(proto)
-        model = infer_shapes(model.with_proto(flat))
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model.proto)
-    work = _Retyper(model.with_proto(copy))
-    work.graph(copy.graph, None)
+def carry_types(graph: Graph) -> Carried:
+    """Changes the graph in place. Types are inferred, before and afterwards."""
+    if not candidate(graph):
+        return Carried()
+    flat = graph
+    if graph.functions:
+        model = graph.model()
+        flat = Graph(infer_shapes(model.with_proto(inliner.inline_local_functions(model.proto))))
+    work = _Retyper(flat)
+    work.scope(flat.root, None)
     if not work.ledger.changed:
-        return Carried(model if not proto.functions else model.with_proto(proto))
-    return Carried(infer_shapes(work.model), tuple(work.ledger.rewrites), tuple(work.ledger.io_types))
+        return Carried()
+    work.finish()
+    flat.infer()
+    if flat is not graph:
+        graph.become(flat.model())
+    return Carried(tuple(work.ledger.rewrites), tuple(work.ledger.io_types), True)
 
 
 class _Retyper:
-    """One model. Its proto is changed in place, graph by graph, from the outside in and in the nodes' order."""
+    """One model. It is changed graph by graph, from the outside in and in the nodes' order."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self._names = Names(model.proto)
-        self.ledger = Ledger(self._names)
-        bytes_out = frozenset(v.name for v in model.proto.graph.output if tensor_elem(v) == T.UINT8)
-        self._nodes = NodeCarrier(self.ledger, bytes_out, self._tensor, self.graph)
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._nodes_of: dict[Scope, list[Node | onnx.NodeProto]] = {}
+        self.ledger = Ledger(graph)
+        root = graph.root
+        bytes_out = frozenset(name for name in root.results if _tensor_elem(root, name) == T.UINT8)
+        self._nodes = NodeCarrier(self.ledger, bytes_out, self._tensor, self.scope)
 
-    def graph(self, graph: onnx.GraphProto, outer: Values | None) -> None:
-        emit = Emitter(self._names)
-        values = Values(graph, emit, outer)
-        self._inputs(graph, values, outer is None)
-        self._initializers(graph, values)
-        results = {v.name: tensor_elem(v) for v in graph.output}
-        edge = {name for name, elem in results.items() if outer is None and elem == T.UINT8}
+    def scope(self, scope: Scope, outer: Values | None) -> None:
+        emit = Emitter(self._graph)
+        values = Values(scope, emit, outer)
+        self._inputs(scope, values)
+        self._initializers(scope, values)
+        main = scope.outer is None
+        edge = {name for name in scope.results if main and _tensor_elem(scope, name) == T.UINT8}
         last = {name for name in edge if name not in values.readers}
-        for node in graph.node:
+        for node in list(scope.nodes):
             self._nodes.node(node, values, last)
-        self._outputs(graph, values, edge, outer is None)
-        del graph.node[:]
-        graph.node.extend(emit.nodes)
-        for value in graph.value_info:
-            if not values.kept(value.name):
-                self.ledger.changed |= retyped(value.type)
+        self._outputs(scope, values, edge)
+        self._nodes_of[scope] = emit.nodes
+        ends = scope.inputs.keys() | scope.outputs
+        for name in list(scope.types):
+            if name not in ends and not values.kept(name):
+                self.ledger.changed |= self._retyped(scope, name)
+
+    def finish(self) -> None:
+        """Brings the nodes that were written into their graphs."""
+        for scope, nodes in self._nodes_of.items():
+            scope.rebuild(nodes)
+
+    def _retyped(self, scope: Scope, name: str) -> bool:
+        """Gives a value the type of its carrier; whether that changed it."""
+        value = scope.types.get(name)
+        if value is None or element_type(value.type) not in CARRIERS:
+            return False
+        type_ = onnx.TypeProto()
+        type_.CopyFrom(value.type)
+        if not retyped(type_):
+            return False
+        scope.set_type(name, type_)
+        return True
 
     # the ends of a graph
 
-    def _inputs(self, graph: onnx.GraphProto, values: Values, main: bool) -> None:
-        for value in graph.input:
-            elem = tensor_elem(value)
-            if (main and elem == T.UINT8) or (elem in QUANTISED and values.wanted(value.name)):
-                values.keep(value.name, elem)
-                if elem == T.UINT8 and INSIDE in values.readers.get(value.name, ()):
-                    values.carried(value.name)  # TensorRT wants the Cast next to the input, not in a branch
+    def _inputs(self, scope: Scope, values: Values) -> None:
+        main = scope.outer is None
+        for name in scope.inputs:
+            elem = _tensor_elem(scope, name)
+            if (main and elem == T.UINT8) or (elem in QUANTISED and values.wanted(name)):
+                values.keep(name, elem)
+                if elem == T.UINT8 and INSIDE in values.readers.get(name, ()):
+                    values.carried(name)  # TensorRT wants the Cast next to the input, not in a branch
                 continue
-            kind = value.type.WhichOneof("value")
-            if not retyped(value.type):
+            if not self._retyped(scope, name):
                 continue
             self.ledger.changed = True
-            values.carry(value.name, elem or values.elem(value.name))
-            if main and kind == "tensor_type":
-                self.ledger.io(value.name, elem)
+            values.carry(name, elem or values.elem(name))
+            if main and elem:
+                self.ledger.io(name, elem)
 
-    def _initializers(self, graph: onnx.GraphProto, values: Values) -> None:
-        inputs = {value.name for value in graph.input}
-        more: list[onnx.TensorProto] = []
-        for tensor in graph.initializer:
-            elem = tensor.data_type
-            if elem not in CARRIERS or (tensor.name in inputs and values.kept(tensor.name)):
+    def _initializers(self, scope: Scope, values: Values) -> None:
+        for tensor in [*scope.defaults.values(), *scope.tensors.values()]:
+            name, elem = tensor.name, tensor.data_type
+            if elem not in CARRIERS or (name in scope.inputs and values.kept(name)):
                 continue
-            if not values.wanted(tensor.name):
-                tensor.CopyFrom(self._tensor(tensor))
-                values.carry(tensor.name, elem)
+            if not values.wanted(name):
+                scope.set_tensor(self._tensor(tensor))
+                values.carry(name, elem)
                 self.ledger.changed = True
                 continue
-            values.keep(tensor.name, elem)
-            if values.wanted_carried(tensor.name):  # others want it in its carrier
-                more.append(self._tensor(tensor))
-                more[-1].name = self._names.value(f"{tensor.name}/{dtype_name(carrier(elem))}")
-                values.carry(tensor.name, elem, more[-1].name)
-        graph.initializer.extend(more)
+            values.keep(name, elem)
+            if values.wanted_carried(name):  # others want it in its carrier
+                more = self._tensor(tensor)
+                more.name = self._graph.names.value(f"{name}/{dtype_name(carrier(elem))}")
+                scope.set_tensor(more)
+                values.carry(name, elem, more.name)
 
     def _tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
-        array = carried_array(self.model.array(tensor), tensor.data_type)
+        array = carried_array(self._graph.source.array(tensor), tensor.data_type)
         return onnx.numpy_helper.from_array(array, tensor.name)
 
-    def _outputs(self, graph: onnx.GraphProto, values: Values, edge: set[str], main: bool) -> None:
-        for value in graph.output:
-            elem = tensor_elem(value)
-            if values.kept(value.name) and main:
+    def _outputs(self, scope: Scope, values: Values, edge: set[str]) -> None:
+        main = scope.outer is None
+        for position, name in enumerate(list(scope.results)):
+            elem = _tensor_elem(scope, name)
+            if values.kept(name) and main:
                 continue
-            if value.name in edge:
-                values.emit.cast(values.carried(value.name), T.UINT8, out=value.name)
+            if name in edge:
+                values.emit.cast(values.carried(name), T.UINT8, out=name)
                 self.ledger.changed = True
                 continue
-            holder = values.carried(value.name)
-            if holder != value.name:  # an inner graph gives what an outer one has, or what was kept
-                value.name = holder
-            kind = value.type.WhichOneof("value")
-            if retyped(value.type):
+            holder = values.carried(name)
+            if holder != name:  # an inner graph gives what an outer one has, or what was kept
+                scope.set_result(position, holder)
+            if self._retyped(scope, holder):
                 self.ledger.changed = True
-                if main and kind == "tensor_type":
-                    self.ledger.io(value.name, elem)
+                if main and elem:
+                    self.ledger.io(name, elem)
 
 
-__all__ = ["Carried", "carry_types"]
+def _tensor_elem(scope: Scope, name: str) -> int:
+    """Element type of an input or output of the graph; 0 if it is no tensor."""
+    value = scope.types.get(name)
+    return 0 if value is None else int(value.type.tensor_type.elem_type)

@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.verify.input_generation.flow_view import Flow, Known, Operand

@@ -8,7 +8,7 @@ from trtsmith.converter.verify.input_generation import indices, masks
 from trtsmith.converter.verify.input_generation.flow_view import Operand
 from trtsmith.converter.verify.input_generation.meaning import Kind, Meaning
 from trtsmith.importers.generation import Meaning as PortMeaning
-from trtsmith.importers.registry import find_spellings
+from trtsmith.importers.registry import find_aliases
 
 Rule = Callable[[Operand], Meaning | None]
 
@@ -113,9 +113,9 @@ _PORTS: Mapping[PortMeaning, Kind] = {
 
 
 def _port(operand: Operand) -> Meaning | None:
-    """What the definition of a custom operator says of its port; spellings name their inputs as the ports."""
-    for op, spelling in find_spellings(*operand.kind):
-        names = [name.rstrip("?") for name in spelling.inputs]
+    """What the definition of a custom operator says of its port; aliases name their inputs as the ports."""
+    for op, alias in find_aliases(*operand.kind):
+        names = [name.rstrip("?") for name in alias.inputs]
         if operand.position >= len(names):
             continue
         port = next((p for p in op.inputs if p.name == names[operand.position]), None)

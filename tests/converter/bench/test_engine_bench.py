@@ -16,7 +16,6 @@ from onnx import TensorProto, helper
 from tests.converter.models import inverse, save, value
 from trtsmith.converter.bench import engine_bench as stage
 from trtsmith.converter.bench import native_bench, subject
-from trtsmith.converter.bench.bench_record import render
 from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.figures import Summary
@@ -24,6 +23,8 @@ from trtsmith.converter.bench.judging import Judge
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import BenchOptions, Subject, open_source
 from trtsmith.converter.bench.timed_engine import Timed
+from trtsmith.converter.cli.reports import native_times
+from trtsmith.converter.cli.reports.engine_times import render
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
@@ -214,7 +215,7 @@ def test_plugin_against_native_builds_both(engines: Engines, model: Path) -> Non
     for side in ("plugin", "native"):
         assert account[side]["agrees"] and account[side]["error"] < 1e-4
         assert account[side]["engine_bytes"] > 1000 and account[side]["device_memory"] == 4096
-    text = native_bench.render(account)
+    text = native_times.render(account)
     assert "native takes 3 times as long as plugin" in text
 
 
@@ -238,7 +239,7 @@ def test_where_no_engine_with_plugins_runs_each_node_is_timed_alone(
     (row,) = account["nodes"]
     assert (row["op"], row["dtype"], row["ratio"]) == ("MatrixInverse", "float32", 4.0)
     assert asked[0]["op"] == "MatrixInverse" and asked[0]["count"] == 47
-    text = native_bench.render(account)
+    text = native_times.render(account)
     assert "not available: no engine of this runs here" in text and "x4" in text
 
 
@@ -255,7 +256,7 @@ def test_engines_of_which_no_run_was_possible_are_no_sides(
     assert account["plugin"] == account["native"] == {"unavailable": engines.no_graph}
     assert account["reason"] == engines.no_graph and account["ratio"] is None
     assert [row["op"] for row in account["nodes"]] == ["MatrixInverse"]
-    assert "not available: no CUDA graph" in native_bench.render(account)
+    assert "not available: no CUDA graph" in native_times.render(account)
 
 
 def test_a_native_engine_that_does_not_run_leaves_the_other(engines: Engines, model: Path) -> None:

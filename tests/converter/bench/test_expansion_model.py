@@ -6,31 +6,25 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tests.importers.running import some_case
 from trtsmith.converter.bench.expansion_model import engine_model
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
 
-CASES = {
-    "MultiscaleDeformableAttention": ("two_levels", ["value", "sampling_locations", "attention_weights"]),
-    "ModulatedDeformableConvolution": ("odd", ["x", "offset", "mask"]),
-    "DeformableConvolution": ("odd", ["x", "offset"]),
-    "MatrixInverse": ("odd", ["x"]),
-}
-
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
 def test_it_computes_the_operator_from_the_inputs_that_are_left(op: OpDef, dtype: str) -> None:
-    name, inputs = CASES[op.name]
-    case = next(case for case in op.cases if case.name == name)
+    case = some_case(op)
     generated = case.inputs(np.random.default_rng(5))
+    inputs = [port.name for port in op.inputs if port.name in generated and port.name not in op.constants]
     model = engine_model(op, case.fields, generated, dtype)
     assert [value.name for value in model.graph.input] == inputs
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     feeds = {name: generated[name].astype(dtype) for name in inputs}
     found = session.run(None, feeds)[0].astype(np.float64)
     rounded = {
-        port.name: generated[port.name].astype(dtype if port.type == "T" else "int64")
+        port.name: generated[port.name].astype(op.dtypes(dtype)[port.type])
         for port in op.inputs
         if port.name in generated
     }

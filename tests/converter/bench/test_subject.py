@@ -21,12 +21,12 @@ from trtsmith.converter.bench.subject import (
     points_for,
 )
 from trtsmith.converter.convert.pipeline import ConvertOptions
-from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.types import IoType
 
 X = TensorSpec("x", "float32", (-1, 3), True, profiles=(Profile((1, 3), (2, 3), (5, 3)),))
@@ -52,7 +52,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[ConvertOptions]:
         lambda engine, plugins, **more: RunRequest(engine, tuple(plugins), io_types=own),
     )
     monkeypatch.setattr(subject, "describe_engine", lambda run: INFO)
-    monkeypatch.setattr(libraries, "foreign_creators", lambda paths: frozenset({"Neg"}))
+    monkeypatch.setattr(creators, "foreign_creators", lambda paths: frozenset({"Neg"}))
     return asked
 
 

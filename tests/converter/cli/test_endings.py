@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,18 +14,16 @@ import pytest
 
 from tests.converter.cli.commands.running import Ran, refused
 from tests.converter.models import relu
+from tests.processes import checkout_environment
 from trtsmith.converter.cli.endings import file_problem, signals_unwind
 
-ROOT = Path(__file__).resolve().parents[2]
 COMMAND = f"{sys.executable} -m trtsmith"
 
 
 def shell(command: str) -> Ran:
-    paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
     done = subprocess.run(
-        ["bash", "-c", command],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["bash", "-c", command], env=checkout_environment(), capture_output=True, text=True, check=False
+    )
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
@@ -52,6 +51,16 @@ def test_a_signal_unwinds_once_and_lets_clean_up_end() -> None:
         work()
     assert ending.value.code == 143 and steps == ["cleaned up"]
     assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("ignored", ["INT", "HUP", "TERM"])
+def test_a_signal_that_is_ignored_from_the_beginning_stays_so(ignored: str) -> None:
+    """As nohup leaves SIGHUP, and a script's `&` SIGINT."""
+    code = (
+        "import os, signal; from trtsmith.converter.cli.endings import signals_unwind\n"
+        f"with signals_unwind(): os.kill(os.getpid(), signal.SIG{ignored}); print('goes on')"
+    )
+    assert shell(f"trap '' {ignored}; {sys.executable} -c {shlex.quote(code)}") == Ran(0, "goes on\n", "")
 
 
 def test_signals_that_somebody_else_handles_are_left_alone() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.converter.models import relu
-from trtsmith.converter.convert.pipeline import analyse
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.precision import PrecisionRequest
-from trtsmith.converter.engine import libraries
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.plugin import creators
 
 
 def test_plugin_libraries_are_asked_once_what_they_hold(
@@ -18,14 +19,13 @@ def test_plugin_libraries_are_asked_once_what_they_hold(
 ) -> None:
     asked: list[list[Path]] = []
 
-    def creators(paths: Iterable[Path]) -> frozenset[str]:
+    def asked_for(paths: Iterable[Path]) -> frozenset[str]:
         asked.append(list(paths))
         return frozenset({"Theirs"})
 
-    monkeypatch.setattr(libraries, "foreign_creators", creators)
+    monkeypatch.setattr(creators, "foreign_creators", asked_for)
     theirs = tmp_path / "theirs.so"
-    rewritten, planned = analyse(
-        relu(tmp_path / "m.onnx"), (theirs,), precision=PrecisionRequest(precision="fp16")
-    )
+    options = AnalysisOptions(plugins=(theirs,), precision=PrecisionRequest(precision="fp16"))
+    done = analyse(load_model(relu(tmp_path / "m.onnx")), options)
     assert asked == [[theirs]]
-    assert planned.convertible and rewritten.precision is not None  # it was planned twice
+    assert done.plan.convertible and done.rewritten.precision is not None  # it was planned twice

@@ -15,6 +15,7 @@ from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
 
 
 def test_form_of_the_node(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_what_has_no_index_is_left_alone(tmp_path: Path) -> None:
 def test_a_plugin_whose_output_sizes_depend_on_values_is_refused(tmp_path: Path) -> None:
     node = oh.make_node("NonZero", ["x"], ["y"], name="found")
     model = load(tmp_path / "m.onnx", [node], [value("x", (3, 4))], [value("y", None, TensorProto.INT64)])
-    rewritten = rewrite(model, flavour="tensorrt_rtx").model
+    rewritten = rewrite(model, target=RTX).model
     with pytest.raises(ConversionError, match=r"NonZeroPositions.*depend on values"):
         for_plugin_v2(rewritten)
-    assert for_plugin_v2(rewrite(model, flavour="tensorrt").model).proto.graph.node[0].op_type == "NonZero"
+    assert for_plugin_v2(rewrite(model, target=TENSORRT).model).proto.graph.node[0].op_type == "NonZero"

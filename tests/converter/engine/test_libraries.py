@@ -1,4 +1,4 @@
-"""Where our libraries are, and what others' hold."""
+"""Where our libraries are."""
 
 from __future__ import annotations
 
@@ -23,27 +23,3 @@ def test_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert error.value.problems[0].where == str(tmp_path)
     (tmp_path / "libtrtsmith_plugins.so").write_bytes(b"")
     assert libraries.plugin_library() == tmp_path / "libtrtsmith_plugins.so"
-
-
-def test_creators_of_a_library() -> None:
-    ours = {
-        "MultiscaleDeformableAttention",
-        "ModulatedDeformableConvolution",
-        "DeformableConvolution",
-        "MatrixInverse",
-        "NonZeroPositions",
-        "SelectedSlices",
-        "UniqueSlices",
-        "BoxSelection",
-    }
-    assert libraries.foreign_creators([libraries.plugin_library()]) == ours
-    assert libraries.foreign_creators([]) == frozenset()
-
-
-def test_no_library(tmp_path: Path) -> None:
-    text = tmp_path / "lib.so"
-    text.write_text("text")
-    for path in (tmp_path, tmp_path / "none.so", text):
-        with pytest.raises(UsageError) as error:
-            libraries.foreign_creators([path])
-        assert str(path) in error.value.problems[0].where

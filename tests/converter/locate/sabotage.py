@@ -11,7 +11,7 @@ import onnx
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.locate.executor import COMPARABLE, Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onnxruntime
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model

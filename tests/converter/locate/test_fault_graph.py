@@ -10,7 +10,7 @@ from onnx import helper as oh
 
 from tests.converter.locate.graphs import network, x
 from trtsmith.converter.locate.batches import batches
-from trtsmith.converter.locate.executor import Onnxruntime
+from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView, op_name, with_outputs
 from trtsmith.converter.locate.probe import Value, probe
 from trtsmith.converter.locate.region import region_model, region_of, segment

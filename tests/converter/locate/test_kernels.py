@@ -9,9 +9,9 @@ import onnx
 from onnx import helper as oh
 
 from tests.converter.models import load, value
-from trtsmith.converter.locate.executor import Onnxruntime
+from trtsmith.converter.locate.executors.executor import Onnxruntime
+from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.fault_graph import GraphView
-from trtsmith.converter.locate.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import Options
 from trtsmith.converter.locate.probe import probe

@@ -16,16 +16,17 @@ from tests.converter.locate.graphs import W2, initializer, network, x
 from tests.converter.locate.sabotage import Sabotaged, node_of, nothing
 from tests.converter.models import inverse, load, value
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.confirm import Confirmation
 from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.fusion import marks_outside
 from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.options import Options
 from trtsmith.converter.locate.probe import Value, probe
 from trtsmith.converter.locate.region import region_of
-from trtsmith.converter.locate.search import DISTURBED, Fault
+from trtsmith.converter.locate.search import DISTURBED
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -529,7 +530,8 @@ def test_a_reader_of_an_output_that_was_not_written_takes_no_engine(tmp_path: Pa
     regions = [region_of(view, i, seen) for i in (1, 2)]
     assert [region.outputs for region in regions] == [("r",), ("p",)]
     faults = [
-        Fault(region, {n: seen[n] for n in (*region.inputs, *region.outputs)}, (), ()) for region in regions
+        NodeFault(region, {n: seen[n] for n in (*region.inputs, *region.outputs)}, (), ())
+        for region in regions
     ]
     executor = Sabotaged(fuses=True)
     assert Confirmation(view, values, x(), executor).of(faults, list(values), seen) == []

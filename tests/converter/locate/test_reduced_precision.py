@@ -194,7 +194,7 @@ def test_a_precision_beside_an_engine_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "elem"), [("float16", 10), ("fp16", 10), ("bfloat16", 16), ("fp32", 1), (None, 1)]
 )
-def test_both_spellings_are_known(tmp_path: Path, told: str | None, elem: int) -> None:
+def test_both_names_are_known(tmp_path: Path, told: str | None, elem: int) -> None:
     asked = engine(tmp_path, PrecisionRequest(), precision=told, precision_report=None)
     with prepared(asked, Engines().run) as ready:
         assert made_in(ready.reduced.model)["second"] == elem

@@ -16,7 +16,7 @@ from tests.converter.models import inverse, load, value
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
-from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.local import to_tf32
 from trtsmith.converter.locate.locate_fault import locate

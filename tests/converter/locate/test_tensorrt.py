@@ -17,13 +17,13 @@ from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
-from trtsmith.converter.locate.executor import Arrays
+from trtsmith.converter.locate.executors.executor import Arrays
+from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import Options
 from trtsmith.converter.locate.probe import probe
 from trtsmith.converter.locate.search import marked_model
-from trtsmith.converter.locate.tensorrt import OnTensorRT
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import ShapeRange

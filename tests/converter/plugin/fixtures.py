@@ -85,11 +85,11 @@ def host() -> Path:
 
 @functools.cache
 def faults(header: str, enum: str) -> dict[str, str]:
-    """The number of each fault, as the enum in SOURCES/<header> has it: kNONE is 0."""
+    """The number of each fault, as the enum in SOURCES/<header> has it: kNone is 0."""
     text = (SOURCES / header).read_text()
     found = re.search(rf"enum class {enum}\s*\{{(.*?)\}}", text, re.DOTALL)
     assert found, f"no enum {enum} in {header}"
-    return {name: str(i) for i, name in enumerate(re.findall(r"k[A-Z_]+", found.group(1)))}
+    return {name: str(i) for i, name in enumerate(re.findall(r"k[A-Z]\w*", found.group(1)))}
 
 
 def repeat_case(plugin: str, dtype: str = "float32", name: str = "small") -> ContractCase:

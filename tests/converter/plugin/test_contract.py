@@ -10,11 +10,13 @@ import pytest
 
 from tests.converter.plugin import fixtures as plugin_fixtures
 from tests.converter.plugin.fixtures import faults, repeat_case, repeat_gpu_case
+from trtsmith.converter.cli.reports import plugin_creators
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
 from trtsmith.converter.plugin.checks.checks import CheckFailedError
 from trtsmith.converter.plugin.checks.checks_gpu import compare
-from trtsmith.converter.plugin.contract import CheckResult, GpuCase, Report, Verdict
+from trtsmith.converter.plugin.contract import CheckResult, GpuCase, LibraryReport, Verdict
 from trtsmith.converter.plugin.test_worker import CHECKS
 
 SOUND = (
@@ -23,46 +25,46 @@ SOUND = (
     ("static_v3", ("Repeat0",)),
 )
 V3_FAULTS = {
-    "kFORMAT_LOOKS_BEYOND": ("format rule looks at earlier positions only", "only later positions changed"),
-    "kTOO_MANY_FORMATS": ("format combinations", "at most 100"),
-    "kACCEPTS_NO_FORMAT": ("format combinations", "accepts no combination"),
-    "kCLONE_SHARES": ("clones", "after its original was destroyed"),
-    "kCLONE_WRITES_BACK": ("clone independence", "after its clone was configured"),
-    "kCLONE_IS_SELF": ("clones", "the plugin itself"),
-    "kLOSES_FIELD": ("serialisation keeps fields", "weights is not in the serialisation"),
-    "kSHAPE_UNSET": ("output shapes", "dimension 1 of output 0 unset"),
-    "kSHAPE_WRONG": ("output shapes", "8x3x4"),
-    "kSHAPE_NEGATIVE": ("output shapes", "dimension 0 of output 0 negative: -6"),
-    "kSIZE_HAS_DIMENSIONS": (
+    "kFormatLooksBeyond": ("format rule looks at earlier positions only", "only later positions changed"),
+    "kTooManyFormats": ("format combinations", "at most 100"),
+    "kAcceptsNoFormat": ("format combinations", "accepts no combination"),
+    "kCloneShares": ("clones", "after its original was destroyed"),
+    "kCloneWritesBack": ("clone independence", "after its clone was configured"),
+    "kCloneIsSelf": ("clones", "the plugin itself"),
+    "kLosesField": ("serialisation keeps fields", "weights is not in the serialisation"),
+    "kShapeUnset": ("output shapes", "dimension 1 of output 0 unset"),
+    "kShapeWrong": ("output shapes", "8x3x4"),
+    "kShapeNegative": ("output shapes", "dimension 0 of output 0 negative: -6"),
+    "kSizeHasDimensions": (
         "output shapes",
         "output 0 a size tensor, and it is no output without dimensions",
     ),
-    "kSIZE_TYPE_WRONG": ("output shapes", "output 1 is a size tensor of int64"),
-    "kSHAPE_DEPENDS_ON_CONSTNESS": ("symbolic shapes", "2x3x4"),
-    "kTYPE_WRONG": ("output types", "int32"),
-    "kTYPE_UNSET": ("output types", "left output 0 unset"),
-    "kSERIALIZE_THROWS": ("serialisation complete", "the weights are gone"),
-    "kCONFIGURE_CRASHES": ("configuration", "SIGSEGV"),
-    "kHANGS": ("life in a context", "did not return within"),
-    "kACCEPTS_UNKNOWN_FIELD": ("unknown field refused", "no_such_field"),
-    "kACCEPTS_MISSING_FIELD": ("missing fields refused", "without its field repeats"),
-    "kACCEPTS_WRONG_TYPE": ("wrong field types refused", "repeats as float32"),
-    "kACCEPTS_WRONG_LENGTH": ("wrong field lengths refused", "2 elements in its field repeats"),
-    "kNAME_DIFFERS": ("identity", "'Other'"),
-    "kDUPLICATE_FIELDS": ("field list", "repeats"),
+    "kSizeTypeWrong": ("output shapes", "output 1 is a size tensor of int64"),
+    "kShapeDependsOnConstness": ("symbolic shapes", "2x3x4"),
+    "kTypeWrong": ("output types", "int32"),
+    "kTypeUnset": ("output types", "left output 0 unset"),
+    "kSerializeThrows": ("serialisation complete", "the weights are gone"),
+    "kConfigureCrashes": ("configuration", "SIGSEGV"),
+    "kHangs": ("life in a context", "did not return within"),
+    "kAcceptsUnknownField": ("unknown field refused", "no_such_field"),
+    "kAcceptsMissingField": ("missing fields refused", "without its field repeats"),
+    "kAcceptsWrongType": ("wrong field types refused", "repeats as float32"),
+    "kAcceptsWrongLength": ("wrong field lengths refused", "2 elements in its field repeats"),
+    "kNameDiffers": ("identity", "'Other'"),
+    "kDuplicateFields": ("field list", "repeats"),
 }
 V3_GPU_FAULTS = {
-    "kWRITES_PAST_OUTPUT": ("kernel against its reference", "behind output 0"),
-    "kLEAVES_OUTPUT": ("kernel against its reference", "not finite"),
+    "kWritesPastOutput": ("kernel against its reference", "behind output 0"),
+    "kLeavesOutput": ("kernel against its reference", "not finite"),
 }
 V2_FAULTS = {
-    "kACCEPTS_TRUNCATED": ("damaged serialisation refused", "cut by one byte"),
-    "kACCEPTS_PADDED": ("damaged serialisation refused", "one byte more"),
-    "kWRITES_PAST_BUFFER": ("serialisation complete", "wrote past the 16 bytes"),
-    "kLEAVES_BYTES": ("serialisation complete", "left 4 of 16 bytes unset"),
-    "kFORGETS_NAMESPACE": ("namespace kept", "some.namespace"),
-    "kSHAPE_UNSET": ("output shapes", "dimension 1 of output 0 unset"),
-    "kOTHER_MAJOR": ("creation", "compiled with TensorRT 8 headers"),
+    "kAcceptsTruncated": ("damaged serialisation refused", "cut by one byte"),
+    "kAcceptsPadded": ("damaged serialisation refused", "one byte more"),
+    "kWritesPastBuffer": ("serialisation complete", "wrote past the 16 bytes"),
+    "kLeavesBytes": ("serialisation complete", "left 4 of 16 bytes unset"),
+    "kForgetsNamespace": ("namespace kept", "some.namespace"),
+    "kShapeUnset": ("output shapes", "dimension 1 of output 0 unset"),
+    "kOtherMajor": ("creation", "compiled with TensorRT 8 headers"),
 }
 
 
@@ -73,7 +75,7 @@ def run(
     timeout_s: float = 60.0,
     gpu: bool | None = False,
     only: str | None = None,
-) -> Report:
+) -> LibraryReport:
     return plugin_test.test_library(
         plugin_fixtures.library(library),
         gpu=gpu,
@@ -86,7 +88,7 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def bad_v3() -> Report:
+def bad_v3() -> LibraryReport:
     # One plugin hangs: the limit is short.
     return run(
         "bad_v3",
@@ -96,18 +98,18 @@ def bad_v3() -> Report:
 
 
 @pytest.fixture(scope="module")
-def bad_v2() -> Report:
+def bad_v2() -> LibraryReport:
     numbers = faults("repeat_v2.hpp", "FaultV2").values()
     return run("bad_v2", tuple(f"RepeatDynamicExt{number}" for number in numbers))
 
 
-def of(report: Report, creator: str) -> list[CheckResult]:
+def of(report: LibraryReport, creator: str) -> list[CheckResult]:
     results = [result for result in report.results if result.creator == creator]
     assert results, f"no results for {creator}"
     return results
 
 
-def require_found(report: Report, creator: str, check: str, words: str) -> None:
+def require_found(report: LibraryReport, creator: str, check: str, words: str) -> None:
     results = of(report, creator)
     (result,) = [result for result in results if result.check == check]
     assert result.verdict is Verdict.FAIL, (
@@ -130,40 +132,38 @@ def test_sound_plugins_pass(library: str, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("fault", V3_FAULTS)
-def test_v3_fault_is_found(bad_v3: Report, fault: str) -> None:
+def test_v3_fault_is_found(bad_v3: LibraryReport, fault: str) -> None:
     check, words = V3_FAULTS[fault]
     require_found(bad_v3, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault], check, words)
 
 
 def test_every_v3_fault_is_expected_to_be_found() -> None:
-    assert {"kNONE", *V3_FAULTS, *V3_GPU_FAULTS} == set(faults("repeat_v3.hpp", "Fault"))
-    assert {"kNONE", *V2_FAULTS} == set(faults("repeat_v2.hpp", "FaultV2"))
+    assert {"kNone", *V3_FAULTS, *V3_GPU_FAULTS} == set(faults("repeat_v3.hpp", "Fault"))
+    assert {"kNone", *V2_FAULTS} == set(faults("repeat_v2.hpp", "FaultV2"))
 
 
-def test_sound_plugin_among_crashing_ones_passes(bad_v3: Report) -> None:
+def test_sound_plugin_among_crashing_ones_passes(bad_v3: LibraryReport) -> None:
     assert not [result for result in of(bad_v3, "Repeat0") if result.verdict is Verdict.FAIL]
 
 
-@pytest.mark.parametrize(
-    "fault", ["kACCEPTS_UNKNOWN_FIELD", "kTYPE_WRONG", "kSHAPE_WRONG", "kFORMAT_LOOKS_BEYOND"]
-)
-def test_a_fault_does_not_blame_other_checks(bad_v3: Report, fault: str) -> None:
+@pytest.mark.parametrize("fault", ["kAcceptsUnknownField", "kTypeWrong", "kShapeWrong", "kFormatLooksBeyond"])
+def test_a_fault_does_not_blame_other_checks(bad_v3: LibraryReport, fault: str) -> None:
     results = of(bad_v3, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault])
     blamed = {result.check for result in results if result.verdict is Verdict.FAIL}
-    also = {"symbolic shapes"} if fault == "kSHAPE_WRONG" else set()
+    also = {"symbolic shapes"} if fault == "kShapeWrong" else set()
     # A rule that looks beyond its position also answers for later positions by mistake.
-    also |= {"format combinations", "accepted types"} if fault == "kFORMAT_LOOKS_BEYOND" else set()
+    also |= {"format combinations", "accepted types"} if fault == "kFormatLooksBeyond" else set()
     assert blamed - also == {V3_FAULTS[fault][0]}
 
 
 @pytest.mark.parametrize("fault", V2_FAULTS)
-def test_v2_fault_is_found(bad_v2: Report, fault: str) -> None:
+def test_v2_fault_is_found(bad_v2: LibraryReport, fault: str) -> None:
     check, words = V2_FAULTS[fault]
     require_found(bad_v2, "RepeatDynamicExt" + faults("repeat_v2.hpp", "FaultV2")[fault], check, words)
 
 
 def test_plugin_that_hangs_again_and_again_is_given_up() -> None:
-    hanging = "Repeat" + faults("repeat_v3.hpp", "Fault")["kHANGS"]
+    hanging = "Repeat" + faults("repeat_v3.hpp", "Fault")["kHangs"]
     cases = [repeat_case(hanging, name=name) for name in ("first", "second", "third")]
     report = plugin_test.test_library(
         plugin_fixtures.library("bad_v3"),
@@ -210,25 +210,25 @@ def test_results_come_as_they_are_made_and_as_json() -> None:
 
 
 def test_list_and_inspect() -> None:
-    listed = plugin_test.list_creators(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
+    listed = creators.list_creators(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
     assert [creator["name"] for creator in listed["creators"]] == [
         "RepeatDynamicExt0",
         "RepeatIOExt",
         "RepeatExt",
     ]
-    assert "fixture::RepeatIOExt version 1" in plugin_test.render_creators(listed)
-    inspected = plugin_test.inspect_library(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
+    assert "fixture::RepeatIOExt version 1" in plugin_creators.render_creators(listed)
+    inspected = creators.inspect_library(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
     assert [creator["plugin"]["interface"] for creator in inspected["creators"]] == [
         "V2_DYNAMICEXT",
         "V2_IOEXT",
         "V2_EXT",
     ]
-    assert "field weights: float32, length 2" in plugin_test.render_inspection(inspected)
+    assert "field weights: float32, length 2" in plugin_creators.render_inspection(inspected)
 
 
 def test_library_that_crashes_while_it_is_loaded() -> None:
     with pytest.raises(UsageError, match=r"loading the library ended the process with SIGSEGV"):
-        plugin_test.list_creators(plugin_fixtures.library("broken_load"), host=plugin_fixtures.host())
+        creators.list_creators(plugin_fixtures.library("broken_load"), host=plugin_fixtures.host())
 
 
 def test_library_that_is_none(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_kernel_fault_is_found_on_a_gpu(fault: str) -> None:
 
 
 def test_gpu_asked_for_without_one() -> None:
-    if plugin_test.list_creators(plugin_fixtures.library("good_v3"), host=plugin_fixtures.host())["gpu"]:
+    if creators.list_creators(plugin_fixtures.library("good_v3"), host=plugin_fixtures.host())["gpu"]:
         pytest.skip("there is a GPU")
     with pytest.raises(UsageError, match="no GPU"):
         run("good_v3", ("Repeat0",), gpu=True)

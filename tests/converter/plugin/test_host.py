@@ -15,6 +15,7 @@ import pytest
 from tests.converter.plugin import fixtures as plugin_fixtures
 from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.plugin.host.abi import Family, Status
+from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin
 from trtsmith.converter.plugin.host.host import Creator, Host, PluginError, PluginLibrary
 from trtsmith.converter.plugin.host.plugin_values import FieldValue, TensorDesc, field_value, field_values
 
@@ -224,7 +225,7 @@ def test_values_take_the_types_that_the_creator_lists(host: Host) -> None:
 
 
 def test_shape_rule_that_leaves_a_dimension_unset(host: Host) -> None:
-    unset = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kSHAPE_UNSET"]
+    unset = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kShapeUnset"]
     with host.open(plugin_fixtures.library("bad_v3")) as library:
         plugin = library.creator(f"Repeat{unset}").create(FIELDS)
         with pytest.raises(PluginError, match="dimension 1 of output 0 unset") as caught:
@@ -254,7 +255,7 @@ def test_running_without_a_gpu_is_a_cuda_error(host: Host) -> None:
     with host.open(plugin_fixtures.library("good_v3")) as library:
         plugin = library.creators[0].create(FIELDS)
         with pytest.raises(PluginError, match="cudaMalloc") as caught:
-            plugin.run([np.ones((2, 3), np.float32)])
+            run_plugin(plugin, [np.ones((2, 3), np.float32)])
     assert caught.value.status is Status.CUDA
 
 
@@ -263,12 +264,12 @@ def test_running_without_a_gpu_is_a_cuda_error(host: Host) -> None:
 def test_runs_and_times_on_a_gpu(creator: Creator, library: str, name: str, family: Family) -> None:
     case = plugin_fixtures.repeat_gpu_case(name)
     with creator.create(FIELDS) as plugin:
-        (y,) = plugin.run(case.inputs)
+        (y,) = run_plugin(plugin, case.inputs)
         np.testing.assert_array_equal(y, case.expected[0].astype(np.float32))
         with creator.deserialize(plugin.serialize()) as restored:
-            (again,) = plugin.run(case.inputs, executor=restored)
+            (again,) = run_plugin(plugin, case.inputs, executor=restored)
         np.testing.assert_array_equal(again, y)
-        timing = plugin.time(case.inputs, warmup=2, count=5, flush_bytes=1 << 20)
+        timing = time_plugin(plugin, case.inputs, warmup=2, count=5, flush_bytes=1 << 20)
     assert len(timing.milliseconds) == 5
     assert timing.median > 0
 
@@ -281,14 +282,14 @@ def test_odd_and_empty_shapes_on_a_gpu(host: Host, shape: tuple[int, ...]) -> No
         host.open(plugin_fixtures.library("good_v3")) as library,
         library.creators[0].create(FIELDS) as plugin,
     ):
-        (y,) = plugin.run([x])
+        (y,) = run_plugin(plugin, [x])
     np.testing.assert_array_equal(y, np.concatenate([x, x, x]))
 
 
 @pytest.mark.gpu
 def test_writing_past_an_output_is_noticed_on_a_gpu(host: Host) -> None:
-    past = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kWRITES_PAST_OUTPUT"]
+    past = plugin_fixtures.faults("repeat_v3.hpp", "Fault")["kWritesPastOutput"]
     with host.open(plugin_fixtures.library("bad_v3")) as library:
         plugin = library.creator(f"Repeat{past}").create(FIELDS)
         with pytest.raises(PluginError, match="behind output 0"):
-            plugin.run([np.ones((2, 3), np.float32)])
+            run_plugin(plugin, [np.ones((2, 3), np.float32)])

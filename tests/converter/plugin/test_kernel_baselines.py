@@ -12,9 +12,11 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tests.importers.running import some_case
 from trtsmith.converter.plugin.bench.kernel_expansion import expanded_model
 from trtsmith.converter.plugin.bench.kernel_figures import Measured, Times, Unavailable
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
+from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS, by_name
 
 torch = pytest.importorskip("torch")
@@ -41,20 +43,12 @@ def subject(op_name: str, case_name: str, dtype: str = "float32", sets: int = 3)
     return kernel_torch.TorchSubject(owner, op, case, generated, dtype, sets)
 
 
-SOME = [
-    ("MultiscaleDeformableAttention", "two_levels"),
-    ("ModulatedDeformableConvolution", "groups_differ"),
-    ("DeformableConvolution", "no_bias"),
-    ("MatrixInverse", "poses"),
-]
-
-
-@pytest.mark.parametrize(("op", "case"), SOME)
-def test_the_framework_computes_the_operator(op: str, case: str) -> None:
-    found = kernel_baselines.measure_rivals(subject(op, case), ["eager"], 30)
+@pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
+def test_the_framework_computes_the_operator(op: OpDef) -> None:
+    found = kernel_baselines.measure_rivals(subject(op.name, some_case(op).name), ["eager"], 30)
     assert isinstance(found["eager"], Measured), found
-    assert 0 < (found["eager"].error or 0) < by_name()[op].tolerance["float32"]
-    assert ("eager_tf32" in found) == ("Convolution" in op)
+    assert 0 < (found["eager"].error or 0) < op.tolerance["float32"]
+    assert ("eager_tf32" in found) == op.tensor_cores
 
 
 def test_errors_are_against_float64_and_never_finite_for_nan() -> None:
@@ -94,7 +88,7 @@ def test_a_plain_convolution_has_the_size_of_the_operator() -> None:
     one = subject("ModulatedDeformableConvolution", "strided")
     still = {"offset": torch.zeros_like(one.sets[0]["offset"]), "mask": torch.ones_like(one.sets[0]["mask"])}
     (wanted,) = one.op.torch_reference(one.fields, one.sets[0] | still)
-    (found,) = kernel_baselines._convolution(one)(0)
+    (found,) = kernel_baselines._other(one, "convolution")(0)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
     found_all = kernel_baselines.measure_rivals(one, ["convolution"], 30)
     assert isinstance(found_all["convolution"], Measured) and found_all["convolution"].error is None
@@ -103,8 +97,8 @@ def test_a_plain_convolution_has_the_size_of_the_operator() -> None:
 @pytest.mark.parametrize(
     ("op", "case", "rival", "reason"),
     [
-        ("MatrixInverse", "poses", "torchvision", "no such operator"),
-        ("MatrixInverse", "poses", "convolution", "no convolution has this size"),
+        ("MatrixInverse", "poses", "torchvision", "no such baseline"),
+        ("MatrixInverse", "poses", "convolution", "no such baseline"),
         ("DeformableConvolution", "asymmetric_padding", "convolution", "padding differs"),
         ("MatrixInverse", "poses", "expansion", "no CUDA provider"),
     ],
@@ -213,9 +207,9 @@ def test_our_results_are_judged_before_and_after_the_timing(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
 def test_the_expansion_that_is_timed_computes_the_operator(op: Any, dtype: str) -> None:
-    case = next(c for c in op.cases if c.name in ("two_levels", "odd"))
+    case = some_case(op)
     one = subject(op.name, case.name, dtype, sets=2)
     arrays = {name: tensor.numpy() for name, tensor in one.sets[0].items()}
     model = expanded_model(op, case.fields, {n: (str(a.dtype), a.shape) for n, a in arrays.items()})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -43,6 +45,30 @@ def test_a_model_that_needs_nothing_comes_out_node_for_node(kind: str, tmp_path:
             for output in graph.output:
                 output.type.Clear()
     assert after.SerializeToString(deterministic=True) == given.SerializeToString(deterministic=True)
+
+
+IMPORTED = """
+import sys
+from trtsmith.converter.cli.main import main
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import reference
+assert main(["check", sys.argv[1]]) == 0
+reference(load_model(sys.argv[1]))
+print("onnx_graphsurgeon" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("kind", ["standard", "sampled", "custom"])
+def test_graphsurgeon_is_imported_for_models_with_custom_operators_alone(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    if kind == "custom":
+        inverse(path)
+    else:  # a GridSample whose samples are not summed is no attention
+        nodes = [oh.make_node("GridSample", ["x", "g"], ["a"]), oh.make_node("ReduceMax", ["a"], ["y"])]
+        nodes = nodes if kind == "sampled" else [oh.make_node("Relu", ["x"], ["y"])]
+        save(path, nodes, [value("x", (1, 2, 3, 3)), value("g", (1, 4, 4, 2))], [value("y", None)])
+    ran = subprocess.run([sys.executable, "-c", IMPORTED, path], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == str(kind == "custom")
 
 
 def test_rewritten_and_expanded(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.separate_outputs import NAME
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
 
 CONSTANTS = {
     "w": np.arange(24, dtype=np.float32).reshape(6, 4),
@@ -108,11 +109,11 @@ def separated(result: Rewritten) -> set[str]:
 )
 def test_which_outputs(signature: str, body: str, names: str, tmp_path: Path) -> None:
     model = model_of(signature, body, tmp_path)
-    result = rewrite(model, flavour="tensorrt_rtx")
+    result = rewrite(model, target=RTX)
     assert separated(result) == set(names.split())
     if not result.rewrites:
         assert list(result.model.proto.graph.node) == list(model.proto.graph.node)
-    assert not any(r.pass_name == NAME for r in rewrite(model, flavour="tensorrt").rewrites)
+    assert not any(r.pass_name == NAME for r in rewrite(model, target=TENSORRT).rewrites)
     x = {"x": np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)}
     for name, array in run(result.model, x).items():
         np.testing.assert_array_equal(array, run(model, x)[name])
@@ -126,7 +127,7 @@ def test_graphs_within_nodes_read_the_identity(tmp_path: Path) -> None:
                     else_branch = b () => (float[4, 6] v) { v = Abs (y) }>""",
         tmp_path,
     )
-    result = rewrite(model, flavour="tensorrt_rtx")
+    result = rewrite(model, target=RTX)
     onnx.checker.check_model(result.model.proto, full_check=True)
     assert [r.what for r in result.rewrites] == ["behind the output 'y'"]
     feeds = {"x": np.ones((4, 6), np.float32), "k": np.array([True])[0:1].reshape(())}
@@ -140,14 +141,14 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
         tmp_path,
     )
     model.proto.graph.node[2].name = "y/Identity"
-    result = rewrite(model, flavour="tensorrt_rtx")
+    result = rewrite(model, target=RTX)
     assert separated(result) == {"y"}
     assert [r.node for r in result.rewrites] == ["y/Identity_1"]
 
 
 def test_the_plan_tells_of_them(tmp_path: Path) -> None:
     signature = "(float[4, 6] x) => (float[4, 6] y, float[4, 6] z)"
-    result = rewrite(model_of(signature, "y = Sqrt (x) z = Relu (y)", tmp_path), flavour="tensorrt_rtx")
+    result = rewrite(model_of(signature, "y = Sqrt (x) z = Relu (y)", tmp_path), target=RTX)
     assert [(n.op_type, n.route) for n in plan(result).nodes] == [
         ("Sqrt", Route.NATIVE),
         ("Identity", Route.REWRITTEN),

@@ -18,7 +18,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import engine
 from trtsmith.converter.verify.allowance import allowance
-from trtsmith.converter.verify.check import Check
+from trtsmith.converter.verify.conversion_check import Check
 from trtsmith.converter.verify.reduced import run_quantised, verify_reduced
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict

@@ -10,10 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.converter.rewrite.precision.networks import network, normal
+from tests.converter.rewrite.precision.networks import Changed, network, normal, reduce_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FORMATS
-from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
 from trtsmith.converter.verify.reduced import run_reduced, verify_reduced
 from trtsmith.converter.verify.tolerances import parse_tolerances
 
@@ -24,9 +23,9 @@ BODY = """(float[N,16] x) => (float[N,8] y, int64[N] best) {
     [best] best = ArgMax <axis = 1, keepdims = 0> (y) }"""
 
 
-def both(folder: Path, flag: str, reduced_io: bool = False) -> tuple[Model, Reduced, dict[str, np.ndarray]]:
+def both(folder: Path, flag: str, reduced_io: bool = False) -> tuple[Model, Changed, dict[str, np.ndarray]]:
     model = network(folder, BODY, {"w": normal(16, 16), "v": normal(16, 8, seed=1)})
-    reduced = reduce_precision(model, FORMATS[flag], reduced_io=reduced_io)
+    reduced = reduce_model(model, FORMATS[flag], reduced_io=reduced_io)
     return model, reduced, {"x": normal(50, 16, seed=2)}
 
 

@@ -11,7 +11,7 @@ from tests.converter.locate.test_kernels import X as MATRICES
 from tests.converter.locate.test_kernels import twice
 from tests.converter.plugin.saved import X, Y, folder
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.locate.kernels import OnKernels
+from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import Options
 from trtsmith.converter.plugin.calls import KernelCall, Kernels

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.importers.running import some_case
 from trtsmith.converter.engine.build.flavour import installed_flavours, load_flavour
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.importers.registry import OPS
@@ -22,18 +23,18 @@ def machine() -> Iterator[Any]:
         pytest.skip("PyTorch without CUDA")
     if not installed_flavours():
         pytest.skip("no TensorRT")
-    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
+    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
 
     with open_bench(plugin_library(), 60.0) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
 def test_the_engine_computes_the_operator_while_it_is_timed(machine: Any, op: Any, dtype: str) -> None:
     from trtsmith.converter.bench.expansion_engine import measure_expansion
 
-    case = next(c for c in op.cases if c.name in ("two_levels", "odd"))
+    case = some_case(op)
     generated = case.inputs(np.random.default_rng(1))
     subject = machine.subject(op, case, generated, dtype, 3)
     figures = measure_expansion(load_flavour(), subject, generated, 30)

@@ -1,20 +1,18 @@
-"""What every operator's tests need and its definition cannot say: nodes as the wild writes them, and wrong shapes.
+"""Every operator's tests need these, and its definition cannot say them: nodes as other tools write them, wrong shapes.
 
-One module for each operator, of the name that its definition's module has, with EXAMPLES and INCONSISTENT; with the
-latter alone for operators that are ONNX's own elsewhere.
+One module for each operator, called as its definition's module, with EXAMPLES of every alias, INCONSISTENT, and LARGEST
+where sizes depend on values.
 """
 
 from importlib import import_module
 
-from tests.importers.foreign.model import Arrays, Example, Inconsistent
-from trtsmith.importers.registry import ALL_OPS, OPS
-from trtsmith.importers.torch_ops import torch_name
+from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+from trtsmith.importers.registry import OPS
 
-_MODULES = {op.name: import_module(f"{__name__}.{torch_name(op)}") for op in ALL_OPS}
+_MODULES = [import_module(f"{__name__}.{op.snake_name}") for op in OPS]
 
-EXAMPLES: tuple[Example, ...] = tuple(example for op in OPS for example in _MODULES[op.name].EXAMPLES)
-INCONSISTENT: tuple[Inconsistent, ...] = tuple(
-    entry for op in ALL_OPS for entry in _MODULES[op.name].INCONSISTENT
-)
+EXAMPLES: tuple[Example, ...] = tuple(example for module in _MODULES for example in module.EXAMPLES)
+INCONSISTENT: tuple[Inconsistent, ...] = tuple(entry for module in _MODULES for entry in module.INCONSISTENT)
+LARGEST: tuple[Largest, ...] = tuple(entry for module in _MODULES for entry in getattr(module, "LARGEST", ()))
 
-__all__ = ["EXAMPLES", "INCONSISTENT", "Arrays", "Example", "Inconsistent"]
+__all__ = ["EXAMPLES", "INCONSISTENT", "LARGEST", "Arrays", "Example", "Inconsistent", "Largest"]

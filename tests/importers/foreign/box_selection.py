@@ -1,8 +1,46 @@
-"""NonMaxSuppression by its plugin: shapes that it does not take."""
+"""Boxes that overlap no better one. The oracle has the overlap of every pair, and takes the boxes in their order."""
 
 from __future__ import annotations
 
-from tests.importers.foreign.model import Inconsistent
+import numpy as np
+
+from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+
+SELECTION = "BoxSelection"
+
+
+def _inputs() -> dict[str, np.ndarray | None]:
+    rng = np.random.default_rng(9)
+    boxes = rng.uniform(0, 3, (2, 25, 4))
+    boxes[..., 2:] += boxes[..., :2] + 0.1
+    return {
+        "boxes": boxes.astype(np.float32),
+        "scores": rng.permuted(np.arange(2 * 3 * 25) / 150).reshape(2, 3, 25).astype(np.float32),
+        "max_output_boxes_per_class": np.array([6]),
+        "iou_threshold": np.array([0.2], np.float32),
+        "score_threshold": np.array([0.1], np.float32),
+    }
+
+
+def _selected(inputs: Arrays) -> tuple[np.ndarray, ...]:
+    rows = []
+    for image, boxes in enumerate(inputs["boxes"].astype(np.float64)):
+        sides = np.minimum(boxes[:, None, 2:], boxes[:, 2:]) - np.maximum(boxes[:, None, :2], boxes[:, :2])
+        common = np.maximum(sides, 0).prod(axis=2)
+        area = np.diag(common)
+        overlap = common / (area[:, None] + area - common) > inputs["iou_threshold"]
+        for class_, scores in enumerate(inputs["scores"][image]):
+            taken: list[int] = []
+            for box in np.argsort(-scores):
+                if scores[box] > inputs["score_threshold"] and not overlap[box, taken].any():
+                    taken.append(int(box))
+            rows += [(image, class_, box) for box in taken[: int(inputs["max_output_boxes_per_class"][0])]]
+    return np.array(rows), np.array(len(rows))
+
+
+EXAMPLES = (
+    Example(SELECTION, SELECTION, "trtsmith", {"center_point_box": 0, "most": 100}, _inputs, _selected),
+)
 
 SHAPES = {
     "boxes": (2, 7, 4),
@@ -12,11 +50,20 @@ SHAPES = {
 }
 FIELDS = {"center_point_box": 0, "most": 5}
 INCONSISTENT = tuple(
-    Inconsistent("BoxSelection", SHAPES, {name: shape}, message, FIELDS)
+    Inconsistent(SELECTION, SHAPES, {name: shape}, message, FIELDS)
     for name, shape, message in (
         ("boxes", (2, 7, 5), "boxes[2] = 5"),
         ("boxes", (1, 7, 4), "boxes[0] = 1, not 2 = scores[0]"),
         ("boxes", (2, 8, 4), "boxes[1] = 8, not 7 = scores[2]"),
         ("iou_threshold", (2,), "iou_threshold has 2 elements, not 1"),
     )
+)
+
+_SCORES = (Largest.SIZE, 1, 5)
+LARGEST = (
+    Largest(
+        SELECTION,
+        {"center_point_box": 0, "most": 1},
+        (("float32", (Largest.SIZE, 5, 4)), ("float32", _SCORES), ("int64", (1,)), ("float32", (1,))),
+    ),
 )

@@ -1,4 +1,4 @@
-"""Deformable convolution without a mask in the wild."""
+"""Deformable convolution without a mask, as other tools write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix inverse in the wild. The oracle solves A x = e column by column instead of inverting."""
+"""Matrix inverse, as other tools write it. The oracle solves A x = e column by column instead of inverting."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,8 @@ Arrays = dict[str, np.ndarray]
 class Example:
     """A node with its inputs in order (None: not connected) and what it must compute, in float64.
 
-    op: the operator that it means; version: of its domain; constants: inputs that are attributes fed as constants.
+    op: the operator that it means; oracle: the node's output, or a tuple of its outputs; version: of its domain;
+    constants: inputs that are attributes fed as constants.
     """
 
     op: str
@@ -23,10 +24,15 @@ class Example:
     domain: str
     attributes: Mapping[str, Any]
     inputs: Callable[[], dict[str, np.ndarray | None]]
-    oracle: Callable[[Arrays], np.ndarray]
+    oracle: Callable[[Arrays], np.ndarray | tuple[np.ndarray, ...]]
     version: int = 1
     constants: frozenset[str] = field(default_factory=frozenset)
     note: str = ""
+
+    def expected(self, arrays: Arrays) -> tuple[np.ndarray, ...]:
+        """The node's outputs."""
+        found = self.oracle(arrays)
+        return found if isinstance(found, tuple) else (found,)
 
     def __str__(self) -> str:
         return "-".join(part for part in (self.op, self.op_type, self.note) if part)
@@ -45,3 +51,16 @@ class Inconsistent:
 
     def __str__(self) -> str:
         return f"{self.op}-{self.message}"
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Of an operator with size tensors: fields, and inputs (dtype, shape), with which a size can be the largest of int32."""
+
+    op: str
+    fields: Mapping[str, Any]
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
+    SIZE: ClassVar[int] = 2**31 - 1
+
+    def __str__(self) -> str:
+        return self.op

@@ -1,4 +1,4 @@
-"""Modulated deformable convolution in the wild."""
+"""Modulated deformable convolution, as other tools write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multi-scale deformable attention in the wild."""
+"""Multi-scale deformable attention, as other tools write it."""
 
 from __future__ import annotations
 

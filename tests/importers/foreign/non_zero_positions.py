@@ -1,7 +1,26 @@
-"""NonZero by its plugin: shapes that it does not take."""
+"""The positions of what is not zero. The oracle is numpy's own operator."""
 
 from __future__ import annotations
 
-from tests.importers.foreign.model import Inconsistent
+import numpy as np
 
-INCONSISTENT = (Inconsistent("NonZeroPositions", {"x": (3,)}, {"x": ()}, "x has no dimensions"),)
+from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+
+POSITIONS = "NonZeroPositions"
+
+
+def _inputs() -> dict[str, np.ndarray | None]:
+    rng = np.random.default_rng(6)
+    return {"x": (rng.integers(0, 3, (3, 4, 5)) - 1).astype(np.float32)}
+
+
+def _found(inputs: Arrays) -> tuple[np.ndarray, ...]:
+    positions = np.stack(np.nonzero(inputs["x"]))
+    return positions, np.array(positions.shape[1])
+
+
+EXAMPLES = (Example(POSITIONS, POSITIONS, "trtsmith", {}, _inputs, _found),)
+
+INCONSISTENT = (Inconsistent(POSITIONS, {"x": (3,)}, {"x": ()}, "x has no dimensions"),)
+
+LARGEST = (Largest(POSITIONS, {}, (("float16", (1, Largest.SIZE)),)),)

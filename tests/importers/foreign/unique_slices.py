@@ -1,11 +1,30 @@
-"""Unique by its plugin: shapes that it does not take."""
+"""The different slices of a tensor. The oracle is numpy's own operator."""
 
 from __future__ import annotations
 
-from tests.importers.foreign.model import Inconsistent
+import numpy as np
+
+from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+
+UNIQUE = "UniqueSlices"
+
+
+def _inputs() -> dict[str, np.ndarray | None]:
+    rng = np.random.default_rng(8)
+    return {"x": rng.integers(-1, 2, (2, 12, 1)).astype(np.float32)}
+
+
+def _unique(inputs: Arrays) -> tuple[np.ndarray, ...]:
+    found = np.unique(inputs["x"], return_index=True, return_inverse=True, return_counts=True, axis=1)
+    return (*(part.reshape(-1) if i else part for i, part in enumerate(found)), np.array(len(found[1])))
+
+
+EXAMPLES = (Example(UNIQUE, UNIQUE, "trtsmith", {"axis": 1, "sorted": 1}, _inputs, _unique),)
 
 FIELDS = {"axis": 1, "sorted": 1}
 INCONSISTENT = (
-    Inconsistent("UniqueSlices", {"x": (3, 4)}, {"x": (4,)}, "axis = 1, but x has 1 dim", FIELDS),
-    Inconsistent("UniqueSlices", {"x": (3, 4)}, {}, "axis = -3, but x has 2", FIELDS, {"axis": -3}),
+    Inconsistent(UNIQUE, {"x": (3, 4)}, {"x": (4,)}, "axis = 1, but x has 1 dim", FIELDS),
+    Inconsistent(UNIQUE, {"x": (3, 4)}, {}, "axis = -3, but x has 2", FIELDS, {"axis": -3}),
 )
+
+LARGEST = (Largest(UNIQUE, FIELDS, (("int64", (0, Largest.SIZE)),)),)

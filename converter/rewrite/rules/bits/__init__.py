@@ -1,1 +1,16 @@
 """Bits: shifts, masks, casts between narrow types."""
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.converter.rewrite.rules.bits.bit_cast import BIT_CAST
+from trtsmith.converter.rewrite.rules.bits.bit_shift import BIT_SHIFT
+from trtsmith.converter.rewrite.rules.bits.bitwise import BITWISE
+from trtsmith.converter.rewrite.rules.bits.byte_casts import BYTE_CASTS
+from trtsmith.converter.rewrite.rules.bits.narrow_casts import NARROW_CASTS
+
+RULES: tuple[NodeRule, ...] = (
+    NARROW_CASTS,
+    BITWISE,
+    BIT_SHIFT,
+    BIT_CAST,
+    BYTE_CASTS,
+)

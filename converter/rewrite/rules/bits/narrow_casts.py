@@ -7,7 +7,7 @@ of zero, as it was.
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.importers.dtypes import NUMBERS
@@ -56,21 +56,9 @@ def _bounds(clip: NodeView) -> tuple[float, float] | None:
     return found[0], found[1]
 
 
-_EXAMPLES = (
-    Example(
-        "there and back",
-        """<ir_version: 8, opset_import: ["" : 13]>
-        g (float[3, 4] x) => (float[3, 4] y) <float low = {0}, float high = {255}, float hundred = {100}> {
-            big = Mul (x, hundred)  inside = Clip (big, low, high)  rounded = Round (inside)
-            narrow = Cast <to = 2> (rounded)  y = Cast <to = 1> (narrow)
-        }""",
-    ),
-)
-
 NARROW_CASTS = NodeRule(
     "narrow-casts",
     "a cast to a narrow integer and back goes through int32, where the value is clipped to the narrow range",
     ("Cast",),
     _rewrite,
-    _EXAMPLES,
 )

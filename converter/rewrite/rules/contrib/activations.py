@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import halves
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
@@ -97,30 +97,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.nodes(), f"{node.op_type} as {what}")
 
 
-def _example(name: str, call: str, inputs: str = "float[2, 3, 8] x", opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g ({inputs}) => (float[2, 3, 8] y) {{ y = com.microsoft.{call} }}""",
-    )
-
-
-_BIASED = "float[2, 3, 8] x, float[8] b"
-
-_EXAMPLES = (
-    _example("bias gelu", "BiasGelu (x, b)", _BIASED),
-    _example("bias gelu, opset 20", "BiasGelu (x, b)", _BIASED, 20),
-    _example("fast gelu", "FastGelu (x)", opset=12),
-    _example("fast gelu with a bias", "FastGelu (x, b)", _BIASED),
-    _example("fast gelu, opset 20", "FastGelu (x, b)", _BIASED, 20),
-    _example("quick gelu", "QuickGelu (x)"),
-    _example("quick gelu of another slope", "QuickGelu <alpha = -0.7> (x)", opset=12),
-)
-
 CONTRIB_ACTIVATIONS = NodeRule(
     "contrib-activations",
     "onnxruntime's fused activations, sums and Softmax become the operators that they were made of",
     tuple(f"com.microsoft::{name}" for name in _BODIES),
     _rewrite,
-    _EXAMPLES,
 )

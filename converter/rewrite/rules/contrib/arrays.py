@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
 
@@ -41,27 +41,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return _BODIES[node.op_type](node)
 
 
-_EXAMPLES = (
-    Example(
-        "expand",
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[3, 4] x) => (float[3, 1, 4] z) <int32 axis = {-2}> {
-            y = com.microsoft.ExpandDims (x, axis)  z = Neg (y)
-        }""",
-    ),
-    Example(
-        "range",
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[3] x) => (float[3] y) <float start = {-1.0}, float end = {1.5}> {
-            r = com.microsoft.Range (start, end)  y = Add (x, r)
-        }""",
-    ),
-)
-
 CONTRIB_ARRAYS = NodeRule(
     "contrib-arrays",
     "onnxruntime's ExpandDims and Range become ONNX's",
     tuple(f"com.microsoft::{name}" for name in _BODIES),
     _rewrite,
-    _EXAMPLES,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown
 
@@ -63,35 +63,9 @@ def _coordinates(w: Writer, first: int, last: int, count: int, size: int, neares
     return w.do("Sub", scaled, w.number(1.0, "float32")), outside
 
 
-_BOXES = np.array(
-    [[0.0, 0.0, 1.0, 1.0], [0.2, 0.7, 0.9, 0.1], [-0.3, 0.25, 0.5, 1.2], [0.5, 0.5, 0.5, 0.5]], np.float32
-)
-
-
-def _example(name: str, size: tuple[int, int], attributes: str, opset: int = 17) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g (float[2, 3, 5, 7] x, float[4, 4] boxes, int32[4] ids) => (float[4, 3, {size[0]}, {size[1]}] y)
-        <int32[2] size = {{{size[0]}, {size[1]}}}> {{
-            y = com.microsoft.CropAndResize {attributes} (x, boxes, ids, size)
-        }}""",
-        feeds={"boxes": _BOXES, "ids": np.array([1, 0, 1, 0], np.int32)},
-        rtol=1e-4,
-        atol=1e-5,
-    )
-
-
-_EXAMPLES = (
-    _example("boxes", (4, 3), "<extrapolation_value = -2.5>"),
-    _example("middle of a box", (1, 2), "", 20),
-    _example("nearest", (3, 4), '<mode = "nearest">', 16),
-)
-
 CONTRIB_CROP = NodeRule(
     "contrib-crop",
     "onnxruntime's CropAndResize becomes GridSample",
     ("com.microsoft::CropAndResize",),
     _rewrite,
-    _EXAMPLES,
 )

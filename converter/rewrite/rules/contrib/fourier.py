@@ -70,9 +70,5 @@ CONTRIB_FOURIER = NodeRule(
     "onnxruntime's Rfft and Irfft become matrix products",
     ("com.microsoft::Rfft", "com.microsoft::Irfft"),
     _rewrite,
-    refused=(
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[3, 8, 8] x) => (float[3, 8, 5, 2] y) { y = com.microsoft.Rfft <signal_ndim = 2> (x) }""",
-    ),
 )
 """Its transforms are tested against numpy's: onnxruntime's CPU provider has none."""

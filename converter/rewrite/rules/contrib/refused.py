@@ -34,10 +34,4 @@ LAID_OUT = NodeRule(
         *(f"com.ms.internal.nhwc::{name}" for name in _CHANNELS_LAST),
     ),
     _laid_out,
-    refused=(
-        """<ir_version: 8, opset_import: ["" : 17, "com.microsoft.nchwc" : 1]>
-        g (float[1, 8, 4, 4] x, float[8, 8, 1, 1] w) => (float[1, 8, 4, 4] y) { y = com.microsoft.nchwc.Conv (x, w) }""",
-        """<ir_version: 8, opset_import: ["" : 17, "com.ms.internal.nhwc" : 1]>
-        g (float[1, 4, 4, 8] x) => (float[1, 1, 1, 8] y) { y = com.ms.internal.nhwc.GlobalMaxPool (x) }""",
-    ),
 )

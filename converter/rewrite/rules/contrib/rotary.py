@@ -6,11 +6,9 @@ takes was asked of its parser: one position for each row and token, and the numb
 
 from __future__ import annotations
 
-import numpy as np
-
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import OLDEST, counted, heads, length, too_old
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import counted, heads, length, too_old
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
 
@@ -61,39 +59,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.nodes(), "products with the cosines and sines of each position")
 
 
-def _example(
-    name: str, attributes: str, shape: str, places: np.ndarray, half: int = 4, opset: int = 17
-) -> Example:
-    dims = ", ".join(map(str, places.shape))
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>
-        g (float[{shape}] x, int64[{dims}] p, float[10, {half}] c, float[10, {half}] s) => (float[{shape}] y) {{
-            y = com.microsoft.RotaryEmbedding {attributes} (x, p, c, s)
-        }}""",
-        feeds={"p": places},
-        rtol=1e-4,
-    )
-
-
-_EXAMPLES = (
-    _example("first position", "", "2, 2, 3, 8", np.array([4])),
-    _example("first position, interleaved", "<interleaved = 1>", "2, 2, 3, 8", np.array([2]), opset=OLDEST),
-    _example("number of heads unknown", "", "2, 3, 16", np.array([[3, 0, 9], [1, 1, 2]])),
-    _example(
-        "part of each head",
-        "<num_heads = 2, rotary_embedding_dim = 4, interleaved = 1>",
-        "2, 3, 16",
-        np.array([5]),
-        2,
-        13,
-    ),
-)
-
 CONTRIB_ROTARY = NodeRule(
     "contrib-rotary",
     "onnxruntime's RotaryEmbedding becomes products, where TensorRT does not take it",
     ("com.microsoft::RotaryEmbedding",),
     _rewrite,
-    _EXAMPLES,
 )

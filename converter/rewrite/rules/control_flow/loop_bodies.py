@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.scopes import all_graphs, subgraphs
+from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.converter.rewrite.freeze import CONSTANT_OPERANDS, SHAPE_OPERANDS
 from trtsmith.importers.registry import normalise_domain

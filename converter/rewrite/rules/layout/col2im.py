@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 
@@ -86,25 +86,9 @@ def _with_zeros(w: Writer, data: str, axis: int, rank: int, steps: int, stride: 
     return w.slice_(flat, [0], [(steps - 1) * stride + 1], [axis])
 
 
-_EXAMPLES = (
-    Example(
-        "strides and dilations",
-        """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[2, 12, 12] x) => (float[2, 2, 8, 9] y) {
-            image = Constant <value = int64[2] {8, 9}> ()
-            block = Constant <value = int64[2] {2, 3}> ()
-            y = Col2Im <strides = [2, 2], dilations = [3, 1], pads = [1, 0, 0, 1]> (x, image, block)
-        }""",
-    ),
-    Example(
-        "3-D",
-        """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[1, 8, 36] x) => (float[1, 1, 4, 5, 4] y) {
-            image = Constant <value = int64[3] {4, 5, 4}> ()
-            block = Constant <value = int64[3] {2, 2, 2}> ()
-            y = Col2Im (x, image, block)
-        }""",
-    ),
+COL2IM = NodeRule(
+    "col2im",
+    "Col2Im becomes a sum of shifted copies",
+    ("Col2Im",),
+    _rewrite,
 )
-
-COL2IM = NodeRule("col2im", "Col2Im becomes a sum of shifted copies", ("Col2Im",), _rewrite, _EXAMPLES)

@@ -5,10 +5,24 @@ TensorRT-RTX 1.6.1 computes the order depth, column, row whatever the attribute 
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
 
-_WRONG = "TensorRT-RTX 1.6.1 takes SpaceToDepth's mode CRD for DCR: it is written with a transpose"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "takes SpaceToDepth's mode CRD for DCR",
+        "an engine run on an H200",
+    ),
+    Fault(
+        "tensorrt",
+        ("10.1",),
+        "takes SpaceToDepth's mode CRD for DCR",
+        "the source of its ONNX parser, which reads no attribute mode",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -21,7 +35,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
     split: list[int | str] = [sizes[0], sizes[1], height, block, width, block]
     merged: list[int | str] = [sizes[0], w.do("Mul", sizes[1], w.ints(block * block)), height, width]
     w.reshape(w.transpose(w.reshape("x0", split), [0, 1, 3, 5, 2, 4]), merged, result="y0")
-    return Replacement(w.nodes(), "a transpose", notes=(_WRONG,))
+    return Replacement(
+        w.nodes(), "a transpose", notes=(node.because(_FAULTS, "it is written with a transpose"),)
+    )
 
 
 SPACE_TO_DEPTH = NodeRule(
@@ -29,12 +45,5 @@ SPACE_TO_DEPTH = NodeRule(
     "SpaceToDepth of mode CRD, which TensorRT takes for DCR",
     ("SpaceToDepth",),
     _rewrite,
-    (
-        Example(
-            "crd",
-            """<ir_version: 12, opset_import: ["" : 28]>
-            g (float[2, 3, 4, 6] x) => (float[2, 12, 2, 3] y) { y = SpaceToDepth <blocksize = 2, mode = "CRD"> (x) }""",
-            reference=True,
-        ),
-    ),
+    faults=_FAULTS,
 )

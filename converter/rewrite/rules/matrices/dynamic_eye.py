@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -34,21 +34,4 @@ DYNAMIC_EYE = NodeRule(
     "EyeLike of a matrix of dynamic size",
     ("EyeLike",),
     _rewrite,
-    tuple(
-        Example(
-            f"k{k}",
-            f"""<ir_version: 8, opset_import: ["" : 13]>
-            g (float[5, 6] x, int64[2] size) => (float y) {{
-                cut = Slice (x, start, size)
-                eye = EyeLike <k = {k}> (cut)
-                picked = Mul (eye, cut)
-                sums = ReduceSum <keepdims = 0> (picked)
-                y = Identity (sums)
-            }}""".replace("(float y)", "(float y) <int64[2] start = {0, 0}>"),
-            feeds={"size": np.array([3, 4])},
-            builds=False,
-            why="the test gives no profile for sizes fed at run time",
-        )
-        for k in (0, 1, -2)
-    ),
 )

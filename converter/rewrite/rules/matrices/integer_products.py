@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
@@ -80,38 +80,9 @@ def _products(node: NodeView) -> int:
     return int(np.prod(np.array(known, dtype=object)))
 
 
-def _example(name: str, dtype: str, left: str, right: str, result: str) -> Example:
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : 13]>
-        g ({dtype}{left} x, {dtype}{right} z) => ({dtype}{result} y) {{ y = MatMul (x, z) }}""",
-    )
-
-
 INTEGER_PRODUCTS = NodeRule(
     "integer-products",
     "MatMul, Gemm and Relu of integers",
     ("Gemm", "MatMul", "Relu"),
     _rewrite,
-    (
-        _example("stack", "int32", "[2, 3, 4]", "[4, 5]", "[2, 3, 5]"),
-        _example("broadcast", "int64", "[3, 4]", "[6, 4, 2]", "[6, 3, 2]"),
-        _example("vectors", "int32", "[4]", "[4]", ""),
-        _example("row", "int32", "[4]", "[2, 4, 3]", "[2, 3]"),
-        _example("column", "int64", "[2, 3, 4]", "[4]", "[2, 3]"),
-        Example(
-            "gemm",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (int32[4, 2] x, int32[3, 4] z, int32[3] c) => (int32[2, 3] y) {
-                y = Gemm <transA = 1, transB = 1> (x, z, c)
-            }""",
-            reference=True,
-        ),
-        Example(
-            "relu",
-            """<ir_version: 8, opset_import: ["" : 14]>
-            g (int32[5] x) => (int32[5] y) { y = Relu (x) }""",
-            feeds={"x": np.array([-3, 0, 4, -(1 << 31), (1 << 31) - 1], np.int32)},
-        ),
-    ),
 )

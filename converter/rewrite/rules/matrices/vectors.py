@@ -6,7 +6,7 @@ required"), and loses a dimension in the product of a vector with a stack of mat
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 
@@ -35,34 +35,9 @@ def _along_it(node: NodeView) -> Replacement:
     return Replacement(w.nodes(), "the vector as a matrix of one row")
 
 
-def _example(op_type: str, opset: int, attributes: str, result: str) -> Example:
-    return Example(
-        f"{op_type}-{opset}",
-        f"""<ir_version: 7, opset_import: ["" : {opset}]>
-        g (float[6] x) => ({result} y) {{ y = {op_type} <{attributes}> (x) }}""",
-    )
-
-
 VECTORS = NodeRule(
     "vectors",
     "vectors as matrices of one row",
     ("ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "MatMul", "Softmax"),
     _rewrite,
-    (
-        Example(
-            "stack",
-            """<ir_version: 7, opset_import: ["" : 11]>
-            g (float[4] x, float[2, 5, 4, 3] z) => (float[2, 5, 3] y) { y = MatMul (x, z) }""",
-        ),
-        Example(
-            "constant",
-            """<ir_version: 8, opset_import: ["" : 17]>
-            g (float[2, 4, 3] z) => (float[2, 3] y) <float[4] x = {1.5, -2, 3, 4}> { y = MatMul (x, z) }""",
-        ),
-        _example("ArgMax", 11, "axis = 0", "int64[1]"),
-        _example("ArgMin", 13, "keepdims = 0, select_last_index = 1", "int64"),
-        _example("Softmax", 11, "axis = 0", "float[6]"),
-        _example("LogSoftmax", 13, "axis = -1", "float[6]"),
-        _example("Hardmax", 13, "axis = 0", "float[6]"),
-    ),
 )

@@ -6,10 +6,18 @@ it stands for all (seen on an H200). The other operand and its opposite give the
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
 
-_WRONG = "TensorRT-RTX 1.6.1 leaves all but one element of such a result unwritten: it is computed"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "leaves all but one element of such a result unwritten",
+        "an engine run on an H200",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -23,20 +31,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
         w = Writer(node)
         other = f"x{1 - index}"
         w.do(node.op_type, other, w.do("Not", other), result="y0")
-        return Replacement(w.nodes(), "the other operand and its opposite", notes=(_WRONG,))
+        return Replacement(
+            w.nodes(), "the other operand and its opposite", notes=(node.because(_FAULTS, "it is computed"),)
+        )
     return None
-
-
-def _example(name: str, op_type: str, constant: str, shape: str, swapped: bool = False) -> Example:
-    operands = "c, b" if swapped else "b, c"
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : 17]>
-        g (float[{shape}] x) => (bool[{shape}] y) <{constant}, float zero = {{0}}> {{
-            b = Greater (x, zero)
-            y = {op_type} ({operands})
-        }}""",
-    )
 
 
 CONSTANT_LOGIC = NodeRule(
@@ -44,10 +42,5 @@ CONSTANT_LOGIC = NodeRule(
     "Or with a constant True, And with a constant False",
     ("Or", "And"),
     _rewrite,
-    (
-        _example("or", "Or", "bool c = {1}", "4, 6"),
-        _example("or, of a matrix", "Or", "bool[1, 1] c = {1}", "4, 6", swapped=True),
-        _example("and", "And", "bool c = {0}", "4, 60", swapped=True),
-        _example("and, of a vector", "And", "bool[1] c = {0}", "7"),
-    ),
+    faults=_FAULTS,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -49,21 +49,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     )
 
 
-_X = np.array([0, -0.0, -3, 3, -1, 1, np.inf, -np.inf, 1, np.nan, -7.5, 7.5, -7.5, 7.5, 6, -6], np.float32)
-_Y = np.array([-2, 2, np.inf, np.inf, -np.inf, -np.inf, 2, 2, 0, 2, 2, -2, -2, 2, -3, 3], np.float32)
-
-_EXAMPLES = tuple(
-    Example(
-        dtype,
-        f"""<ir_version: 10, opset_import: ["" : 28]>
-        g ({dtype}[16] x, {dtype}[16] z) => ({dtype}[16] y, {dtype}[16] sign) {{
-            y = Mod (x, z)
-            sign = Reciprocal (y)
-        }}""",
-        feeds={"x": _X.astype(numpy_dtype), "z": _Y.astype(numpy_dtype)},
-        reference=True,
-    )
-    for dtype, numpy_dtype in (("float", np.float32), ("float16", np.float16))
+FLOAT_MOD = NodeRule(
+    "float-mod",
+    "Mod of floats with the divisor's sign",
+    ("Mod",),
+    _rewrite,
 )
-
-FLOAT_MOD = NodeRule("float-mod", "Mod of floats with the divisor's sign", ("Mod",), _rewrite, _EXAMPLES)

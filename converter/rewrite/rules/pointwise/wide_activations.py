@@ -5,7 +5,7 @@ The result is rounded once, which is at least as near as a computation in bfloat
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
@@ -20,28 +20,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(statements(node, body), f"{node.op_type} in float32")
 
 
-def _example(op_type: str) -> Example:
-    return Example(
-        op_type,
-        f"""<ir_version: 10, opset_import: ["" : 22]>
-        g (float[3, 5] x) => (float[3, 5] y) {{
-            narrow = Cast <to = 16> (x)
-            result = {op_type} (narrow)
-            y = Cast <to = 1> (result)
-        }}""",
-        reference=True,
-        rtol=1e-2,
-        atol=1e-2,
-    )
-
-
 WIDE_ACTIVATIONS = NodeRule(
     "wide-activations",
     "activations of bfloat16 that TensorRT has in float32",
     ("HardSwish", "Mish"),
     _rewrite,
-    (
-        _example("HardSwish"),
-        _example("Mish"),
-    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, padded, pooled
 
@@ -37,20 +37,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.nodes(), f"LRN over {size} channels as a sum of slices")
 
 
-_EXAMPLES = (
-    Example(
-        "even",
-        """<ir_version: 8, opset_import: ["" : 13]>
-        g (float[7, 7, 3, 4] x) => (float[7, 7, 3, 4] y) {
-            y = LRN <size = 4, alpha = 0.3, beta = 0.6, bias = 1.5> (x)
-        }""",
-        reference=True,  # onnxruntime takes odd windows only; the reference needs as many images as channels
-    ),
-    Example(
-        "large",
-        """<ir_version: 8, opset_import: ["" : 13]>
-        g (float[2, 20, 3, 2] x) => (float[2, 20, 3, 2] y) { y = LRN <size = 17, alpha = 0.3> (x) }""",
-    ),
+LRN = NodeRule(
+    "lrn",
+    "LRN with windows that TensorRT has not",
+    ("LRN",),
+    _rewrite,
 )
-
-LRN = NodeRule("lrn", "LRN with windows that TensorRT has not", ("LRN",), _rewrite, _EXAMPLES)

@@ -9,17 +9,20 @@ average with count_include_pad it also counts what a window finds beyond all pad
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_counts import counts
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
+from trtsmith.converter.rewrite.target import Fault
 
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS = ("uint8", "int32")
 """int32 is what a uint8 tensor has become where TensorRT has no uint8; int8 TensorRT pools itself."""
 
-_DROPPED = (
-    "TensorRT-RTX 1.6.1 keeps windows of ceil_mode that begin in the padding at the end, which ONNX drops"
+_KEPT = "keeps windows of ceil_mode that begin in the padding at the end, which ONNX drops"
+_CEIL_MODE = (
+    Fault("tensorrt_rtx", ("1.6.1",), _KEPT, "an engine run on an H200"),
+    Fault("tensorrt", ("10.14",), _KEPT, "the formula of PaddingMode::kEXPLICIT_ROUND_UP in NvInfer.h"),
 )
 
 
@@ -34,7 +37,7 @@ def _volumetric(node: NodeView) -> bool:
 
 def _overrunning(node: NodeView) -> tuple[Window, ...]:
     """The windows, if ceil_mode adds some that ONNX drops and TensorRT keeps, or may for a size of run time; else ()."""
-    if not node.attributes.get("ceil_mode"):
+    if not node.attributes.get("ceil_mode") or not any(map(node.has, _CEIL_MODE)):
         return ()
     wins = windows(node)
     return wins if not isinstance(wins, Refusal) and any(win.overruns for win in wins) else ()
@@ -72,7 +75,9 @@ def _without_ceil(node: NodeView) -> Replacement | None:
         given.pop(name, None)
     w.do(node.op_type, "x0", result="y0", **given)
     return Replacement(
-        w.nodes(), f"{node.op_type} without ceil_mode, padded to the same windows", (_DROPPED,)
+        w.nodes(),
+        f"{node.op_type} without ceil_mode, padded to the same windows",
+        (node.because(_CEIL_MODE),),
     )
 
 
@@ -155,7 +160,7 @@ def _summed(node: NodeView, what: str) -> Replacement | Refusal:
 
 
 def _told(node: NodeView) -> tuple[str, ...]:
-    return (_DROPPED,) if _overrunning(node) else ()
+    return (node.because(_CEIL_MODE),) if _overrunning(node) else ()
 
 
 def _power(w: Writer, data: str, p: float, dtype: str) -> str:
@@ -175,98 +180,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return {"MaxPool": _max, "AveragePool": _average, "LpPool": _lp}[node.op_type](node)
 
 
-def _example(name: str, signature: str, body: str, opset: int = 19, reference: bool = False) -> Example:
-    text = f'<ir_version: 9, opset_import: ["" : {opset}]> g {signature} {{ {body} }}'
-    return Example(name, text, reference=reference)
-
-
-_EXAMPLES = (
-    _example(
-        "max, dilated, padded, ceil",
-        "(float[2, 3, 11, 10] x) => (float[2, 3, 5, 4] y)",
-        """y = MaxPool <kernel_shape = [3, 2], dilations = [2, 3], strides = [2, 3], pads = [1, 0, 0, 1],
-            ceil_mode = 1> (x)""",
-    ),
-    _example(
-        "max, opset 10",
-        "(float[1, 2, 9] x) => (float[1, 2, 7] y)",
-        "y = MaxPool <kernel_shape = [3], dilations = [2], pads = [1, 1]> (x)",
-        opset=10,
-    ),
-    _example(
-        "max, same, strided",
-        "(float[1, 2, 9, 8] x) => (float[1, 2, 5, 4] y)",
-        'y = MaxPool <kernel_shape = [3, 3], dilations = [2, 2], strides = [2, 2], auto_pad = "SAME_UPPER"> (x)',
-        reference=True,  # onnxruntime leaves the dilations out of auto_pad
-    ),
-    _example(
-        "max, uint8",
-        "(uint8[1, 2, 7, 8] x) => (uint8[1, 2, 4, 4] y)",
-        "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)",
-    ),
-    _example(
-        "max, int8, dilated",
-        "(int8[1, 2, 7, 8] x) => (int8[1, 2, 5, 6] y)",
-        "y = MaxPool <kernel_shape = [3, 3], dilations = [2, 2], pads = [1, 1, 1, 1]> (x)",
-    ),
-    _example(
-        "average, dilated, ceil, without padding",
-        "(float[1, 2, 11, 10] x) => (float[1, 2, 5, 4] y)",
-        """y = AveragePool <kernel_shape = [3, 2], dilations = [2, 3], strides = [2, 3], pads = [1, 0, 0, 1],
-            ceil_mode = 1> (x)""",
-    ),
-    _example(
-        "average, dilated, ceil, with padding",
-        "(float[1, 2, 11, 10, 4] x) => (float[1, 2, 5, 4, 2] y)",
-        """y = AveragePool <kernel_shape = [3, 2, 2], dilations = [2, 3, 2], strides = [2, 3, 1],
-            pads = [1, 0, 0, 0, 1, 0], ceil_mode = 1, count_include_pad = 1> (x)""",
-    ),
-    _example(
-        "max, ceil, a window beyond",
-        "(float[1, 2, 4, 6] x) => (float[1, 2, 2, 2] y)",
-        "y = MaxPool <kernel_shape = [1, 2], strides = [2, 3], pads = [0, 1, 0, 1], ceil_mode = 1> (x)",
-    ),
-    _example(
-        "average, ceil, a window beyond, without padding",
-        "(float[1, 2, 5, 8] x) => (float[1, 2, 2, 4] y)",
-        """y = AveragePool <kernel_shape = [3, 3], strides = [3, 2], pads = [1, 1, 1, 1], ceil_mode = 1> (x)""",
-    ),
-    _example(
-        "average, ceil, a window beyond, with padding",
-        "(float[1, 2, 5, 8] x) => (float[1, 2, 2, 4] y)",
-        """y = AveragePool <kernel_shape = [3, 3], strides = [3, 3], pads = [1, 1, 1, 1], ceil_mode = 1,
-            count_include_pad = 1> (x)""",
-    ),
-    _example(
-        "average, ceil, a window cut short, with padding",
-        "(float[1, 8, 4, 4] x) => (float[1, 8, 3, 4] y)",
-        """y = AveragePool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1], ceil_mode = 1,
-            count_include_pad = 1> (x)""",
-    ),
-    _example(
-        "lp, p = 3",
-        "(float[1, 2, 7, 8] x) => (float[1, 2, 4, 4] y)",
-        "y = LpPool <kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 0], p = 3> (x)",
-        opset=18,
-    ),
-    _example(
-        "lp, opset 9",
-        "(float[1, 2, 7, 8] x) => (float[1, 2, 3, 4] y)",
-        "y = LpPool <kernel_shape = [3, 2], strides = [2, 2], p = 4> (x)",
-        opset=9,
-    ),
-    _example(
-        "lp, 1-D, same",
-        "(float[1, 2, 9] x) => (float[1, 2, 9] y)",
-        'y = LpPool <kernel_shape = [3], auto_pad = "SAME_UPPER", p = 2> (x)',
-        opset=18,
-    ),
-)
-
 POOLING = NodeRule(
     "pooling",
     "dilated pooling, and LpPool of any p, become strided slices that are combined",
     ("AveragePool", "LpPool", "MaxPool"),
     _rewrite,
-    _EXAMPLES,
+    partly=_CEIL_MODE,
 )

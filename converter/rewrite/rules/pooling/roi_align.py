@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 
@@ -97,28 +97,9 @@ def _corners(w: Writer, x: str, ys: _Axis, xs: _Axis) -> list[str]:
     return result
 
 
-_BOXES = np.array([[-9, -3, 12, 11], [1, 2, 9, 5.5], [4, 4, 4.2, 4.1], [7, 5, 30, 20]], np.float32)
-_OF = np.array([1, 0, 1, 0])
-
-_EXAMPLES = (
-    Example(
-        "mean, beyond the edges",
-        """<ir_version: 8, opset_import: ["" : 16]>
-        g (float[2, 3, 8, 9] x, float[4, 4] boxes, int64[4] of) => (float[4, 3, 3, 4] y) {
-            y = RoiAlign <output_height = 3, output_width = 4, sampling_ratio = 2, spatial_scale = 0.75> (x, boxes, of)
-        }""",
-        feeds={"boxes": _BOXES, "of": _OF},
-    ),
-    Example(
-        "maximum, opset 10",
-        """<ir_version: 8, opset_import: ["" : 10]>
-        g (float[2, 3, 8, 9] x, float[4, 4] boxes, int64[4] of) => (float[4, 3, 2, 2] y) {
-            y = RoiAlign <mode = "max", output_height = 2, output_width = 2, sampling_ratio = 3> (x, boxes, of)
-        }""",
-        feeds={"boxes": _BOXES, "of": _OF},
-    ),
-)
-
 ROI_ALIGN = NodeRule(
-    "roi-align", "RoiAlign becomes gathers of its samples", ("RoiAlign",), _rewrite, _EXAMPLES
+    "roi-align",
+    "RoiAlign becomes gathers of its samples",
+    ("RoiAlign",),
+    _rewrite,
 )

@@ -1,8 +1,6 @@
 """Quantised operators: TensorRT's own int8 where it is exact, else exact arithmetic."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.bits.narrow_casts import NARROW_CASTS
-from trtsmith.converter.rewrite.rules.contrib.quantized_embedding import QEMBEDDING
 from trtsmith.converter.rewrite.rules.quantized.conv_rules import CONV_INTEGER, QLINEAR_CONV
 from trtsmith.converter.rewrite.rules.quantized.dequantize_linear import DEQUANTIZE_LINEAR
 from trtsmith.converter.rewrite.rules.quantized.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
@@ -18,12 +16,10 @@ from trtsmith.converter.rewrite.rules.quantized.qgemm import QGEMM
 from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import QLINEAR_MATMUL
 from trtsmith.converter.rewrite.rules.quantized.qlinear_rules import QLINEAR_POINTWISE
 from trtsmith.converter.rewrite.rules.quantized.quantize_linear import QUANTIZE_LINEAR
-from trtsmith.converter.rewrite.rules.recurrent.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
 
-QUANTISED: tuple[NodeRule, ...] = (
+RULES: tuple[NodeRule, ...] = (
     QUANTIZE_LINEAR,
     DEQUANTIZE_LINEAR,
-    NARROW_CASTS,
     DYNAMIC_QUANTIZE_LINEAR,
     MATMUL_INTEGER,
     MATMUL_TO_FLOAT,
@@ -33,8 +29,6 @@ QUANTISED: tuple[NodeRule, ...] = (
     MATMUL_NBITS,
     GATHER_BLOCK_QUANTIZED,
     QATTENTION,
-    QEMBEDDING,
-    DYNAMIC_QUANTIZE_LSTM,
     CONV_INTEGER,
     QLINEAR_CONV,
     *QLINEAR_POINTWISE,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
@@ -110,6 +108,3 @@ def concat(node: NodeView) -> Replacement | Refusal | None:
     joined = w.concat(parts, int(node.attributes["axis"]))
     quantised(w, joined, 0, 1, 2)
     return Replacement(w.nodes(), "dequantised, joined, quantised", numerics=NUMERICS)
-
-
-AWKWARD = np.array([[0, 255, 128, 7, 64], [250, 1, 2, 3, 129]], np.uint8)

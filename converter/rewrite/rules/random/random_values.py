@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -80,48 +80,6 @@ def _other_type(node: NodeView) -> Replacement | None:
     return Replacement(w.nodes(), "drawn in float32, then cast")
 
 
-_EXAMPLES = (
-    Example(
-        "bernoulli",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[4, 5] x) => (float[4, 5] y, int32[4, 5] z) {
-            y = Bernoulli <seed = 2.0> (x)
-            z = Bernoulli <dtype = 6> (x)
-        }""",
-        feeds={"x": np.arange(20, dtype=np.float32).reshape(4, 5) % 2},
-        reference=True,
-    ),
-    Example(
-        "multinomial",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[3, 4] x) => (int64[3, 6] y) { y = Multinomial <dtype = 7, sample_size = 6> (x) }""",
-        feeds={
-            "x": np.array([[0, -200, -200, -200], [-200, 0, -200, -200], [-200, -200, -200, 5]], np.float32)
-        },
-    ),
-    Example(
-        "type",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[4, 5] x) => (float[4, 5] y) {
-            noise = RandomNormalLike <dtype = 16, mean = 3.0, scale = 1e-30> (x)
-            wide = Cast <to = 1> (noise)
-            y = Mul (x, wide)
-        }""",
-        reference=True,
-    ),
-    Example(
-        "shape",
-        """<ir_version: 8, opset_import: ["" : 15]>
-        g (float[4] x) => (float[4] y) {
-            noise = RandomUniform <dtype = 16, shape = [4], low = 2.0, high = 2.0001> ()
-            narrow = Cast <to = 1> (noise)
-            y = Mul (x, narrow)
-        }""",
-        reference=True,
-    ),
-)
-"""Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
-
 RANDOM_VALUES = NodeRule(
     "random-values",
     "Bernoulli, Multinomial, random numbers of other types",
@@ -134,5 +92,4 @@ RANDOM_VALUES = NodeRule(
         "RandomUniformLike",
     ),
     _rewrite,
-    _EXAMPLES,
 )

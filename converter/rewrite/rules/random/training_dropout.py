@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.random.random_values import NUMERICS, uniform
 
@@ -58,13 +58,4 @@ TRAINING_DROPOUT = NodeRule(
     "Dropout in training mode by a comparison with uniform numbers",
     ("Dropout",),
     _rewrite,
-    (
-        Example(
-            "dropout",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[4, 5] x) => (float[4, 5] y, bool[4, 5] kept) <float ratio = {0}, bool training = {1}> {
-                y, kept = Dropout (x, ratio, training)
-            }""",
-        ),
-    ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _ATTRIBUTES = (
@@ -55,32 +55,9 @@ def _dequantised(node: NodeView, data: int, scale: int, zero: int) -> np.ndarray
     return np.ascontiguousarray((steps * scales.reshape(shape)).transpose(0, 2, 1))
 
 
-_RNG = np.random.default_rng(4)
-
-
-def _listed(*shape: int) -> str:
-    return ", ".join(str(value) for value in _RNG.integers(-100, 101, shape).reshape(-1))
-
-
-_EXAMPLES = (
-    Example(
-        "two directions",
-        f"""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-        g (float[5, 2, 3] x) => (float[5, 2, 2, 4] y, float[2, 2, 4] h)
-        <int8[2, 3, 16] w = {{{_listed(2, 3, 16)}}}, int8[2, 4, 16] r = {{{_listed(2, 4, 16)}}},
-         float[2] sw = {{0.01, 0.005}}, int8[2] zw = {{3, -5}}, float[2] sr = {{0.004, 0.006}}, int8[2] zr = {{0, 9}}> {{
-            y, h = com.microsoft.DynamicQuantizeLSTM <hidden_size = 4, direction = "bidirectional"> (
-                x, w, r, , , , , , sw, zw, sr, zr)
-        }}""",
-        rtol=0.02,
-        atol=0.02,
-    ),
-)
-
 DYNAMIC_QUANTIZE_LSTM = NodeRule(
     "dynamic-quantize-lstm",
     "DynamicQuantizeLSTM becomes LSTM with dequantised weights",
     ("com.microsoft::DynamicQuantizeLSTM",),
     _rewrite,
-    _EXAMPLES,
 )

@@ -14,10 +14,9 @@ An activation Affine and LSTM's input_forget have no form that TensorRT takes.
 
 from __future__ import annotations
 
-import numpy as np
-
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
 
 _SEQUENCE_LENS = 4
 _STATES = (5, 6)
@@ -27,8 +26,21 @@ _HANGS = range(2, 7)
 _ENDS = 2
 """Lengths of a sequence for which it ends."""
 
-_BATCH_FIRST = "TensorRT-RTX 1.6.1 takes layout = 1 for layout = 0: the sequence is transposed to the front"
-_ALONE = "TensorRT-RTX 1.6.1 never ends with one sequence and hidden_size 2 to 6: a copy of it goes along"
+_BATCH_FIRST = (
+    Fault("tensorrt_rtx", ("1.6.1",), "takes layout = 1 for layout = 0", "an engine run on an H200"),
+    Fault(
+        "tensorrt",
+        ("10.1",),
+        "takes layout = 1 for layout = 0",
+        "the source of its ONNX parser, which reads no attribute layout",
+    ),
+)
+_ALONE = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "never ends with one sequence and hidden_size 2 to 6",
+    "an engine run on an H200",
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -48,8 +60,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     narrow = dtype in ("float16", "bfloat16") and bool(node.input(_SEQUENCE_LENS))
     narrow |= dtype == "bfloat16" and node.op_type == "GRU"
     hidden = node.attributes.get("hidden_size")
-    batch_first = bool(node.attributes.get("layout", 0))
-    alone = _hangs(node, hidden, batch_first)
+    batch_first = bool(node.attributes.get("layout", 0)) and any(map(node.has, _BATCH_FIRST))
+    alone = node.has(_ALONE) and _hangs(node, hidden, batch_first)
     if not narrow and hidden and not batch_first and not alone:
         return None
     if not hidden:
@@ -102,12 +114,15 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         *([] if node.attributes.get("hidden_size") else ["with the hidden_size of its weights"]),
     )
     numerics = f"{node.op_type} of {dtype} is computed in float32 and rounded once" if narrow else ""
-    notes = (*((_BATCH_FIRST,) if batch_first else ()), *((_ALONE,) if alone else ()))
+    notes = (
+        *((node.because(_BATCH_FIRST, "the sequence is transposed to the front"),) if batch_first else ()),
+        *((node.because([_ALONE], "a copy of it goes along"),) if alone else ()),
+    )
     return Replacement(w.nodes(), f"{node.op_type} {', '.join(what)}", notes, numerics)
 
 
 def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:
-    """Whether TensorRT-RTX 1.6.1 would not end, as far as the shapes are known."""
+    """Whether an engine would not end, as far as the shapes are known."""
     if node.op_type == "RNN" or node.attributes.get("linear_before_reset"):
         return False
     weights, x = node.shape(2), node.shape(0)
@@ -118,71 +133,10 @@ def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:
     return batch == 1 and not (isinstance(length, int) and length <= _ENDS)
 
 
-_EXAMPLES = (
-    Example(
-        "float16 with sequence_lens",
-        """<ir_version: 8, opset_import: ["" : 14]>
-        g (float16[5, 2, 4] x, float16[1, 12, 4] w, float16[1, 12, 3] r, int32[2] lens) => (float16[1, 2, 3] h) {
-            , h = LSTM <hidden_size = 3> (x, w, r, , lens)
-        }""",
-        feeds={"lens": np.array([5, 5], np.int32)},  # all of it, as the reference has no shorter ones
-        reference=True,
-        rtol=2e-2,
-        atol=1e-2,
-    ),
-    Example(
-        "no hidden_size",
-        """<ir_version: 8, opset_import: ["" : 14]>
-        g (float[5, 2, 4] x, float[1, 9, 4] w, float[1, 9, 3] r) => (float[1, 2, 3] h) { , h = GRU (x, w, r) }""",
-        reference=True,  # onnxruntime wants it
-        rtol=1e-4,
-    ),
-    *(
-        Example(
-            f"{op_type}, batch first",
-            f"""<ir_version: 8, opset_import: ["" : 14]>
-            g (float[2, 5, 4] x, float[1, {3 * gates}, 4] w, float[1, {3 * gates}, 3] r, float[2, 1, 3] begin)
-                => (float[2, 5, 1, 3] y, float[2, 1, 3] h) {{
-                y, h = {op_type} <hidden_size = 3, layout = 1> (x, w, r, , , begin)
-            }}""",
-            reference=True,  # onnxruntime refuses layout = 1
-            scale=0.3,
-            rtol=1e-4,
-        )
-        for op_type, gates in (("GRU", 3), ("LSTM", 4), ("RNN", 1))
-    ),
-    *(
-        Example(
-            f"{op_type}, one sequence",
-            f"""<ir_version: 8, opset_import: ["" : 14]>
-            g (float[5, 1, 4] x, float[2, {3 * gates}, 4] w, float[2, {3 * gates}, 3] r, int32[1] lens, float[2, 1, 3] begin)
-                => (float[5, 2, 1, 3] y, float[2, 1, 3] h) {{
-                y, h = {op_type} <hidden_size = 3, direction = "bidirectional"> (x, w, r, , lens, begin)
-            }}""",
-            feeds={"lens": np.array([4], np.int32)},
-            scale=0.3,
-            rtol=1e-4,
-        )
-        for op_type, gates in (("GRU", 3), ("LSTM", 4))
-    ),
-    Example(
-        "LSTM, one sequence, batch first, float16",
-        """<ir_version: 8, opset_import: ["" : 14]>
-        g (float16[1, 5, 4] x, float16[1, 12, 4] w, float16[1, 12, 3] r, int32[1] lens) => (float16[1, 5, 1, 3] y) {
-            y = LSTM <hidden_size = 3, layout = 1> (x, w, r, , lens)
-        }""",
-        feeds={"lens": np.array([5], np.int32)},  # all of it, as the reference has no shorter ones
-        reference=True,
-        scale=0.3,
-        rtol=2e-2,
-        atol=1e-2,
-    ),
-)
-
 RECURRENT = NodeRule(
     "recurrent",
     "LSTM, GRU and RNN in the forms that TensorRT takes",
     ("GRU", "LSTM", "RNN"),
     _rewrite,
-    _EXAMPLES,
+    partly=(*_BATCH_FIRST, _ALONE),
 )

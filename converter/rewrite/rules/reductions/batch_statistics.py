@@ -5,7 +5,7 @@ Training mode is an attribute from opset 14 on. Before, a node has it that names
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 
@@ -74,33 +74,9 @@ def _normalised(w: Writer, x: str, parts: list[str], epsilon: str, dtype: str, w
     _typed(w, w.do("Add", w.do("Mul", normal, scale), shift), dtype, work, "y0")
 
 
-_POSITIVE = "variance = Abs (v)"
-
-_EXAMPLES = (
-    Example(
-        "training",
-        f"""<ir_version: 8, opset_import: ["" : 15]>
-        g (float[2, 3, 4, 5] x, float[3] s, float[3] b, float[3] m, float[3] v)
-        => (float[2, 3, 4, 5] y, float[3] mean, float[3] var) {{
-            {_POSITIVE}
-            y, mean, var = BatchNormalization <training_mode = 1, momentum = 0.7> (x, s, b, m, variance)
-        }}""",
-        reference=True,
-    ),
-    Example(
-        "element by element",
-        f"""<ir_version: 8, opset_import: ["" : 8]>
-        g (float[2, 3, 4] x, float[3, 4] s, float[3, 4] b, float[3, 4] m, float[3, 4] v) => (float[2, 3, 4] y) {{
-            {_POSITIVE}
-            y = BatchNormalization <spatial = 0> (x, s, b, m, variance)
-        }}""",
-    ),
-)
-
 BATCH_STATISTICS = NodeRule(
     "batch-statistics",
     "BatchNormalization in training mode, or for each element, is written out",
     ("BatchNormalization",),
     _rewrite,
-    _EXAMPLES,
 )

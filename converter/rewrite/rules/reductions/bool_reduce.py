@@ -6,9 +6,7 @@ largest false and the smallest true, as ONNX says of empty sets.
 
 from __future__ import annotations
 
-import numpy as np
-
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import statements
 
 
@@ -30,31 +28,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(statements(node, body), f"{node.op_type} of booleans by counting")
 
 
-_DATA = np.array(
-    [[[True, False], [False, False]], [[True, True], [False, True]], [[False, False], [False, False]]]
-)
-_EXAMPLES = tuple(
-    Example(
-        f"{op} {kind}",
-        f"""<ir_version: 9, opset_import: ["" : 20]>
-        g (bool[3, 2, 2] x) => (bool{shape} y) {{
-            {axes}
-            y = {op} <keepdims = {keep}> ({inputs})
-        }}""",
-        feeds={"x": _DATA},
-        reference=True,
-    )
-    for op in ("ReduceMax", "ReduceMin")
-    for kind, shape, keep, axes, inputs in (
-        ("over an axis", "[3, 1, 2]", 1, "a = Constant <value = int64[1] {-2}> ()", "x, a"),
-        ("over all", "", 0, "", "x"),
-    )
-)
-
 BOOL_REDUCE = NodeRule(
     "bool-reduce",
     "ReduceMax and ReduceMin of booleans by counting",
     ("ReduceMax", "ReduceMin"),
     _rewrite,
-    _EXAMPLES,
 )

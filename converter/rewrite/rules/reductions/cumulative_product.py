@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer, statements
 
 
@@ -84,28 +84,9 @@ def _by_scan(axis: int, rank: int, reverse: bool, exclusive: bool) -> str:
     """
 
 
-def _example(dtype: str, attributes: str, axis: int, size: int) -> Example:
-    return Example(
-        f"{dtype}-{size}-{attributes or 'plain'}".replace(" ", ""),
-        f"""<ir_version: 10, opset_import: ["" : 26]>
-        g ({dtype}[3, {size}, 2] x) => ({dtype}[3, {size}, 2] y) <int32 axis = {{{axis}}}> {{
-            y = CumProd {f"<{attributes}>" if attributes else ""} (x, axis)
-        }}""",
-        reference=True,
-        rtol=1e-4,
-    )
-
-
 CUMULATIVE_PRODUCT = NodeRule(
     "cumulative-product",
     "CumProd by products of doubled width, or a Scan",
     ("CumProd",),
     _rewrite,
-    (
-        _example("float", "", 1, 5),
-        _example("float", "reverse = 1", -2, 8),
-        _example("int64", "exclusive = 1", 1, 7),
-        _example("int32", "exclusive = 1, reverse = 1", 1, 3),
-        _example("int32", "exclusive = 1", 1, 1),
-    ),
 )

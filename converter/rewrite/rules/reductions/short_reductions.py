@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
+from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.registry import normalise_domain
 
 _REDUCTIONS = tuple(
@@ -37,7 +38,14 @@ _PASSED_NAMES = """
 _PASSED = frozenset(_PASSED_NAMES.split())
 """Operators that leave a kernel as it is: pointwise ones, and those that move elements."""
 
-_WRONG = "TensorRT-RTX 1.6.1 computes reductions wrongly behind one along at most 6 elements: a copy keeps them apart"
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "computes reductions wrongly behind one along at most 6 elements",
+        "an engine run on an H200",
+    ),
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -54,7 +62,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
     results = [f"y{i}" if node.used(i) else "" for i in range(len(node.outputs))]
     w.many(node.op_type, [copied, *others], results, **given)
-    return Replacement(w.nodes(), "a copy ahead of it", notes=(_WRONG,))
+    return Replacement(
+        w.nodes(), "a copy ahead of it", notes=(node.because(_FAULTS, "a copy keeps them apart"),)
+    )
 
 
 def _copied(w: Writer, axis: int, size: int | None) -> str:
@@ -119,74 +129,10 @@ def _meets(node: NodeView, maker: NodeView, above: set[str]) -> bool:
     return any(name in above and not node.is_constant_value(name) for name in source)
 
 
-def _example(name: str, shape: str, body: str, result: str, sizes_given: str = "") -> Example:
-    sizes = [int(size) for size in shape.split(",")]
-    x = np.random.default_rng(7).uniform(-3, 3, sizes).astype(np.float32)
-    return Example(
-        name,
-        f"""<ir_version: 8, opset_import: ["" : 18]>
-        g (float[{sizes_given or shape}] x) => (float[{result}] y)
-        <int64[1] first = {{0}}, int64[1] second = {{1}}, int64[1] last = {{-1}}, float[6] scale = {{1, 2, 0.5, 1, 3, 1}}> {{
-            {body}
-        }}""",
-        feeds={"x": x},
-        rtol=1e-4,
-    )
-
-
 SHORT_REDUCTIONS = NodeRule(
     "short-reductions",
     "reductions behind one along 2 to 6 elements",
     (*_REDUCTIONS, *_NORMALISATIONS, *_POOLINGS),
     _rewrite,
-    (
-        _example(
-            "softmax, sum",
-            "2, 4, 6, 5",
-            "a = Softmax <axis = -1> (x) y = ReduceSum (a, second)",
-            "2, 1, 6, 5",
-        ),
-        _example(
-            "unit vectors, maximum",
-            "3, 40, 50",
-            "n = ReduceL2 (x, first) a = Div (x, n) y = ReduceMax <keepdims = 0> (a, last)",
-            "3, 40",
-        ),
-        _example(
-            "unit vectors, written out",
-            "8, 16, 3",
-            """q = Mul (x, x) s = ReduceSum (q, last) n = Sqrt (s) a = Div (x, n)
-            y = ReduceMean <keepdims = 0> (a, second)""",
-            "8, 3",
-        ),
-        _example(
-            "softmax, layer norm",
-            "4, 6",
-            "a = LogSoftmax <axis = 0> (x) y = LayerNormalization (a, scale)",
-            "4, 6",
-        ),
-        _example(
-            "softmax, softmax", "2, 8, 6", "a = Softmax <axis = 0> (x) y = Softmax <axis = -1> (a)", "2, 8, 6"
-        ),
-        _example(
-            "softmax, pooling",
-            "2, 4, 5, 6",
-            "a = Softmax <axis = 1> (x) y = GlobalAveragePool (a)",
-            "2, 4, 1, 1",
-        ),
-        _example(
-            "sizes of run time",
-            "4, 5, 6",
-            "a = Softmax <axis = 1> (x) y = ReduceMax <keepdims = 0> (a, last)",
-            "N, M",
-            sizes_given="N, M, K",
-        ),
-        _example(
-            "a batch of run time",
-            "7, 5, 6",
-            "a = Softmax <axis = 1> (x) y = ReduceMax <keepdims = 0> (a, last)",
-            "N, 5",
-            sizes_given="N, 5, 6",
-        ),
-    ),
+    faults=_FAULTS,
 )

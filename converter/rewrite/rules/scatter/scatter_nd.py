@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
     PAIRS,
@@ -106,51 +106,9 @@ def _all_differ(indices: np.ndarray | None, shape: tuple[int | None, ...] | None
     return len(np.unique(tuples, axis=0)) == len(tuples)
 
 
-def _example(reduction: str, dtype: str, opset: int = 18) -> Example:
-    return Example(
-        f"{reduction}-{dtype}",
-        f"""<ir_version: 9, opset_import: ["" : {opset}]>
-        g ({dtype}[3, 4, 2] x, int64[2, 3, 2] i, {dtype}[2, 3, 2] u) => ({dtype}[3, 4, 2] y) {{
-            y = ScatterND <reduction = "{reduction}"> (x, i, u)
-        }}""",
-        feeds={"i": np.array([[[0, 1], [2, 3], [0, 1]], [[0, 3], [0, 1], [2, -1]]])},
-    )
-
-
 SCATTER_ND = NodeRule(
     "scatter-nd",
     "ScatterND with a reduction",
     ("ScatterND",),
     _rewrite,
-    (
-        *(_example(reduction, "float") for reduction in REDUCTIONS),
-        _example("add", "int64"),
-        _example("max", "int32"),
-        _example("mul", "float", 16),
-        Example(
-            "slices",
-            """<ir_version: 9, opset_import: ["" : 18]>
-            g (float[4, 3, 2] x, int64[3, 1] i, float[3, 3, 2] u) => (float[4, 3, 2] y) {
-                y = ScatterND <reduction = "add"> (x, i, u)
-            }""",
-            feeds={"i": np.array([[2], [0], [2]])},
-        ),
-        Example(
-            "in parts",
-            """<ir_version: 9, opset_import: ["" : 18]>
-            g (float[7, 64] x, int64[2500, 1] i, float[2500, 64] u) => (float[7, 64] y) {
-                y = ScatterND <reduction = "add"> (x, i, u)
-            }""",
-            feeds={"i": (np.arange(2500) ** 2 % 11 % 7).reshape(2500, 1)},
-            rtol=1e-4,
-            atol=1e-3,
-        ),
-        Example(
-            "constant",
-            """<ir_version: 9, opset_import: ["" : 18]>
-            g (float[4, 3] x, float[3, 3] u) => (float[4, 3] y) <int64[3, 1] i = {2, 0, -1}> {
-                y = ScatterND <reduction = "min"> (x, i, u)
-            }""",
-        ),
-    ),
 )

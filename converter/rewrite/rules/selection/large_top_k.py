@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 LARGEST = 3840
@@ -72,32 +72,9 @@ def _rest(w: Writer, data: str, numbers: str, where: str, part: int, axis: int) 
     return data, numbers
 
 
-def _values(*shape: int) -> np.ndarray:
-    """With many equal elements."""
-    return np.random.default_rng(1).integers(-2000, 2000, shape).astype(np.float32)
-
-
 LARGE_TOP_K = NodeRule(
     "large-top-k",
     "TopK of more elements than TensorRT's layer gives",
     ("TopK",),
     _rewrite,
-    (
-        Example(
-            "sorted",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[2, 9000] x) => (float[2, 8000] y, int64[2, 8000] i) <int64[1] k = {8000}> {
-                y, i = TopK (x, k)
-            }""",
-            feeds={"x": _values(2, 9000)},
-        ),
-        Example(
-            "all",
-            """<ir_version: 7, opset_import: ["" : 11]>
-            g (int64[4000, 2] x) => (int64[4000, 2] i) <int64[1] k = {4000}> {
-                y, i = TopK <axis = 0, largest = 0> (x, k)
-            }""",
-            feeds={"x": _values(4000, 2).astype(np.int64)},
-        ),
-    ),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
@@ -43,20 +43,4 @@ NON_ZERO = NodeRule(
     "NonZero of a known number of results",
     ("NonZero",),
     _rewrite,
-    (
-        Example(
-            "declared",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (float[3, 2, 4] x) => (int64[3, 5] y) { y = NonZero (x) }""",
-            feeds={"x": (np.arange(24).reshape(3, 2, 4) % 5 == 3).astype(np.float32) * -0.5},
-        ),
-        Example(
-            "constant",
-            """<ir_version: 8, opset_import: ["" : 13]>
-            g (int64[2, 3] x) => (int64[2, 3] y) <float[2, 3] c = {1, 0, 2, 0, 0, -1}> {
-                n = NonZero (c)
-                y = Mul (n, x)
-            }""",
-        ),
-    ),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import (
-    Example,
     NodeRule,
     NodeView,
     Refusal,
@@ -58,37 +57,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(statements(node, "y0 = Identity (held)", held=name), "the tensor that it holds")
 
 
-_EXAMPLES = (
-    Example(
-        "full and empty",
-        """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[3] x) => (float[3] y, float[2] z) {
-            full = Optional (x)
-            empty = Optional <type = float[3]> ()
-            taken = OptionalGetElement (full)
-            yes = OptionalHasElement (full)
-            no = OptionalHasElement (empty)
-            both = And (yes, no)
-            one = Cast <to = 1> (yes)
-            none = Cast <to = 1> (both)
-            y = Neg (taken)
-            axes = Constant <value = int64[1] {0}> ()
-            a = Unsqueeze (one, axes)
-            b = Unsqueeze (none, axes)
-            z = Concat <axis = 0> (a, b)
-        }""",
-    ),
-    Example(
-        "a tensor",
-        """<ir_version: 8, opset_import: ["" : 18]>
-        g (float[3] x) => (float[3] z) { y = OptionalGetElement (x)  z = Neg (y) }""",
-    ),
-)
-
 OPTIONALS = NodeRule(
     "optionals",
     "optionals that are known become their tensors",
     ("Optional", "OptionalGetElement", "OptionalHasElement"),
     _rewrite,
-    _EXAMPLES,
 )

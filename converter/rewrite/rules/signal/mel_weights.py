@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.importers.dtypes import numpy_dtype
 
@@ -47,23 +47,9 @@ def mel_matrix(mel_bins: int, length: int, rate: int, low: float, high: float) -
     return result
 
 
-_EXAMPLES = (
-    Example(
-        "constants",
-        """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[2, 257] x) => (float[2, 40] y)
-        <int64 bins = {40}, int64 n = {512}, int64 rate = {16000}, float low = {20.0}, float high = {7600.0}> {
-            m = MelWeightMatrix (bins, n, rate, low, high)
-            y = MatMul (x, m)
-        }""",
-        rtol=1e-4,
-    ),
-)
-
 MEL_WEIGHTS = NodeRule(
     "mel-weights",
     "MelWeightMatrix of constants becomes a constant",
     ("MelWeightMatrix",),
     _rewrite,
-    _EXAMPLES,
 )

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.converter.bench.test_bench_record import document
 from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.reports.test_engine_times import document
 from trtsmith.converter.cli.commands import bench as command
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, EXIT_USAGE
 

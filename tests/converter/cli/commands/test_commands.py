@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +21,14 @@ from onnx import helper as oh
 
 from tests.converter.cli.commands.running import Ran, refused, snapshot, trtsmith
 from tests.converter.models import attention, convolution, inverse, relu, save, value
+from tests.processes import checkout_environment
 from trtsmith.converter.cli import main
 from trtsmith.converter.cli.commands import check, doctor
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import EXIT_DISAGREE
-from trtsmith.importers.registry import ALL_OPS, OPS
-
-ROOT = Path(__file__).parents[3]
+from trtsmith.importers.opdef import TYPE_VARIABLES
+from trtsmith.importers.registry import OPS
 
 
 @pytest.fixture(autouse=True)
@@ -40,10 +40,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def process(*arguments: str, **options: object) -> Ran:
     """The command as a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options}
     done = subprocess.run(
         [sys.executable, "-m", "trtsmith", *arguments],
-        env=environment,  # type: ignore[arg-type]
+        env=checkout_environment(**options),
         capture_output=True,
         text=True,
         timeout=60,
@@ -246,7 +245,7 @@ def test_rewrite(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert ran == Ran(
         0,
         "out.onnx: 1 node rewritten\n",
-        "  inv (com.microsoft::Inverse): plugin MatrixInverse, as spelled by onnxruntime contrib\n",
+        "  inv (com.microsoft::Inverse): plugin MatrixInverse, an alias of onnxruntime contrib\n",
     )
     assert [(n.op_type, n.domain) for n in onnx.load("out.onnx").graph.node] == [
         ("Neg", ""),
@@ -298,38 +297,43 @@ def test_ops(capsys: pytest.CaptureFixture[str]) -> None:
     ran = trtsmith(capsys, "ops")
     assert (ran.code, ran.err) == (0, "")
     rows = ran.out.splitlines()
-    assert rows[0].split() == ["operator", "plugins", "dtypes", "spelling", "opsets", "defined", "by"]
+    assert rows[0].split() == ["operator", "plugins", "dtypes", "alias", "opsets", "defined", "by"]
     first = {row.split()[0]: row.split() for row in rows[1:-2] if row[0] != " "}
-    assert list(first) == [op.name for op in ALL_OPS]
-    assert first["MatrixInverse"][1:3] == ["V3", "V2"] and first["BoxSelection"][1:3] == ["V3", "float32"]
-    assert "bool" in first["NonZeroPositions"] and "bool" not in first["UniqueSlices"]
-    for op in ALL_OPS:
+    assert list(first) == [op.name for op in OPS]
+    for op in OPS:
+        shown = " ".join(first[op.name])
+        assert f"{op.name} {' '.join(op.interfaces)} {' '.join(TYPE_VARIABLES[op.key])} " in shown
         assert any(row.split()[:1] == [op.onnx] for row in rows) is bool(op.onnx)
-        for spelling in op.spellings:
-            assert any(spelling.op_type in row for row in rows)
+        for alias in op.aliases:
+            assert any(alias.op_type in row for row in rows)
     document = json.loads(trtsmith(capsys, "ops", "--json").out)
-    assert [entry["name"] for entry in document] == [op.name for op in ALL_OPS]
-    assert [entry["name"] for entry in document if "V2" in entry["interfaces"]] == [op.name for op in OPS]
-    selection = document[-1]
-    assert (selection["name"], selection["onnx"]) == ("BoxSelection", "NonMaxSuppression")
-    assert [port["name"] for port in selection["outputs"] if port["size"]] == ["count"]
-    spelled = {s["spelling"] for entry in document for s in entry["spellings"]}
+    assert [entry["name"] for entry in document] == [op.name for op in OPS]
+    assert [entry["name"] for entry in document if "V2" not in entry["interfaces"]] == [
+        op.name for op in OPS if op.data_dependent
+    ]
+    for op, entry in zip(OPS, document, strict=True):
+        assert entry["onnx"] == (op.onnx or None)
+        assert [port["name"] for port in entry["outputs"] if port["size"]] == [port.name for port in op.sizes]
+    aliases = {s["alias"] for entry in document for s in entry["aliases"]}
     assert {
         "com.microsoft::Inverse",
         "InverseTRT",
         "mmdeploy::MMCVModulatedDeformConv2d",
         "DeformConv",
-    } <= spelled
+    } <= aliases
 
 
 def test_plugin_path_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert trtsmith(capsys, "plugin", "path") == Ran(0, f"{libraries.plugin_library()}\n", "")
     assert trtsmith(capsys, "plugin", "path", "--v2").out == f"{libraries.plugin_library_v2()}\n"
     ran = trtsmith(capsys, "plugin", "list", libraries.plugin_library(), "--json")
-    assert {c["name"] for c in json.loads(ran.out)["creators"]} == {op.name for op in ALL_OPS}
+    assert {c["name"] for c in json.loads(ran.out)["creators"]} == {op.name for op in OPS}
     for action in ("list", "inspect"):
         ran = trtsmith(capsys, "plugin", action, libraries.plugin_library_v2())
-        assert ran.code == 0 and all(op.name in ran.out for op in OPS)
+        assert ran.code == 0
+        assert [op.name for op in OPS if op.name not in ran.out] == [
+            op.name for op in OPS if op.data_dependent
+        ]
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,14 +440,15 @@ def test_as_a_process(folder: Path) -> None:
 
 
 def test_reader_that_goes_away() -> None:
-    command = f"{sys.executable} -m trtsmith.converter.cli.main ops | head -n 1; echo ${{PIPESTATUS[0]}}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = f"{sys.executable} -m trtsmith ops | head -n 1; echo ${{PIPESTATUS[0]}}"
+    environment = checkout_environment()
     done = subprocess.run(
         ["bash", "-c", command], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] in ("0", "141") and done.stderr == ""
+    first, code = done.stdout.splitlines()
+    assert first.strip() and code in ("0", "141") and done.stderr == ""
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m trtsmith.converter.cli.main ops > /dev/full"],
+        ["bash", "-c", f"{sys.executable} -m trtsmith ops > /dev/full"],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     refused(Ran(done.returncode, done.stdout, done.stderr), 2, "No space left on device", "standard output")
@@ -453,7 +458,9 @@ def test_reader_that_goes_away() -> None:
     ("number", "code", "last"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 129, "")]
 )  # fmt: skip
 @pytest.mark.usefixtures("default_signals")
-def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: int, last: str) -> None:
+def test_signals_during_a_build_leave_nothing(
+    folder: Path, start: Callable[..., subprocess.Popen[str]], number: int, code: int, last: str
+) -> None:
     """Ended as soon as TensorRT is at work: no engine, no temporary file, no child."""
     channels = 64
     nodes, weights = [], {}
@@ -466,18 +473,14 @@ def test_signals_during_a_build_leave_nothing(folder: Path, number: int, code: i
     (folder / "tmp").mkdir()
     before = snapshot(folder)
     command = [sys.executable, "-m", "trtsmith", "convert", "big.onnx", "-o", "e.plan", "--no-verify"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
-    with subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as child:
-        assert child.stderr is not None
-        for line in child.stderr:
-            if "building the engine" in line:
-                break
-        child.send_signal(number)
-        rest = child.stderr.read()  # ends when the build's own process is gone as well
-        started = time.monotonic()
-        assert child.wait(timeout=20) == code and time.monotonic() - started < 20
+    child = start(command, env=checkout_environment(TMPDIR=folder / "tmp"), stderr=subprocess.PIPE)
+    assert child.stderr is not None
+    for line in child.stderr:
+        if "building the engine" in line:
+            break
+    child.send_signal(number)
+    rest = child.stderr.read()  # ends when the build's own process is gone as well
+    assert child.wait(timeout=20) == code
     assert rest.endswith(last) and "Traceback" not in rest
     after = snapshot(folder)
     after.pop("tmp/.ses", None)  # onnxruntime's own

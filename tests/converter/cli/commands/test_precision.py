@@ -172,3 +172,17 @@ def test_a_model_s_own_q_and_dq_are_told_and_held_to_onnxruntime_exactly(
         "allowed" not in manifest["verdict"]["reason"]
         and manifest["verdict"]["comparisons"][0]["relative"] < 1e-5
     )
+
+
+def test_a_graph_with_plugins_that_nobody_named_is_written_in_the_precision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["c"], "product"),
+        onnx.helper.make_node("Theirs", ["c"], ["y"], "theirs", domain="their"),
+    ]
+    model = save(tmp_path / "m.onnx", nodes, [value("x", (8, 8))], [value("y", (8, 8))], {"w": normal(8, 8)})
+    ran = trtsmith(capsys, "rewrite", model, "-o", tmp_path / "r.onnx", "--precision", "fp16")
+    assert ran.code == 0 and "TensorRT will refuse the graph" in ran.err
+    types = {tensor.data_type for tensor in onnx.load(tmp_path / "r.onnx").graph.initializer}
+    assert types == {onnx.TensorProto.FLOAT16}

@@ -14,8 +14,8 @@ from onnx import helper as oh
 from tests.converter.cli.commands.running import Ran, refused, trtsmith
 from tests.converter.models import inverse, save, value
 from tests.converter.verify.fake_engine import Arrays, FakeEngine
-from trtsmith.converter.cli.commands import verify as command
 from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify import verify_bundle
 
 Verify = Callable[..., Ran]
 SHAPES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, fake: FakeEngine) -> FakeEngine:
-    monkeypatch.setattr(command, "describe_engine", fake.describe)
+    monkeypatch.setattr(verify_bundle, "describe_engine", fake.describe)
     monkeypatch.setattr(stage, "run_engine", fake.run)
     return fake
 

@@ -15,14 +15,14 @@ from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT, node_of
 from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import FakeEngine
-from trtsmith.converter.cli.commands import verify as command
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
-from trtsmith.converter.locate.executor import Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify import verify_bundle
 
 SHAPES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
 ARGUMENTS = ("verify", "m.onnx", "e.plan", "--report", "r.json")
@@ -48,7 +48,7 @@ def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert trtsmith(capsys, "convert", model, *arguments).code == 0
     fake = Engines()
     fake.users = FakeEngine(model, {"x": SHAPES})
-    monkeypatch.setattr(command, "describe_engine", fake.users.describe)
+    monkeypatch.setattr(verify_bundle, "describe_engine", fake.users.describe)
     monkeypatch.setattr(stage, "run_engine", fake.users.run)
     monkeypatch.setattr(prepare, "build", fake.build)
     real = prepare.prepared
@@ -114,7 +114,9 @@ def test_where_the_precision_makes_the_difference_it_is_said(
     arguments = ("--precision", "fp16", "--shapes", "x=4x8", "-q", "--no-verify")
     assert trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", *arguments).code == 0
     fake, real = Rounding(), prepare.prepared
-    monkeypatch.setattr(command, "describe_engine", FakeEngine(Path("m.onnx"), {"x": ((4, 8),) * 3}).describe)
+    monkeypatch.setattr(
+        verify_bundle, "describe_engine", FakeEngine(Path("m.onnx"), {"x": ((4, 8),) * 3}).describe
+    )
     monkeypatch.setattr(stage, "run_engine", fake.run)
     monkeypatch.setattr(prepare, "build", fake.build)
     monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build import WORKER, build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, PluginUse, Profile
+from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.fields import FieldValue
 
@@ -98,6 +100,23 @@ def test_progress_names_the_phases(fixed: Path) -> None:
     phases = ["loading TensorRT", "parsing the model", "building the engine", "writing the engine"]
     assert [text for text in said if text in phases] == phases
     assert any(text.startswith("Building engine (") for text in said)
+
+
+def test_one_worker_builds_many_and_hears_the_errors_of_each(fixed: Path, tmp_path: Path) -> None:
+    def unknown(name: str) -> Path:
+        node = helper.make_node(name, ["x"], ["y"], name=f"of_{name}", domain="nowhere")
+        return save_model(tmp_path / f"{name}.onnx", [node], {"x": [2, 3]}, {"y": [2, 3]})
+
+    (tmp_path / "out").mkdir()
+    with Pool(WORKER, flavour="tensorrt_rtx") as pool:
+        first = build(request(fixed), pool=pool)
+        for name in ("One", "Two"):
+            with pytest.raises(ConversionError, match=name) as error:
+                build(request(unknown(name)), pool=pool)
+            assert f"of_{name}" in error.value.problems[0].where
+        again = build(request(fixed), pool=pool)
+    alone = build(request(fixed))
+    assert replace(first, seconds=0) == replace(again, seconds=0) == replace(alone, seconds=0)
 
 
 def test_dynamic_model_two_profiles_and_options(dynamic: Path, tmp_path: Path) -> None:

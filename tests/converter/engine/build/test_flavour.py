@@ -14,6 +14,7 @@ from trtsmith.converter.engine.build import flavour as fl
 from trtsmith.converter.engine.build import targets
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.target import Target, version_of
 
 HOPPER = Gpu("H200", (9, 0))
 ADA = Gpu("L40", (8, 9))
@@ -45,7 +46,7 @@ def test_installed_flavours_imports_no_tensorrt() -> None:
 
 def test_installed_rtx_has_a_version() -> None:
     found = {flavour.name: flavour for flavour in fl.installed_flavours()}["tensorrt_rtx"]
-    assert fl.parse_version(found.version) >= fl.FIRST_RTX_WITH_PLUGINS
+    assert version_of(found.version) >= fl.FIRST_RTX_WITH_PLUGINS
     assert found.folder.is_dir()
 
 
@@ -87,10 +88,10 @@ def test_a_graph_is_written_for_the_flavour_that_is_named_or_would_be_loaded(
 ) -> None:
     monkeypatch.setattr(fl, "find_gpu", lambda: None)
     monkeypatch.setattr(fl, "installed_flavours", installed("tensorrt_rtx"))
-    assert fl.expected_flavour() == "tensorrt_rtx"
-    assert fl.expected_flavour("tensorrt") == "tensorrt"  # for a machine that has it
+    assert fl.expected_target().flavour == "tensorrt_rtx"
+    assert fl.expected_target("tensorrt") == Target("tensorrt")  # for a machine that has it
     monkeypatch.setattr(fl, "installed_flavours", installed())
-    assert fl.expected_flavour() == "tensorrt"
+    assert fl.expected_target() == Target("tensorrt")
 
 
 def test_installed_but_broken_says_how_to_mend_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -103,8 +104,8 @@ def test_installed_but_broken_says_how_to_mend_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_versions() -> None:
-    assert fl.parse_version("10.13.3.9.post1") == (10, 13, 3, 9)
-    assert fl.parse_version("1.7.1.116") == (1, 7, 1, 116)
+    assert version_of("10.13.3.9.post1") == (10, 13, 3, 9)
+    assert version_of("1.7.1.116") == (1, 7, 1, 116)
     with pytest.raises(UsageError, match="too old"):
         wrapped("tensorrt", "8.6.1")
     assert not wrapped("tensorrt_rtx", "1.6.1.5").imports_plugins

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import checkout_environment
 from trtsmith.converter.engine.build.gpu import Gpu
 
-ROOT = Path(__file__).resolve().parents[3]
 DRIVER = r"""
 #include <string.h>
 int cuInit(unsigned flags) { return RESULT; }
@@ -39,7 +38,7 @@ def test_driver_is_asked(tmp_path: Path, result: int, found: Gpu | None) -> None
     ]
     subprocess.run(command, check=True)
     code = "from trtsmith.converter.engine.build.gpu import find_gpu, Gpu; print(find_gpu())"
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment = checkout_environment(LD_LIBRARY_PATH=tmp_path)
     shown = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

@@ -26,9 +26,10 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 import pytest
 
-from trtsmith.converter.engine.build.flavour import Flavour, parse_version, trt_dtype_name
+from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.runtime.device import DeviceError
 from trtsmith.converter.engine.runtime.logged import Hearing, ThreadMessages
+from trtsmith.converter.rewrite.target import version_of
 
 GUARD = 0xA5  # what fresh memory is full of, so that nothing passes for having been computed
 
@@ -448,7 +449,7 @@ class FakeContext:
 
 def flavour_of(module: FakeTensorRT) -> Flavour:
     rtx = module.__version__.startswith("1.")
-    return Flavour(module, "tensorrt_rtx" if rtx else "tensorrt", parse_version(module.__version__))
+    return Flavour(module, "tensorrt_rtx" if rtx else "tensorrt", version_of(module.__version__))
 
 
 def hearing_of(module: FakeTensorRT) -> Hearing:

@@ -103,7 +103,7 @@ def level_by_slice(grids: Any, level: int) -> Any:
     return grids[:, :, :, level : level + 1].squeeze(3).permute(0, 2, 1, 3, 4).reshape(-1, QUERIES, POINTS, 2)
 
 
-SPELLINGS: Mapping[str, Core] = {
+FORMS: Mapping[str, Core] = {
     "deformable_detr": reference,
     "heads_outside": heads_outside,
     "points_apart": points_apart,
@@ -279,16 +279,16 @@ def check_mapped(model: Model, batches: tuple[int, ...] = (1, 3)) -> Rewritten:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_spellings(name: str, tmp_path: Path) -> None:
-    check_mapped(exported(SPELLINGS[name], tmp_path / "model.onnx"))
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name: str, tmp_path: Path) -> None:
+    check_mapped(exported(FORMS[name], tmp_path / "model.onnx"))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["deformable_detr", "heads_outside"])
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_dynamo_exporter(name: str, dynamic: bool, tmp_path: Path) -> None:
-    model = exported(SPELLINGS[name], tmp_path / "model.onnx", "dynamo", dynamic, 20)
+    model = exported(FORMS[name], tmp_path / "model.onnx", "dynamo", dynamic, 20)
     check_mapped(model, (1, 3) if dynamic else (2,))
 
 

@@ -16,10 +16,10 @@ from trtsmith.converter.rewrite.custom_ops.surgery import (
     constant_of,
     domain_of,
     ensure_domain,
+    foreign_node,
     known_shape,
     opset_of,
     replace_nodes,
-    wild_node,
 )
 
 
@@ -47,13 +47,13 @@ def test_node_as_it_was_written(tmp_path: Path) -> None:
         tmp_path / "m.onnx", [node], [value("x", ("n", 3))], [value("y", None)], {"w": np.ones(2, np.int32)}
     )
     graph = to_gs(model)
-    wild = wild_node(graph.nodes[0], "given")
-    assert (wild.name, wild.op_type, wild.domain) == ("given", "Foo", "bar")
-    assert (wild.inputs, wild.outputs) == (("x", "", "w"), ("y", "", "z"))
-    assert wild.attributes == {"a": 1, "b": [2.5], "c": "s"}
-    assert (wild.dtypes["x"], wild.dtypes["w"]) == ("float32", "int32")
-    assert (wild.shapes["x"], wild.shapes["w"]) == ((None, 3), (2,))
-    assert wild.constant("w").tolist() == [1, 1]
+    found = foreign_node(graph.nodes[0], "given")
+    assert (found.name, found.op_type, found.domain) == ("given", "Foo", "bar")
+    assert (found.inputs, found.outputs) == (("x", "", "w"), ("y", "", "z"))
+    assert found.attributes == {"a": 1, "b": [2.5], "c": "s"}
+    assert (found.dtypes["x"], found.dtypes["w"]) == ("float32", "int32")
+    assert (found.shapes["x"], found.shapes["w"]) == ((None, 3), (2,))
+    assert found.constant("w").tolist() == [1, 1]
     assert known_shape(graph.nodes[0].outputs[0]) is None
 
 

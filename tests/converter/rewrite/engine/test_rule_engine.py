@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.converter.rewrite.engine.ruled import ruled
 from trtsmith.converter.convert.plan import Route, plan
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.engine.statement_writer import statements
 from trtsmith.converter.rewrite.rewrite import rewrite
 
@@ -42,15 +42,15 @@ CHAIN = f"{HEAD} g (float[2, 3] x) => (float[2, 3] y) {{ a = Neg (x)  b = Abs (a
 def test_a_model_in_which_no_rule_finds_anything_is_the_same_object(tmp_path: Path) -> None:
     model = loaded(CHAIN, tmp_path)
     never = NodeRule("never", "", ("Neg",), lambda node: None)
-    assert apply_rules(model, (never,)).model is model
-    assert apply_rules(model, (rule("Relu", "y0 = Relu (x0)"),)).model is model
+    assert ruled(model, (never,)).model is model
+    assert ruled(model, (rule("Relu", "y0 = Relu (x0)"),)).model is model
 
 
 def test_nodes_of_one_rule_are_taken_by_another_and_told_as_one_record(tmp_path: Path) -> None:
     model = loaded(CHAIN, tmp_path)
     first = rule("Neg", "z = Constant <value = float {0}> ()\n y0 = Sub (z, x0)", numerics="of a kind")
     second = rule("Sub", "n = Mul (x1, x1)\n m = Abs (n)\n y0 = Add (x0, m)")
-    result = apply_rules(model, (second, first))
+    result = ruled(model, (second, first))
     assert kinds(result.model).count("Neg") == kinds(result.model).count("Sub") == 0
     assert [(r.op_type, r.pass_name, r.what) for r in result.rewrites] == [
         ("Neg", "no-neg, no-sub", "Neg done; then Sub done")
@@ -66,7 +66,7 @@ def test_nodes_of_one_rule_are_taken_by_another_and_told_as_one_record(tmp_path:
 def test_a_rule_that_loops_is_named(tmp_path: Path) -> None:
     looping = rule("Neg", "a = Neg (x0)\n y0 = Identity (a)")
     with pytest.raises(ConversionError, match="no-neg"):
-        apply_rules(loaded(CHAIN, tmp_path), (looping,))
+        ruled(loaded(CHAIN, tmp_path), (looping,))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_rule_that_loops_is_named(tmp_path: Path) -> None:
 )
 def test_a_rule_that_breaks_its_promise_is_named(body: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match=f"no-neg.*{fault}"):
-        apply_rules(loaded(CHAIN, tmp_path), (rule("Neg", body),))
+        ruled(loaded(CHAIN, tmp_path), (rule("Neg", body),))
 
 
 def test_branches_are_rewritten_and_see_outer_constants(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_branches_are_rewritten_and_see_outer_constants(tmp_path: Path) -> None:
         seen.append((value.tolist(), node.shape(0), node.dtype(0), node.used(0)))
         return Replacement(statements(node, "y0 = Mul (x0, k)", k=value), "scaled")
 
-    result = apply_rules(loaded(text, tmp_path), (NodeRule("scale", "", ("Add", "Sub"), look),))
+    result = ruled(loaded(text, tmp_path), (NodeRule("scale", "", ("Add", "Sub"), look),))
     assert seen == [([1.0, 2.0], (2,), "float32", True)] * 2
     x = np.array([3, 4], np.float32)
     for condition in (True, False):
@@ -110,16 +110,16 @@ def test_what_only_the_replaced_node_read_is_removed(tmp_path: Path) -> None:
     def drop(node: NodeView) -> Replacement:
         return Replacement(statements(node, "y0 = Add (x0, x2)"), "")
 
-    result = apply_rules(loaded(text, tmp_path), (NodeRule("drop", "", ("Sum",), drop),))
+    result = ruled(loaded(text, tmp_path), (NodeRule("drop", "", ("Sum",), drop),))
     assert kinds(result.model) == ["Add", "Add"]
     assert [t.name for t in result.model.proto.graph.initializer] == ["both"]
 
 
 def test_a_refusal_stands_unless_another_rule_takes_the_node(tmp_path: Path) -> None:
     refuse = NodeRule("refuse", "", ("Neg",), lambda node: Refusal("a reason", "another", "an edit"))
-    result = apply_rules(loaded(CHAIN, tmp_path), (refuse,))
+    result = ruled(loaded(CHAIN, tmp_path), (refuse,))
     assert [d.refusal.reason for d in result.declined] == ["a reason"] * 2
-    taken = apply_rules(loaded(CHAIN, tmp_path), (refuse, rule("Neg", "y0 = Abs (x0)")))
+    taken = ruled(loaded(CHAIN, tmp_path), (refuse, rule("Neg", "y0 = Abs (x0)")))
     assert taken.declined == () and len(taken.rewrites) == 2
 
 
@@ -160,7 +160,7 @@ def test_the_branch_that_a_constant_rules_out_is_neither_rewritten_nor_planned(t
     path = tmp_path / "model.onnx"
     onnx.save(onnx.parser.parse_model(BRANCHES), path)
     model = load_model(path)
-    result = apply_rules(model, (rule("Neg", "z = Mul (x0, x0)\n y0 = Sqrt (z)"),))
+    result = ruled(model, (rule("Neg", "z = Mul (x0, x0)\n y0 = Sqrt (z)"),))
     (node,) = result.model.proto.graph.node
     branches = {a.name: [n.op_type for n in a.g.node] for a in node.attribute}
     assert branches == {"then_branch": ["Mul", "Sqrt", "Abs"], "else_branch": ["Neg", "Nobody"]}
@@ -176,11 +176,11 @@ def test_a_fix_names_the_inputs_of_the_model(tmp_path: Path) -> None:
     refuse = NodeRule(
         "refuse", "", ("Sum",), lambda node: Refusal("r", "e", f"freeze it: --freeze {node.input(1)}=1")
     )
-    (declined,) = apply_rules(loaded(text, tmp_path), (refuse,)).declined
+    (declined,) = ruled(loaded(text, tmp_path), (refuse,)).declined
     expected = "freeze it: --freeze 'first=[0,0]' --freeze second=0   (with your own value)"
     assert declined.refusal.fix == expected
     data = text.replace("Concat <axis = 0> (a, b)", "NonZero (x)")
-    (declined,) = apply_rules(loaded(data, tmp_path), (refuse,)).declined
+    (declined,) = ruled(loaded(data, tmp_path), (refuse,)).declined
     assert declined.refusal.fix == "freeze it: --freeze c=1", "the data itself is not to be frozen"
 
 
@@ -189,4 +189,4 @@ def test_reading_what_nothing_makes_is_the_rules_fault(tmp_path: Path) -> None:
         return Replacement(statements(node, "y0 = Abs (gone)", gone="gone"), "")
 
     with pytest.raises(ConversionError, match="'lost' on Neg reads 'gone'"):
-        apply_rules(loaded(CHAIN, tmp_path), (NodeRule("lost", "", ("Neg",), lost),))
+        ruled(loaded(CHAIN, tmp_path), (NodeRule("lost", "", ("Neg",), lost),))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.scopes import all_graphs
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.precision.formats import Format
+from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
+from trtsmith.converter.rewrite.precision.widen import widen_precision
 
 T = TensorProto
 
@@ -29,6 +35,25 @@ def network(
     path = folder / "network.onnx"
     onnx.save(proto, path)
     return infer_shapes(load_model(path))
+
+
+@dataclass(frozen=True)
+class Changed(Reduction):
+    """The model that a pass leaves, and what the pass says."""
+
+    model: Model
+
+
+def reduce_model(model: Model, fmt: Format, **options: Any) -> Changed:
+    graph = Graph(model)
+    said = reduce_precision(graph, fmt, **options)
+    return Changed(said.report, said.io_types, graph.model())
+
+
+def widen_model(model: Model, **options: Any) -> Changed:
+    graph = Graph(model)
+    said = widen_precision(graph, **options)
+    return Changed(said.report, said.io_types, graph.model())
 
 
 def normal(*shape: int, scale: float = 1.0, seed: int = 0) -> np.ndarray:

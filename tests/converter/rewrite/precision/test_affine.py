@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, network, normal, types_of
+from tests.converter.rewrite.precision.networks import T, network, normal, reduce_model, types_of
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.scopes import Draft
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -21,8 +21,8 @@ from trtsmith.converter.rewrite.precision.affine import fold_affine
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
-from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.target import RTX
 from trtsmith.importers.registry import by_name
 
 FEEDS = {"x": normal(2, 6, 5, 4)}
@@ -43,10 +43,12 @@ WEIGHTS = {
 
 
 def folded(model: Model, fmt: Format = BF16) -> tuple[Model, tuple[str, ...]]:
-    draft, store = Draft(model), Converted(model, T.FLOAT)
+    graph, store = Graph(model), Converted(model, T.FLOAT)
     with closing(store):
-        names = fold_affine(draft, fmt, (), store)
-        return infer_shapes(store.files().with_proto(draft.model().proto)), names
+        names = fold_affine(graph, fmt, (), store)
+        graph.add_files(store.files())
+    graph.infer()
+    return graph.model(), names
 
 
 def net(folder: Path, lines: str) -> Model:
@@ -130,7 +132,7 @@ def layers(folder: Path) -> Model:
 def test_weights_are_rounded_once(tmp_path: Path, fmt: Format) -> None:
     """The error is that of the weights, the input and the result; scales that were rounded too would add theirs."""
     model = layers(tmp_path)
-    reduced = reduce_precision(model, fmt)
+    reduced = reduce_model(model, fmt)
     assert reduced.report.folded == ("norm", "scale")
     assert "2 folded into convolutions" in reduced.report.summary()
     assert [node.op_type for node in reduced.model.proto.graph.node] == ["Cast", "Conv", "Cast"]
@@ -140,11 +142,11 @@ def test_weights_are_rounded_once(tmp_path: Path, fmt: Format) -> None:
 
 
 def test_what_is_kept_in_float32_is_not_folded(tmp_path: Path) -> None:
-    reduced = reduce_precision(layers(tmp_path), FP16, keep=["scale"])
+    reduced = reduce_model(layers(tmp_path), FP16, keep=["scale"])
     assert reduced.report.folded == ("norm",) and [k.node for k in reduced.report.kept] == ["scale"]
-    again = reduce_precision(layers(tmp_path), FP16, decided={"scale": "asked"})
+    again = reduce_model(layers(tmp_path), FP16, decided={"scale": "asked"})
     assert again.model.proto == reduced.model.proto
-    everything = reduce_precision(layers(tmp_path), FP16, keep=["BatchNormalization"])
+    everything = reduce_model(layers(tmp_path), FP16, keep=["BatchNormalization"])
     assert everything.report.folded == () and types_of(everything.model)["y"] == T.FLOAT
 
 
@@ -154,7 +156,7 @@ def test_convolutions_inside_branches_are_folded(tmp_path: Path) -> None:
                      else_branch = two () => (float[N,8,h,w] q) { q = Conv (x, k) }>
     }"""
     model = network(tmp_path, body, {name: WEIGHTS[name] for name in "kc"})
-    reduced = reduce_precision(model, FP16)
+    reduced = reduce_model(model, FP16)
     assert len(reduced.report.folded) == 1
     for choice in (True, False):
         feeds = {"c0": np.array(choice), **FEEDS}
@@ -215,7 +217,7 @@ def test_a_node_that_dies_in_a_graph_between_two_leaves_it(tmp_path: Path) -> No
             else_branch = six () => (float[N,8,h,w] p6) { p6 = Conv (x, k) }>
     }"""
     model = network(tmp_path, body, {name: WEIGHTS[name] for name in "kc"})
-    reduced = reduce_precision(model, FP16)
+    reduced = reduce_model(model, FP16)
     assert len(reduced.report.folded) == 2
     feeds = {"q0": np.array(True), **FEEDS}
     exact, found = run(model, feeds)["y"], run(emulated(reduced.model), feeds, optimise=False)["y"]
@@ -246,7 +248,7 @@ def test_what_is_broken_is_left_to_those_who_say_so(
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in used.items())
     onnx.save(proto, tmp_path / "m.onnx")
     model = load_model(tmp_path / "m.onnx")
-    assert reduce_precision(model, FP16, flavour="tensorrt_rtx").report.folded == ()
+    assert reduce_model(model, FP16, target=RTX).report.folded == ()
 
 
 def channel_errors(model: Model, reduced: Model, feeds: dict[str, np.ndarray]) -> np.ndarray:
@@ -263,9 +265,9 @@ def test_channels_keep_their_digits(tmp_path: Path) -> None:
     weights = {name: WEIGHTS[name] for name in "ksbm"} | {"v": np.full(8, 1e8, np.float32)}
     feeds = {"x": FEEDS["x"] * np.float32(1000)}
     model = network(tmp_path, body, weights)
-    reduced = reduce_precision(model, FP16)
+    reduced = reduce_model(model, FP16)
     assert reduced.report.folded == () and channel_errors(model, reduced.model, feeds).max() < 1e-3
-    assert reduce_precision(model, BF16).report.folded  # whose range is that of float32
+    assert reduce_model(model, BF16).report.folded  # whose range is that of float32
 
 
 def test_a_dead_channel_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
@@ -275,7 +277,7 @@ def test_a_dead_channel_does_not_keep_the_others_from_it(tmp_path: Path) -> None
     weights = {name: WEIGHTS[name] for name in "ksbmv"}
     weights["s"] = np.where(np.arange(8) == 3, np.float32(1e-7), WEIGHTS["s"])
     model = network(tmp_path, body, weights)
-    reduced = reduce_precision(model, FP16)
+    reduced = reduce_model(model, FP16)
     assert reduced.report.folded and channel_errors(model, reduced.model, FEEDS).max() < 2e-3
 
 
@@ -285,7 +287,7 @@ def test_a_dead_channel_does_not_keep_the_others_from_it(tmp_path: Path) -> None
 def test_a_convolution_stays_in_the_reduced_type(tmp_path: Path, constant: np.ndarray) -> None:
     op = "Add" if constant.max() < 1 else "Mul"
     body = f"(float[N,6,5,4] x) => (float[N,8,h,w] y) {{ [conv] a = Conv (x, k) [c] d = {op} (a, c) y = Relu (d) }}"
-    reduced = reduce_precision(network(tmp_path, body, {"k": WEIGHTS["k"], "c": constant}), FP16)
+    reduced = reduce_model(network(tmp_path, body, {"k": WEIGHTS["k"], "c": constant}), FP16)
     assert reduced.report.folded == () and [k.node for k in reduced.report.kept] == ["c"]
 
 
@@ -307,7 +309,7 @@ def test_a_chain_is_folded_as_far_as_the_type_bears_it(tmp_path: Path) -> None:
         y = Relu (e)
     }"""
     weights = {"k": WEIGHTS["k"], "c": WEIGHTS["c"], "t": np.full((8, 1, 1), 1e-7, np.float32)}
-    assert reduce_precision(network(tmp_path, body, weights), FP16).report.folded == ("fits",)
+    assert reduce_model(network(tmp_path, body, weights), FP16).report.folded == ("fits",)
 
 
 def test_a_scale_alone_makes_no_bias(tmp_path: Path) -> None:

@@ -7,11 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, casts, made_in, network, normal, types_of
+from tests.converter.rewrite.precision.networks import (
+    T,
+    casts,
+    made_in,
+    network,
+    normal,
+    reduce_model,
+    types_of,
+)
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
-from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 
 BRANCHES = """(float[4,8] x, bool choice) => (float[4,8] y) {
     [before] a = MatMul (x, w)
@@ -59,7 +66,7 @@ def test_inside_is_reduced_and_the_border_is_float32(
     used = {name: array for name, array in weights().items() if name in body}
     model = network(tmp_path, body, used, opset=19)
     feeds = {"x": normal(4, 8)}
-    reduced = reduce_precision(model, fmt)
+    reduced = reduce_model(model, fmt)
     made = made_in(reduced.model)
     assert {name for name, elem in made.items() if elem == fmt.elem and name} >= reduced_nodes - {
         "add",
@@ -87,7 +94,7 @@ def test_a_value_of_an_outer_graph_is_cast_outside(tmp_path: Path) -> None:
             then_branch = g1 () => (float[4,8] t) { [one] t1 = MatMul (a, w)
                 [two] t = MatMul (t1, w) },
             else_branch = g2 () => (float[4,8] e) { [three] e = MatMul (a, w) }> }"""
-    reduced = reduce_precision(network(tmp_path, body, {"w": normal(8, 8)}), FP16)
+    reduced = reduce_model(network(tmp_path, body, {"w": normal(8, 8)}), FP16)
     outer = [n for n in reduced.model.proto.graph.node if n.op_type == "Cast"]
     assert [c.input[0] for c in outer] == ["a"]  # once for both branches
     assert len(casts(reduced.model)) == 3  # and the two results
@@ -97,7 +104,7 @@ def test_a_value_of_an_outer_graph_is_cast_outside(tmp_path: Path) -> None:
 def test_a_half_precision_model_is_left_as_it_is(tmp_path: Path) -> None:
     body = "(float16[4,8] x) => (float16[4,8] y) { [m] y = MatMul (x, w) }"
     model = network(tmp_path, body, {"w": normal(8, 8).astype(np.float16)})
-    reduced = reduce_precision(model, FP16)
+    reduced = reduce_model(model, FP16)
     assert reduced.report.reduced == 0 and casts(reduced.model) == []
     assert [n.op_type for n in reduced.model.proto.graph.node] == ["MatMul"]
 
@@ -109,7 +116,7 @@ def test_islands_of_float32_in_a_half_precision_model_join_it(tmp_path: Path) ->
         [out] c = Cast <to = 10> (b)
         [n] y = MatMul (c, v) }"""
     model = network(tmp_path, body, {"w": normal(8, 8), "v": normal(8, 8).astype(np.float16)})
-    reduced = reduce_precision(model, FP16)
+    reduced = reduce_model(model, FP16)
     assert [n.op_type for n in reduced.model.proto.graph.node] == ["MatMul", "MatMul"]
     assert types_of(reduced.model)["b"] == T.FLOAT16
 
@@ -123,14 +130,14 @@ def test_q_and_dq_take_the_type_with_their_scales(tmp_path: Path) -> None:
         [dq2] e = DequantizeLinear (d, s, z)
         [n] y = MatMul (e, w) }"""
     given = {"s": np.array(0.25, np.float32), "z": np.array(0, np.int8), "w": normal(8, 8)}
-    reduced = reduce_precision(network(tmp_path, body, given, opset=19), FP16)
+    reduced = reduce_model(network(tmp_path, body, given, opset=19), FP16)
     types = types_of(reduced.model)
     nodes = {n.name: n for n in reduced.model.proto.graph.node}
     for name in ("dq", "q2", "dq2"):  # between reduced layers
         assert types[nodes[name].input[1]] == T.FLOAT16
     assert types[nodes["m"].input[0]] == T.FLOAT16 and nodes["m"].input[0] == "b"
     assert types["a"] == types["d"] == T.INT8
-    old = reduce_precision(
+    old = reduce_model(
         network(tmp_path, body, given, opset=13), FP16
     )  # ONNX knew no other type for them then
     assert next(o.version for o in old.model.proto.opset_import if not o.domain) == 19
@@ -145,5 +152,5 @@ def test_q_and_dq_of_a_model_that_cannot_be_converted_stay(tmp_path: Path) -> No
         [i] y = If (c) <then_branch = g1 () => (float[4,8] t) { t = Relu (d) },
             else_branch = g2 () => (float[4,8] e) { e = Neg (d) }> }"""
     given = {"s": np.array(0.25, np.float32), "z": np.array(0, np.int8), "w": normal(8, 8)}
-    reduced = reduce_precision(network(tmp_path, body, given, opset=13), FP16)
+    reduced = reduce_model(network(tmp_path, body, given, opset=13), FP16)
     assert made_in(reduced.model)["dq"] == T.FLOAT and made_in(reduced.model)["m"] == T.FLOAT16

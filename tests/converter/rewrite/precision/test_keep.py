@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, made_in, network, normal
+from tests.converter.rewrite.precision.networks import T, made_in, network, normal, reduce_model
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.formats import FP16
 from trtsmith.converter.rewrite.precision.keep import kept_by_user
-from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 
 NODES = [
     ("/head/Conv_1", "Conv"),
@@ -21,7 +20,7 @@ NODES = [
 ]
 REWRITES = [
     Rewrite("swish", "Swish", "functions", "by its function", made=("/head/Relu", "/neck/Conv")),
-    Rewrite("mmcv_dcn", "mmcv::MMCVDeformConv2d", "spellings", "plugin", plugin_node="dcn"),
+    Rewrite("mmcv_dcn", "mmcv::MMCVDeformConv2d", "aliases", "plugin", plugin_node="dcn"),
 ]
 
 
@@ -61,9 +60,9 @@ def test_nothing_asked_is_nothing_kept() -> None:
 def test_kept_nodes_stay_and_the_report_says_who_asked(tmp_path: Path) -> None:
     body = "(float[8,8] x) => (float[8,8] y) { [a] h = MatMul (x, w)\n [b] i = MatMul (h, w)\n [c] y = MatMul (i, w) }"
     model = network(tmp_path, body, {"w": normal(8, 8)})
-    reduced = reduce_precision(model, FP16, keep=["b"])
+    reduced = reduce_model(model, FP16, keep=["b"])
     assert made_in(reduced.model) == {"a": T.FLOAT16, "b": T.FLOAT, "c": T.FLOAT16}
     assert [(k.node, k.op_type, k.reason) for k in reduced.report.kept] == [("b", "MatMul", "--keep-fp32 b")]
     assert "1 × --keep-fp32 b" in reduced.report.summary()
-    everything = reduce_precision(model, FP16, keep=["MatMul"])
+    everything = reduce_model(model, FP16, keep=["MatMul"])
     assert everything.report.reduced == 0 and everything.report.casts == 0

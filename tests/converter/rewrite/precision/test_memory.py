@@ -59,13 +59,16 @@ print(json.dumps({"size": size}))
 REDUCE = """
 import json, resource, sys
 from pathlib import Path
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 model = infer_shapes(load_model(Path(sys.argv[1]) / "big.onnx"))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-done = reduce_precision(model, FORMATS[sys.argv[2]])
+graph = Graph(model)
+done = reduce_precision(graph, FORMATS[sys.argv[2]])
+reduced = graph.model()
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 lines = Path("/proc/self/status").read_text().splitlines()
 mapped = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))

@@ -9,14 +9,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.precision.networks import network, normal
+from tests.converter.rewrite.precision.networks import network, normal, reduce_model
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FORMATS, FP16, Format
 from trtsmith.converter.rewrite.precision.observe import magnitudes
-from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.sets import InputSet
@@ -42,7 +41,7 @@ def test_two_layers_are_what_numpy_computes_in_the_type(tmp_path: Path, fmt: For
         [n] c = MatMul (b, v)
         [s] y = Softmax (c) }"""
     w, v, x = normal(32, 16), normal(16, 8, seed=1), normal(5, 32, seed=2)
-    reduced = reduce_precision(network(tmp_path, body, {"w": w, "v": v}), fmt)
+    reduced = reduce_model(network(tmp_path, body, {"w": w, "v": v}), fmt)
     hidden = np.maximum(rounded(rounded(x, fmt) @ rounded(w, fmt), fmt), 0)
     logits = rounded(hidden @ rounded(v, fmt), fmt)
     expected = np.exp(logits - logits.max(-1, keepdims=True))
@@ -57,14 +56,14 @@ def test_the_emulation_overflows_where_float16_does(tmp_path: Path) -> None:
     weights = {"w": np.eye(8, dtype=np.float32) * 300}
     model = network(tmp_path, body, weights)
     x = np.array([[1, 200, 218, 219, 1000, -300, 0, 5]], np.float32)
-    actual = run(emulated(reduce_precision(model, FP16).model), {"x": x}, optimise=False)["y"]
+    actual = run(emulated(reduce_model(model, FP16).model), {"x": x}, optimise=False)["y"]
     with np.errstate(over="ignore"):
         expected = np.maximum((x * 300).astype(np.float16).astype(np.float32), 0)
     assert np.isinf(expected).sum() == 2
     np.testing.assert_array_equal(actual, expected)
     seen = magnitudes(model, {"x": x})
     assert seen == {"x": 1000.0, "a": 300000.0, "y": 300000.0}
-    kept = reduce_precision(model, FP16, seen=seen)
+    kept = reduce_model(model, FP16, seen=seen)
     assert {k.node for k in kept.report.kept} == {"m", "n"}
     assert all("3e+05" in k.reason and "65504" in k.reason for k in kept.report.kept)
     np.testing.assert_array_equal(run(emulated(kept.model), {"x": x})["y"], np.maximum(x * 300, 0))
@@ -75,9 +74,9 @@ def test_values_below_everything_are_found(tmp_path: Path) -> None:
     model = network(tmp_path, body, {"w": np.eye(8, dtype=np.float32)})
     seen = magnitudes(model, {"x": np.full((1, 8), 1e-9, np.float32)})
     assert seen is not None
-    kept = {k.node: k.reason for k in reduce_precision(model, FP16, seen=seen).report.kept}
+    kept = {k.node: k.reason for k in reduce_model(model, FP16, seen=seen).report.kept}
     assert "zero" in kept["m"] and "1e-09" in kept["m"]
-    assert reduce_precision(model, BF16, seen=seen).report.kept == ()
+    assert reduce_model(model, BF16, seen=seen).report.kept == ()
 
 
 def test_magnitudes_leave_out_what_is_not_finite_and_take_empty_tensors(tmp_path: Path) -> None:
@@ -141,7 +140,7 @@ def test_networks_lose_at_most_twice_what_pytorch_loses(
     model = rewrite(load_model(path)).model
     plain = expand(model)
     exact = run(plain, feeds)
-    reduced = reduce_precision(
+    reduced = reduce_model(
         model if plugins else infer_shapes(plain), fmt, seen=magnitudes(plain, feeds) or {}
     )
     actual = run(emulated(expand(reduced.model)), feeds, optimise=False)

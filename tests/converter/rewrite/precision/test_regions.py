@@ -9,15 +9,16 @@ import onnx
 import pytest
 
 from tests.converter.rewrite.precision.networks import (
+    Changed,
     T,
     casts,
     made_in,
     network,
     normal,
+    reduce_model,
     types_of,
 )
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
-from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
 
 CONVOLUTIONS = """(float[N,3,8,8] x) => (float[N,4,8,8] y) {
     [first] a = Conv <pads = [1,1,1,1]> (x, w1)
@@ -29,7 +30,7 @@ CONVOLUTIONS = """(float[N,3,8,8] x) => (float[N,4,8,8] y) {
 WEIGHTS = {"w1": normal(4, 3, 3, 3, scale=0.2), "w2": normal(4, 4, 3, 3, scale=0.2)}
 
 
-def reasons(reduced: Reduced) -> dict[str, str]:
+def reasons(reduced: Changed) -> dict[str, str]:
     return {kept.node: kept.reason for kept in reduced.report.kept}
 
 
@@ -37,7 +38,7 @@ def reasons(reduced: Reduced) -> dict[str, str]:
 def test_a_network_of_convolutions_has_a_cast_at_each_end_and_none_inside(
     tmp_path: Path, fmt: Format
 ) -> None:
-    reduced = reduce_precision(network(tmp_path, CONVOLUTIONS, WEIGHTS), fmt)
+    reduced = reduce_model(network(tmp_path, CONVOLUTIONS, WEIGHTS), fmt)
     assert made_in(reduced.model) == dict.fromkeys(("first", "relu", "second", "sum", "last"), fmt.elem)
     assert [(c.input[0], c.attribute[0].i) for c in casts(reduced.model)] == [
         ("x", fmt.elem),
@@ -50,7 +51,7 @@ def test_a_network_of_convolutions_has_a_cast_at_each_end_and_none_inside(
 
 
 def test_interface_types_change_when_asked(tmp_path: Path) -> None:
-    reduced = reduce_precision(network(tmp_path, CONVOLUTIONS, WEIGHTS), FP16, reduced_io=True)
+    reduced = reduce_model(network(tmp_path, CONVOLUTIONS, WEIGHTS), FP16, reduced_io=True)
     graph = reduced.model.proto.graph
     assert [v.type.tensor_type.elem_type for v in (*graph.input, *graph.output)] == [T.FLOAT16, T.FLOAT16]
     assert casts(reduced.model) == []
@@ -64,7 +65,7 @@ def test_interface_types_change_where_nothing_else_does(tmp_path: Path) -> None:
     """Not a Cast is needed, nor a weight: only types are others."""
     model = network(tmp_path, "(float[4,8] x, float[8,8] z) => (float[4,8] y) { [m] y = MatMul (x, z) }")
     before = model.proto.SerializeToString()
-    reduced = reduce_precision(model, FP16, reduced_io=True)
+    reduced = reduce_model(model, FP16, reduced_io=True)
     types = types_of(reduced.model)
     assert {types[name] for name in ("x", "z", "y")} == {T.FLOAT16}
     assert [io.name for io in reduced.io_types] == ["x", "z", "y"]
@@ -74,7 +75,7 @@ def test_interface_types_change_where_nothing_else_does(tmp_path: Path) -> None:
 def test_an_output_that_is_kept_is_cast_to_the_interface_s_type(tmp_path: Path) -> None:
     body = "(float[8,8] x) => (float[8,8] y) { [m] a = MatMul (x, w) [s] y = Softmax (a) }"
     model = network(tmp_path, body, {"w": normal(8, 8)})
-    reduced = reduce_precision(model, FP16, reduced_io=True)
+    reduced = reduce_model(model, FP16, reduced_io=True)
     assert made_in(reduced.model) == {"m": T.FLOAT16, "s": T.FLOAT}
     assert types_of(reduced.model)["y"] == T.FLOAT16
 
@@ -99,7 +100,7 @@ NORM_WEIGHTS = {
 
 
 def test_a_norm_written_out_is_one_region_of_float32(tmp_path: Path) -> None:
-    reduced = reduce_precision(network(tmp_path, NORM, NORM_WEIGHTS, opset=18), FP16)
+    reduced = reduce_model(network(tmp_path, NORM, NORM_WEIGHTS, opset=18), FP16)
     made = made_in(reduced.model)
     inside = {"mean", "centre", "square", "variance", "shifted", "root", "quotient", "gain", "bias"}
     assert {name for name, elem in made.items() if elem == T.FLOAT} == inside
@@ -125,7 +126,7 @@ def test_a_norm_written_out_is_one_region_of_float32(tmp_path: Path) -> None:
 )
 def test_overflow_prone_operators_stay_and_say_why(tmp_path: Path, operator: str) -> None:
     body = f"(float[1,4,8,8] x) => (float[1,4,h,w] y) {{ [c] a = Conv (x, w0)\n [op] y = {operator} (a) }}"
-    reduced = reduce_precision(network(tmp_path, body, {"w0": normal(4, 4, 1, 1)}), FP16)
+    reduced = reduce_model(network(tmp_path, body, {"w0": normal(4, 4, 1, 1)}), FP16)
     assert made_in(reduced.model)["op"] == T.FLOAT
     assert reasons(reduced)["op"]
     assert made_in(reduced.model)["c"] == T.FLOAT16
@@ -139,7 +140,7 @@ def test_a_division_by_a_constant_is_a_multiplication(tmp_path: Path) -> None:
         [by_value] d = Div (c, b)
         [o] y = MatMul (d, w) }"""
     model = network(tmp_path, body, {"w": normal(8, 8), "six": np.array(6, np.float32)})
-    made = made_in(reduce_precision(model, FP16).model)
+    made = made_in(reduce_model(model, FP16).model)
     assert made["by_constant"] == T.FLOAT16 and made["by_value"] == T.FLOAT
 
 
@@ -154,7 +155,7 @@ def test_no_cast_reads_a_cast_and_no_value_is_cast_twice(tmp_path: Path) -> None
         [o] c = MatMul (k, w)
         [e] y = Softmax (c)
         [e2] z = Softmax (c) }"""
-    reduced = reduce_precision(network(tmp_path, body, {"w": normal(8, 8)}), FP16)
+    reduced = reduce_model(network(tmp_path, body, {"w": normal(8, 8)}), FP16)
     found = casts(reduced.model)
     makers = {out: node for node in found for out in node.output}
     assert not [c.name for c in found if c.input[0] in makers]
@@ -172,7 +173,7 @@ def test_shapes_indices_and_sizes_are_untouched(tmp_path: Path) -> None:
     model = network(
         tmp_path, body, {"w0": normal(4, 4, 1, 1), "scales": np.array([1, 1, 0.5, 0.5], np.float32)}
     )
-    reduced = reduce_precision(model, BF16)
+    reduced = reduce_model(model, BF16)
     assert made_in(reduced.model)["half"] == T.BFLOAT16
     assert types_of(reduced.model)["scales"] == T.FLOAT
     assert next(n for n in reduced.model.proto.graph.node if n.name == "half").input[2] == "scales"
@@ -189,7 +190,7 @@ def test_what_becomes_an_index_is_not_rounded(tmp_path: Path) -> None:
         [y] y = Gather (table, i) }"""
     weights = {"w": normal(8, 8), "k": np.array(100, np.float32)}
     weights |= {"lo": np.array(0, np.float32), "hi": np.array(99, np.float32)}
-    reduced = reduce_precision(network(tmp_path, body, weights), FP16)
+    reduced = reduce_model(network(tmp_path, body, weights), FP16)
     made = made_in(reduced.model)
     assert {n: made[n] for n in ("layer", "scaled", "floor", "clipped")} == {
         "layer": T.FLOAT16, "scaled": T.FLOAT, "floor": T.FLOAT, "clipped": T.FLOAT,
@@ -214,7 +215,7 @@ SAMPLING_WEIGHTS = {
 def test_positions_are_exact_from_the_layer_that_predicts_them(tmp_path: Path) -> None:
     """float16 has digits enough to read at a position once it is computed, bfloat16 has not."""
     model = network(tmp_path, SAMPLING, SAMPLING_WEIGHTS)
-    half, brain = (made_in(reduce_precision(model, fmt).model) for fmt in (FP16, BF16))
+    half, brain = (made_in(reduce_model(model, fmt).model) for fmt in (FP16, BF16))
     for made in (half, brain):
         assert {made[n] for n in ("turn", "moved", "grid")} == {T.FLOAT}
         assert made["predict"] == made["features"] != T.FLOAT
@@ -228,17 +229,17 @@ def test_angles_are_exact(tmp_path: Path) -> None:
         [s] c = Sin (b)
         [n] y = MatMul (c, w) }"""
     weights = {"w": normal(8, 8), "k": np.array(1000, np.float32)}
-    made = made_in(reduce_precision(network(tmp_path, body, weights), FP16).model)
+    made = made_in(reduce_model(network(tmp_path, body, weights), FP16).model)
     assert made == {"m": T.FLOAT16, "t": T.FLOAT, "s": T.FLOAT, "n": T.FLOAT16}
 
 
 def test_what_tensorrt_does_not_build_stays(tmp_path: Path) -> None:
     body = "(float[1,4,8,8] x) => (float[1,4,16,16] y) { [d] y = ConvTranspose <strides = [2,2]> (x, w0) }"
     model = network(tmp_path, body, {"w0": normal(4, 4, 2, 2)})
-    brain = reduce_precision(model, BF16)
+    brain = reduce_model(model, BF16)
     assert "TensorRT does not build it in bfloat16" in reasons(brain)["d"]
     assert casts(brain.model) == [] and brain.report.reduced == 0
-    assert made_in(reduce_precision(model, FP16).model)["d"] == T.FLOAT16
+    assert made_in(reduce_model(model, FP16).model)["d"] == T.FLOAT16
 
 
 def test_a_plugin_takes_the_type_of_its_ports(tmp_path: Path) -> None:
@@ -248,18 +249,18 @@ def test_a_plugin_takes_the_type_of_its_ports(tmp_path: Path) -> None:
         [m] y = MatMul (a, w) }"""
     weights = {"shapes": np.array([[5, 8]]), "starts": np.array([0]), "w": normal(16, 16)}
     model = network(tmp_path, body, weights)
-    half = reduce_precision(model, FP16)
+    half = reduce_model(model, FP16)
     node = next(n for n in half.model.proto.graph.node if n.name == "msda")
     types = types_of(half.model)
     assert [types[name] for name in node.input] == [T.FLOAT16, T.INT64, T.INT64, T.FLOAT16, T.FLOAT16]
-    brain = reduce_precision(model, BF16)
+    brain = reduce_model(model, BF16)
     assert made_in(brain.model) == {"msda": T.FLOAT, "m": T.BFLOAT16}
 
 
 def test_an_inverse_stays(tmp_path: Path) -> None:
     body = """(float[2,4,4] x) => (float[2,4,4] y) {
         [inv] y = trtsmith.MatrixInverse <plugin_version = "1", plugin_namespace = "trtsmith"> (x) }"""
-    reduced = reduce_precision(network(tmp_path, body), FP16)
+    reduced = reduce_model(network(tmp_path, body), FP16)
     assert "condition number" in reasons(reduced)["inv"]
 
 
@@ -269,7 +270,7 @@ def test_unknown_operators_get_what_they_got_before(tmp_path: Path) -> None:
         [custom] b = trtsmith.SomebodyElses (a)
         [n] y = MatMul (b, w) }"""
     model = network(tmp_path, body, {"w": normal(8, 8)})
-    reduced = reduce_precision(model, FP16)
+    reduced = reduce_model(model, FP16)
     node = next(n for n in reduced.model.proto.graph.node if n.name == "custom")
     cast = next(c for c in casts(reduced.model) if c.output[0] == node.input[0])
     assert cast.input[0] == "a" and cast.attribute[0].i == T.FLOAT
@@ -281,15 +282,13 @@ def test_an_opset_without_bfloat16_is_converted(tmp_path: Path) -> None:
         [s] b = Softmax <axis = 1> (a)
         [n] y = MatMul (b, w) }"""
     model = network(tmp_path, body, {"w": normal(8, 8)}, opset=11)
-    reduced = reduce_precision(model, BF16)
+    reduced = reduce_model(model, BF16)
     opset = next(o.version for o in reduced.model.proto.opset_import if not o.domain)
     assert opset == 13
     made = made_in(reduced.model)
     assert made["m"] == made["n"] == T.BFLOAT16 and made["s"] == T.FLOAT
     onnx.checker.check_model(reduced.model.proto, full_check=False)
-    assert (
-        next(o.version for o in reduce_precision(model, FP16).model.proto.opset_import if not o.domain) == 11
-    )
+    assert next(o.version for o in reduce_model(model, FP16).model.proto.opset_import if not o.domain) == 11
 
 
 def test_the_statistics_of_a_batch_norm_stay_exact(tmp_path: Path) -> None:
@@ -300,17 +299,17 @@ def test_the_statistics_of_a_batch_norm_stay_exact(tmp_path: Path) -> None:
         [bn] b = BatchNormalization (r, s, s, s, v)
         [d] y = Conv (b, w0) }"""
     weights = {"w0": normal(4, 4, 1, 1), "s": normal(4), "v": np.full(4, 1e8, np.float32)}
-    reduced = reduce_precision(network(tmp_path, body, weights, opset=15), FP16)
+    reduced = reduce_model(network(tmp_path, body, weights, opset=15), FP16)
     assert made_in(reduced.model)["bn"] == T.FLOAT16
     node = next(n for n in reduced.model.proto.graph.node if n.name == "bn")
     assert list(node.input[1:]) == ["s", "s", "s", "v"]
     assert types_of(reduced.model)["v"] == T.FLOAT
-    assert "beyond" in reasons(reduce_precision(network(tmp_path, body, weights, opset=14), FP16))["bn"]
+    assert "beyond" in reasons(reduce_model(network(tmp_path, body, weights, opset=14), FP16))["bn"]
 
 
 def test_what_is_only_wanted_in_float32_is_made_in_it(tmp_path: Path) -> None:
     body = """(int64[5] ids) => (float[5,4] y) {
         [rows] a = Gather (table, ids)
         [custom] y = trtsmith.SomebodyElses (a) }"""
-    reduced = reduce_precision(network(tmp_path, body, {"table": normal(9, 4)}), FP16)
+    reduced = reduce_model(network(tmp_path, body, {"table": normal(9, 4)}), FP16)
     assert made_in(reduced.model)["rows"] == T.FLOAT and casts(reduced.model) == []

@@ -7,16 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, made_in, network, normal, types_of
+from tests.converter.rewrite.precision.networks import (
+    Changed,
+    T,
+    made_in,
+    network,
+    normal,
+    reduce_model,
+    types_of,
+)
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
-from trtsmith.converter.graph.scopes import Draft
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16
-from trtsmith.converter.rewrite.precision.reduce import Reduced, reduce_precision
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, products
 from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
 
 COUNTS = [
     ("(float[N,6,h,w] x) => (float[N,8,h,w] y) { y = Conv <group = 2, pads = [1,1,1,1]> (x, k) }", (8, 3, 3, 3), 27),
@@ -44,7 +52,7 @@ COUNTS = [
 def test_products_are_counted(
     tmp_path: Path, body: str, shape: tuple[int, ...], expected: int | None
 ) -> None:
-    (node,) = Draft(network(tmp_path, body, {"k": normal(*shape)} if shape else {})).root.nodes
+    (node,) = Graph(network(tmp_path, body, {"k": normal(*shape)} if shape else {})).root.nodes
     assert products(node) == expected
 
 
@@ -52,7 +60,7 @@ def test_products_are_counted(
 def test_a_recurrent_gate_sums_over_its_inputs_and_its_state(tmp_path: Path, op: str, gates: int) -> None:
     body = f"(float[s,N,7] x) => (float[s,1,N,5] y) {{ y = {op} <hidden_size = 5> (x, w, r) }}"
     weights = {"w": normal(1, gates * 5, 7), "r": normal(1, gates * 5, 5)}
-    (node,) = Draft(network(tmp_path, body, weights)).root.nodes
+    (node,) = Graph(network(tmp_path, body, weights)).root.nodes
     assert products(node) == 12
 
 
@@ -65,13 +73,13 @@ NETWORK = """(float[N,64,h,w] x) => (float[N,4,h,w] y) {
 WEIGHTS = {"k": normal(64, 64, 1, 1), "m": normal(64, 64, 3, 3), "n": normal(4, 64, 1, 1)}
 
 
-def reduced(folder: Path, **options: object) -> Reduced:
+def reduced(folder: Path, **options: object) -> Changed:
     fmt = options.pop("fmt", FP16)
-    return reduce_precision(network(folder, NETWORK, WEIGHTS), fmt, **options)  # type: ignore[arg-type]
+    return reduce_model(network(folder, NETWORK, WEIGHTS), fmt, **options)  # type: ignore[arg-type]
 
 
 def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -> None:
-    done = reduced(tmp_path, flavour="tensorrt_rtx")
+    done = reduced(tmp_path, target=RTX)
     assert [(k.node, k.reason) for k in done.report.kept] == [("long", LONG_SUM)]
     made = made_in(done.model)
     assert made["long"] == T.FLOAT and made["short"] == made["relu"] == made["end"] == T.FLOAT16
@@ -87,9 +95,9 @@ def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -
 @pytest.mark.parametrize(
     "options",
     [
-        {"flavour": "tensorrt"},
-        {"flavour": "tensorrt_rtx", "fp16_sums": True},
-        {"flavour": "tensorrt_rtx", "fmt": BF16},
+        {"target": TENSORRT},
+        {"target": RTX, "fp16_sums": True},
+        {"target": RTX, "fmt": BF16},
     ],
     ids=["tensorrt sums in float32", "allowed", "bfloat16 is summed in float32"],
 )
@@ -100,13 +108,13 @@ def test_sums_may_be_long_elsewhere(tmp_path: Path, options: dict[str, object]) 
 
 def test_a_sum_of_unknown_length_counts_as_long(tmp_path: Path) -> None:
     body = "(float[N,m] x, float[m,8] z) => (float[N,8] y) { [m] a = MatMul (x, z) [e] y = Relu (a) }"
-    done = reduce_precision(network(tmp_path, body), FP16, flavour="tensorrt_rtx")
+    done = reduce_model(network(tmp_path, body), FP16, target=RTX)
     assert [k.reason for k in done.report.kept] == [LONG_SUM]
-    assert not reduce_precision(network(tmp_path, body), FP16).report.kept
+    assert not reduce_model(network(tmp_path, body), FP16).report.kept
 
 
 def test_what_was_decided_once_is_not_judged_again(tmp_path: Path) -> None:
-    done = reduced(tmp_path, flavour="tensorrt_rtx", decided={"short": "asked"})
+    done = reduced(tmp_path, target=RTX, decided={"short": "asked"})
     assert [k.node for k in done.report.kept] == ["short"] and made_in(done.model)["long"] == T.FLOAT16
 
 
@@ -123,7 +131,7 @@ def half(folder: Path) -> Model:
 
 
 def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
-    rewritten = rewrite(half(tmp_path), flavour="tensorrt_rtx")
+    rewritten = rewrite(half(tmp_path), target=RTX)
     done = in_precision(rewritten, PrecisionRequest("fp16"))
     made = made_in(done.model)
     assert made["long"] == made["soft"] == T.FLOAT and made["short"] == made["end"] == T.FLOAT16
@@ -138,15 +146,13 @@ def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
 
 
 def test_long_sums_of_a_model_s_own_float16_are_warned_of(tmp_path: Path) -> None:
-    (warning,) = rewrite(half(tmp_path), flavour="tensorrt_rtx").warnings()
+    (warning,) = rewrite(half(tmp_path), target=RTX).warnings()
     assert "as in 'long', that" in warning and "--precision fp16" in warning
     assert rewrite(half(tmp_path)).warnings() == ()
-    assert rewrite(network(tmp_path, NETWORK, WEIGHTS), flavour="tensorrt_rtx").warnings() == ()
-    reduced = in_precision(rewrite(half(tmp_path), flavour="tensorrt_rtx"), PrecisionRequest("fp16"))
+    assert rewrite(network(tmp_path, NETWORK, WEIGHTS), target=RTX).warnings() == ()
+    reduced = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16"))
     assert reduced.warnings() == ()
-    allowed = in_precision(
-        rewrite(half(tmp_path), flavour="tensorrt_rtx"), PrecisionRequest("fp16", fp16_sums=True)
-    )
+    allowed = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16", fp16_sums=True))
     assert allowed.warnings() == ()  # it was asked for
 
 
@@ -156,7 +162,7 @@ def test_long_sums_of_float32_beside_float16_are_no_reason_to_warn(tmp_path: Pat
         c = Conv <pads = [1,1,1,1]> (wide, m)
         y = Cast <to = 10> (c)
     }"""
-    assert rewrite(network(tmp_path, body, {"m": WEIGHTS["m"]}), flavour="tensorrt_rtx").warnings() == ()
+    assert rewrite(network(tmp_path, body, {"m": WEIGHTS["m"]}), target=RTX).warnings() == ()
 
 
 def test_all_long_sums_are_counted(tmp_path: Path) -> None:
@@ -164,4 +170,4 @@ def test_all_long_sums_are_counted(tmp_path: Path) -> None:
         a = Conv <pads = [1,1,1,1]> (x, m) b = Conv <pads = [1,1,1,1]> (a, m) y = Conv <pads = [1,1,1,1]> (b, m)
     }"""
     model = network(tmp_path, body, {"m": WEIGHTS["m"].astype(np.float16)})
-    assert "as in 'a' and 2 more, that" in rewrite(model, flavour="tensorrt_rtx").warnings()[0]
+    assert "as in 'a' and 2 more, that" in rewrite(model, target=RTX).warnings()[0]

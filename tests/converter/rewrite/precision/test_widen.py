@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, casts, network, normal, types_of
+from tests.converter.rewrite.precision.networks import T, casts, network, normal, types_of, widen_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.precision.widen import widen_precision
 
 BODY = """(float16[4,8] x, float[8,8] f) => (float16[4,8] y, float[4,8] z) {
     [m] a = MatMul (x, w)
@@ -25,7 +24,7 @@ BODY = """(float16[4,8] x, float[8,8] f) => (float16[4,8] y, float[4,8] z) {
 def test_every_value_is_float32_and_the_interface_is_kept(tmp_path: Path) -> None:
     w = normal(8, 8).astype(np.float16)
     model = network(tmp_path, BODY, {"w": w})
-    widened = widen_precision(model)
+    widened = widen_model(model)
     types = types_of(widened.model)
     graph = widened.model.proto.graph
     edge = {"x": T.FLOAT16, "y": T.FLOAT16, "f": T.FLOAT, "z": T.FLOAT}
@@ -46,7 +45,7 @@ def test_every_value_is_float32_and_the_interface_is_kept(tmp_path: Path) -> Non
 
 def test_the_interface_too_when_asked(tmp_path: Path) -> None:
     model = network(tmp_path, BODY, {"w": normal(8, 8).astype(np.float16)})
-    widened = widen_precision(model, wide_io=True)
+    widened = widen_model(model, wide_io=True)
     assert T.FLOAT16 not in types_of(widened.model).values()
     assert [(io.name, io.before, io.after) for io in widened.io_types] == [
         ("x", "float16", "float32"), ("y", "float16", "float32"),
@@ -56,5 +55,5 @@ def test_the_interface_too_when_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wide_io", [False, True])
 def test_a_float32_network_comes_back_as_it_is(tmp_path: Path, wide_io: bool) -> None:
     model = network(tmp_path, "(float[N] x) => (float[N] y) { y = Relu (x) }")
-    widened = widen_precision(model, wide_io=wide_io)
+    widened = widen_model(model, wide_io=wide_io)
     assert widened.model is model and widened.report.reduced == 0 and widened.io_types == ()

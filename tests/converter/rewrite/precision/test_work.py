@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.converter.rewrite.precision.networks import network, normal
+from tests.converter.rewrite.precision.networks import network, normal, reduce_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FP16
-from trtsmith.converter.rewrite.precision.reduce import reduce_precision
 
 
 def chain(folder: Path, blocks: int) -> Model:
@@ -41,7 +40,7 @@ def calls(model: Model) -> int:
 
     sys.setprofile(counting)
     try:
-        reduced = reduce_precision(model, FP16)
+        reduced = reduce_model(model, FP16)
     finally:
         sys.setprofile(None)
     assert reduced.report.reduced > 0

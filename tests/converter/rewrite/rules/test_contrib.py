@@ -11,14 +11,15 @@ import onnxruntime
 import pytest
 
 from onnxcoverage.examples import example_feeds
+from tests.builds import build_in_pool
 from tests.converter.rewrite.rules.transformer_models import HEADS, HIDDEN, encoder, encoder_inputs
+from tests.rule_examples import examples_of
+from tests.rule_examples.example import Example
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.rewrite.engine.node_rule import Example
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify import verify_graphs
@@ -176,7 +177,7 @@ def built(model: onnx.ModelProto | Path, folder: Path, profiles: dict[str, Profi
         flavour="tensorrt_rtx",
         profiles=(profiles,) if profiles else (),
     )
-    return build(request).size
+    return build_in_pool(request).size
 
 
 @pytest.mark.parametrize("opset", [12, 20])
@@ -359,7 +360,7 @@ HALVES = [
     pytest.param(example, dtype, id=f"{rule.name}-{example.name}-{dtype}")
     for rule in RULES
     if rule.name.startswith("contrib-")
-    for example in rule.examples
+    for example in examples_of(rule)
     if "float start" not in example.text and "CropAndResize" not in example.text
     for dtype in ("float16", "bfloat16")
 ]

@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import reference
 
+from tests.builds import build_in_pool
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
@@ -146,4 +146,4 @@ def test_tensorrt_builds_them(name: str, tmp_path: Path) -> None:
     request = BuildRequest(
         path, tmp_path / "engine", profiles=(profile,), targets=("sm86",), flavour="tensorrt_rtx"
     )
-    assert build(request).size > 0
+    assert build_in_pool(request).size > 0

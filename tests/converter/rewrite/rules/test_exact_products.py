@@ -7,12 +7,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.converter.rewrite.engine.ruled import ruled
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
-from trtsmith.converter.rewrite.rules.quantized import QUANTISED
+from trtsmith.converter.rewrite.rules import quantized
 
 
 def extreme(rng: np.random.Generator, dtype: type, shape: tuple[int, ...]) -> np.ndarray:
@@ -53,7 +53,7 @@ def test_matrices(length: int, types: tuple[type, type], fed: tuple[str, ...], t
     za, zb = np.array(np.iinfo(types[0]).min, types[0]), np.array([0, np.iinfo(types[1]).max], types[1])
     arrays = {"a": a, "b": b, "za": za, "zb": zb}
     want = (a.astype(np.int64) - za) @ (b.astype(np.int64) - zb)
-    done = apply_rules(model("MatMulInteger", arrays, fed, tmp_path, 2), QUANTISED)
+    done = ruled(model("MatMulInteger", arrays, fed, tmp_path, 2), quantized.RULES)
     assert done.rewrites and not done.declined
     got = run(done.model, {name: arrays[name] for name in fed})["y"]
     np.testing.assert_array_equal(got, want)
@@ -68,7 +68,7 @@ def test_convolutions(channels: int, group: int, kernel: int, fed: tuple[str, ..
     x = extreme(rng, np.uint8, (1, channels, kernel + 2, kernel + 1))
     w = extreme(rng, np.uint8, (2, channels // group, kernel, kernel))
     arrays = {"x": x, "w": w, "zx": np.array(1, np.uint8)}
-    done = apply_rules(model("ConvInteger", arrays, fed, tmp_path, 4, group=group), QUANTISED)
+    done = ruled(model("ConvInteger", arrays, fed, tmp_path, 4, group=group), quantized.RULES)
     assert done.rewrites and not done.declined
     got = run(done.model, {name: arrays[name] for name in fed})["y"]
     share, wide = channels // group, x.astype(np.int64) - 1

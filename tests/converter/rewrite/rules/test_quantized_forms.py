@@ -8,11 +8,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from tests.converter.rewrite.engine.ruled import ruled
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
-from trtsmith.converter.rewrite.rules.quantized import QUANTISED
+from trtsmith.converter.rewrite.rules import quantized
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -97,7 +97,7 @@ def made(
 def result(proto: onnx.ModelProto, feeds: dict[str, np.ndarray], folder: Path) -> tuple[np.ndarray, bool]:
     """By the rewritten graph; and whether a rule fired."""
     onnx.save(proto, folder / "model.onnx")
-    done = apply_rules(infer_shapes(load_model(folder / "model.onnx")), QUANTISED)
+    done = ruled(infer_shapes(load_model(folder / "model.onnx")), quantized.RULES)
     assert not [record for record in done.declined if record.fatal]
     if done.model.proto.opset_import[0].version < 19:  # older than the reference implementation
         return run(done.model, feeds)["y"], bool(done.rewrites)

@@ -17,8 +17,8 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 
+from tests.builds import build_in_pool
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
@@ -144,7 +144,7 @@ def builds(result: Rewritten, folder: Path) -> None:
     request = BuildRequest(
         path, folder / "engine", targets=("sm86",), flavour="tensorrt_rtx", profiles=(shapes,)
     )
-    assert build(request).size > 0
+    assert build_in_pool(request).size > 0
 
 
 @pytest.mark.parametrize("kind", STATIC)

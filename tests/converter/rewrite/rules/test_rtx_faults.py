@@ -16,6 +16,7 @@ from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
 from trtsmith.converter.rewrite.rules.reductions.half_means import HALF_MEANS
 from trtsmith.converter.rewrite.rules.reductions.log_sums import LOG_SUMS
 from trtsmith.converter.rewrite.rules.reductions.short_reductions import SHORT_REDUCTIONS
+from trtsmith.converter.rewrite.target import RTX
 
 CONSTANTS = {
     "first": np.array([0]),
@@ -43,7 +44,7 @@ def fired(rule: NodeRule, signature: str, body: str, tmp_path: Path, opset: int 
     )
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, tmp_path / "m.onnx")
-    result = rewrite(load_model(tmp_path / "m.onnx"), rules=(rule,), flavour="tensorrt_rtx")
+    result = rewrite(load_model(tmp_path / "m.onnx"), rules=(rule,), target=RTX)
     return sum(rule.name in record.pass_name.split(", ") for record in result.rewrites)
 
 
@@ -203,7 +204,7 @@ def test_older_opsets_stay_right(
     )
     onnx.save(model, tmp_path / "m.onnx")
     loaded = load_model(tmp_path / "m.onnx")
-    result = rewrite(loaded, flavour="tensorrt_rtx")
+    result = rewrite(loaded, target=RTX)
     found, expected = (run(graph, {"x": x})["y"] for graph in (result.model, loaded))
     np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), rtol=2e-3, atol=1e-5)
 
@@ -217,7 +218,7 @@ def test_a_number_has_no_axis_to_reduce(first: str, opset: int, tmp_path: Path) 
     body = first.replace("ReduceSum", f"ReduceSum {axes}") + " b = Div (x, a) y = ReduceMax (b)"
     text = f'<ir_version: 6, opset_import: ["" : {opset}]> g (float x) => (float y) {{ {body} }}'
     onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    assert rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx").rewrites == ()
+    assert rewrite(load_model(tmp_path / "m.onnx"), target=RTX).rewrites == ()
 
 
 def test_nodes_that_folding_hides_from_the_rules_do_not_come_back(tmp_path: Path) -> None:
@@ -230,10 +231,10 @@ def test_nodes_that_folding_hides_from_the_rules_do_not_come_back(tmp_path: Path
         }"""
     )
     onnx.save(model, tmp_path / "m.onnx")
-    result = rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx")
+    result = rewrite(load_model(tmp_path / "m.onnx"), target=RTX)
     assert [node.op_type for node in result.model.proto.graph.node] == ["Unsqueeze", "Relu"]
     whole = "a = AveragePool <kernel_shape = [2]> (w)"
     model.graph.node[0].CopyFrom(onnx.parser.parse_node(whole))
     onnx.save(model, tmp_path / "m.onnx")
-    untouched = rewrite(load_model(tmp_path / "m.onnx"), flavour="tensorrt_rtx")
+    untouched = rewrite(load_model(tmp_path / "m.onnx"), target=RTX)
     assert [node.op_type for node in untouched.model.proto.graph.node] == ["AveragePool", "Unsqueeze", "Relu"]

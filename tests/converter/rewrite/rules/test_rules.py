@@ -1,31 +1,39 @@
 """Every rule on its own examples: the same numbers as the original, and a graph that TensorRT builds."""
 
 import importlib.util
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
 from onnxcoverage.examples import by_reference, example_feeds, example_model, expected_outputs
+from tests.builds import build_in_pool
+from tests.rule_examples import examples_of, refused_of
+from tests.rule_examples.example import Example
 from trtsmith.converter.convert.plan import Route, native_operators, plan
-from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.rewrite.engine.node_rule import Example, NodeRule
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
-from trtsmith.converter.rewrite.rules import RTX_RULES, RULES
+from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.rules.selection.non_zero_plugin import NON_ZERO_PLUGIN
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
 from trtsmith.importers.opdef import OpDef
-from trtsmith.importers.registry import SIZED_OPS
+from trtsmith.importers.registry import OPS
 
 ORT_OPSET = 26
 """The newest that onnxruntime 1.31 opens."""
 
-EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RTX_RULES for e in rule.examples]
+Arrays = Mapping[str, np.ndarray]
+
+EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in examples_of(rule)]
 
 
 def too_new(model: Model) -> bool:
@@ -36,20 +44,42 @@ def rules_of(result: Rewritten) -> set[str]:
     return {name for record in result.rewrites for name in record.pass_name.split(", ")}
 
 
-@pytest.mark.parametrize("rule", RTX_RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
-    assert (rule.examples or rule.refused) and rule.doc
-    assert all(example.builds or example.why for example in rule.examples)
-    assert sorted({r.name for r in RTX_RULES}) == sorted(r.name for r in RTX_RULES)
+    assert (examples_of(rule) or refused_of(rule)) and rule.doc
+    assert all(example.builds or example.why for example in examples_of(rule))
+    assert sorted({r.name for r in RULES}) == sorted(r.name for r in RULES)
 
 
-@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RTX_RULES for text in rule.refused])
+@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RULES for text in refused_of(rule)])
 def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
-    result = rewrite(example_model(Example("", text), tmp_path), passes=(), flavour="tensorrt_rtx")
+    result = rewrite(example_model(Example("", text), tmp_path), passes=(), target=RTX)
     assert {record.pass_name for record in result.declined} == {rule.name}
     planned = plan(result)
     assert not planned.convertible
     assert all(all(problem.to_json().values()) for problem in planned.problems)
+
+
+def check_numbers(result: Rewritten, example: Example, inputs: Arrays, expected: Arrays) -> None:
+    """AssertionError unless the rewritten graph gives every output of the original, with its numbers."""
+    types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.input}
+    cast = {n: a.astype(helper.tensor_dtype_to_np_dtype(types[n])) for n, a in inputs.items() if n in types}
+    after = expand(result.model)
+    found = (by_reference if too_new(after) else run)(after, cast)
+    assert list(found) == list(expected)
+    for name, wanted in expected.items():
+        array = found[name]
+        assert array.shape == wanted.shape
+        changed = name in {io.name for io in result.io_types}
+        assert changed or array.dtype == wanted.dtype
+        if array.dtype.kind in "iub" and wanted.dtype.kind in "iub":
+            # An engine gives a uint64 as the int64 of the same bits; narrower types have room in theirs.
+            bits = array.astype(np.uint64) if wanted.dtype == np.uint64 else array
+            np.testing.assert_array_equal(bits, wanted)
+            continue
+        np.testing.assert_allclose(
+            array.astype(np.float64), wanted.astype(np.float64), rtol=example.rtol, atol=example.atol
+        )
 
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
@@ -57,24 +87,27 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     model = example_model(example, tmp_path)
     inputs = example_feeds(model, example)
     expected = expected_outputs(model, example, inputs)
-    result = rewrite(model, passes=(), flavour="tensorrt_rtx")
+    result = rewrite(model, passes=(), target=RTX)
     assert rule.name in rules_of(result)
     assert not result.declined
     assert plan(result).convertible
-    types = {v.name: v.type.tensor_type.elem_type for v in result.model.proto.graph.input}
-    cast = {n: a.astype(helper.tensor_dtype_to_np_dtype(types[n])) for n, a in inputs.items() if n in types}
-    after = expand(result.model)
-    for name, array in (by_reference if too_new(after) else run)(after, cast).items():
-        assert array.shape == expected[name].shape
-        changed = name in {io.name for io in result.io_types}
-        assert changed or array.dtype == expected[name].dtype
-        if array.dtype.kind in "iub" and expected[name].dtype.kind in "iub":
-            # An engine gives a uint64 as the int64 of the same bits; narrower types have room in theirs.
-            bits = array.astype(np.uint64) if expected[name].dtype == np.uint64 else array
-            np.testing.assert_array_equal(bits, expected[name])
-            continue
-        wanted = expected[name].astype(np.float64)
-        np.testing.assert_allclose(array.astype(np.float64), wanted, rtol=example.rtol, atol=example.atol)
+    check_numbers(result, example, inputs, expected)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_an_output_that_a_rule_loses_is_missed(lost: int, tmp_path: Path) -> None:
+    (rule,) = [r for r in RULES if r.name == "float-mod"]
+    (example,) = [e for e in examples_of(rule) if e.name == "float"]
+    model = example_model(example, tmp_path)
+    inputs = example_feeds(model, example)
+    expected = expected_outputs(model, example, inputs)
+    result = rewrite(model, passes=(), target=RTX)
+    check_numbers(result, example, inputs, expected)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(result.model.proto)
+    del proto.graph.output[lost]
+    with pytest.raises(AssertionError):
+        check_numbers(replace(result, model=result.model.with_proto(proto)), example, inputs, expected)
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
@@ -83,7 +116,7 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     [p for p in EXAMPLES if p.values[1].builds],  # type: ignore[union-attr]
 )
 def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, tmp_path: Path) -> None:
-    result = rewrite(example_model(example, tmp_path), passes=(), flavour="tensorrt_rtx")
+    result = rewrite(example_model(example, tmp_path), passes=(), target=RTX)
     path = tmp_path / "rewritten.onnx"
     save_model(result.model, path)
     plugins = plan(result).plugins
@@ -97,32 +130,33 @@ def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, t
     request = BuildRequest(
         path, tmp_path / "engine", libraries, plugins, profiles, targets=("sm86",), flavour="tensorrt_rtx"
     )
-    assert build(request).size > 0
+    assert build_in_pool(request).size > 0
 
 
 def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path) -> None:
-    rtx_only = [rule for rule in RTX_RULES if rule not in RULES]
+    rtx_only = [rule for rule in RULES if not rule.concerns(TENSORRT)]
     assert {rule.name for rule in rtx_only} == {
         "half-gates",
-        "half-means",
         "byte-casts",
         "constant-logic",
         "log-sums",
         "short-reductions",
         "non-zero-plugin",
         "non-max-suppression-plugin",
+        "workspace-in-branch",
     }
-    assert {op_type for rule in rtx_only for op_type in rule.op_types} <= native_operators()
+    imported = {op_type for rule in rtx_only for op_type in rule.op_types if "::" not in op_type}
+    assert imported <= native_operators()
     for rule in rtx_only:
-        for example in rule.examples:
+        for example in examples_of(rule):
             model = example_model(example, tmp_path)
-            assert rule.name not in rules_of(rewrite(model, flavour="tensorrt"))
-            assert rule.name in rules_of(rewrite(model, flavour="tensorrt_rtx"))
+            assert rule.name not in rules_of(rewrite(model, target=TENSORRT))
+            assert rule.name in rules_of(rewrite(model, target=RTX))
 
 
 def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) -> None:
-    (example,) = [e for e in NON_ZERO_PLUGIN.examples if e.name == "then gathered"]
-    planned = plan(rewrite(example_model(example, tmp_path), flavour="tensorrt_rtx"))
+    (example,) = [e for e in examples_of(NON_ZERO_PLUGIN) if e.name == "then gathered"]
+    planned = plan(rewrite(example_model(example, tmp_path), target=RTX))
     assert [(n.op_type, n.route) for n in planned.nodes] == [
         ("NonZero", Route.PLUGIN),
         ("Identity", Route.REWRITTEN),  # behind the output that the others read
@@ -132,10 +166,10 @@ def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) 
     assert [use.name for use in planned.plugins] == ["NonZeroPositions"]
 
 
-@pytest.mark.parametrize("op", SIZED_OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in OPS if op.onnx], ids=lambda op: op.name)
 def test_a_rule_puts_a_plugin_in_the_place_of_the_operator_that_its_definition_names(
     op: OpDef, tmp_path: Path
 ) -> None:
-    (rule,) = [r for r in RTX_RULES if r.op_types == (op.onnx,) and r.name.endswith("-plugin")]
-    result = rewrite(example_model(rule.examples[0], tmp_path), passes=(), rules=(rule,))
+    (rule,) = [r for r in RULES if r.op_types == (op.onnx,) and r.name.endswith("-plugin")]
+    result = rewrite(example_model(examples_of(rule)[0], tmp_path), target=RTX, passes=(), rules=(rule,))
     assert [use.name for use in plan(result).plugins] == [op.name]

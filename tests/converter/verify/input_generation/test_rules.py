@@ -1,4 +1,4 @@
-"""Custom operators: what their definitions say of their ports reaches the model's inputs, in every spelling."""
+"""Custom operators: what their definitions say of their ports reaches the model's inputs, in every alias."""
 
 from __future__ import annotations
 

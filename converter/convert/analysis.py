@@ -1,0 +1,108 @@
+"""What is known of a model before anything is built: the graph that TensorRT gets, and how every node will reach it.
+
+`rewrite`, `check`, `convert`, `locate`, `bench` and the Python API all begin here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
+from trtsmith.converter.convert.plan import Plan, plan
+from trtsmith.converter.convert.precision import PrecisionRequest, examples, in_precision
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.plugin import creators
+from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
+from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.importers.problem import Problem
+
+Values = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """How a model is looked at. Paths are as the user gave them.
+
+    freeze:  inputs that become constants. frozen: values of all of them, where they are known already; `freeze` and
+        `inputs` are then not asked. inputs: an .npz file of example inputs.
+    plugins: the user's own plugin libraries, which are asked for the plugins that they have.
+    whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
+        nodes of plugins that nobody named.
+    """
+
+    target: Target = TENSORRT
+    freeze: Freeze = ()
+    frozen: Values | None = None
+    inputs: Path | None = None
+    plugins: tuple[Path, ...] = ()
+    precision: PrecisionRequest = field(default_factory=PrecisionRequest)
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The model, and what becomes of it.
+
+    original:  the model as it was read.
+    plain:     what the rewriting did, in the model's own precision.
+    rewritten: the same in the precision that was asked for: the graph that TensorRT gets.
+    plan:      how each node of it reaches TensorRT.
+    frozen:    values of the inputs that became constants.
+    graph:     the graph of `rewritten`, or what `rewrite` made of it for others than this TensorRT.
+    """
+
+    original: Model
+    plain: Rewritten
+    rewritten: Rewritten
+    plan: Plan
+    frozen: dict[str, np.ndarray]
+    graph: Model
+
+    @property
+    def convertible(self) -> bool:
+        """Whether every node reaches TensorRT."""
+        return self.plan.convertible
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything that keeps the model from being converted, all at once."""
+        return self.plan.problems
+
+    def needed(self) -> Analysis:
+        """Itself. ConversionError with every problem if there is a node that does not reach TensorRT."""
+        if not self.convertible:
+            raise ConversionError(self.problems)
+        return self
+
+
+Feeds = Callable[[Analysis], Values | None]
+"""Inputs of the original model, with which the precision tries float16's range, or calibrates."""
+
+
+def analyse(
+    original: Model, options: AnalysisOptions, feeds: Feeds | None = None, *, given: bool = True
+) -> Analysis:
+    """Rewrite and plan. A graph that TensorRT does not take as it is keeps its precision: the plan says what is wrong.
+
+    feeds: asked once it is known that the graph can be converted, and a precision is wanted; None: what `inputs` holds.
+    given: whether they are the user's.
+    """
+    if options.frozen is None:
+        plain, frozen = rewrite_frozen(original, options.freeze, options.inputs, options.target)
+    else:
+        plain = rewrite(original, options.target, freeze=options.frozen)
+        frozen = dict(options.frozen)
+    foreign = creators.foreign_creators(options.plugins)
+    first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
+    refused = any(record.fatal for record in plain.declined)
+    ready = first.convertible or not (options.whole or refused)
+    if not options.precision.precision or not ready:
+        return first
+    values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
+    reduced = in_precision(plain, options.precision, values, given=given)
+    return Analysis(original, plain, reduced, plan(reduced, foreign), frozen, reduced.model)

@@ -1,0 +1,126 @@
+"""Reports of `check`, `convert` and `verify`: the JSON that --report writes, and what is read back of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
+from trtsmith.converter.engine.bundle.bundle import toolkit_version
+from trtsmith.converter.engine.bundle.manifest import flag, items, mapping, read_document, text
+from trtsmith.converter.model.errors import TrtsmithError, UsageError
+from trtsmith.converter.verify import Verdict
+from trtsmith.converter.verify.verify_bundle import VerifyOptions
+from trtsmith.importers.problem import Problem
+
+_DONE = {"check": "convertible", "convert": "converted", "verify": "verified"}
+"""By kind, the entry of a report that says whether it was done."""
+
+MANIFEST = "manifest"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report, or the manifest of an engine, as `load_report` reads it.
+
+    kind:     "check", "convert", "verify" or "manifest".
+    passed:   whether the command that wrote it ended with exit code 0.
+    problems: all that kept it from doing what was asked. verdict: None where nothing was compared.
+    routes:   the number of nodes by the route on which they reach TensorRT.
+    document: everything that is in the file.
+    """
+
+    kind: str
+    passed: bool
+    problems: tuple[Problem, ...]
+    verdict: Verdict | None
+    routes: Mapping[str, int]
+    document: Mapping[str, Any]
+
+
+def load_report(path: Path) -> Report:
+    """Read what --report of `check`, `convert` or `verify` wrote, or a manifest. UsageError for anything else."""
+    try:
+        return _report(read_document(path))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        reason = (
+            error.strerror if isinstance(error, OSError) else None
+        ) or f"{type(error).__name__}: {error}"
+        raise UsageError(
+            Problem(
+                f"the file cannot be read as a report: {reason if len(reason) <= 300 else reason[:297] + '...'}",
+                str(path),
+                "what --report of check, convert or verify writes, or the manifest of an engine",
+                "correct the path, or run the command again with --report",
+            )
+        ) from error
+
+
+def analysis_report(model: Path, analysis: Analysis) -> dict[str, Any]:
+    """Of `check`: every node, and what was done and left."""
+    rewritten, planned = analysis.rewritten, analysis.plan
+    return {
+        "model": str(model),
+        "convertible": analysis.convertible,
+        "routes": planned.routes(),
+        "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
+        "plugins": [asdict(plugin) for plugin in planned.plugins],
+        "rewrites": [asdict(record) for record in rewritten.rewrites],
+        "declined": [asdict(record) for record in rewritten.declined],
+        "frozen": [asdict(record) for record in rewritten.frozen],
+        "io_types": [asdict(record) for record in rewritten.io_types],
+        "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
+        "warnings": list(rewritten.warnings()),
+        "problems": [problem.to_json() for problem in analysis.problems],
+    }
+
+
+def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
+    """Of `convert`: the engine, its files, and the verdict."""
+    return {
+        "converted": True,
+        "trtsmith": toolkit_version(),
+        "model": str(asked.model),
+        "engine": done.built.to_json() | {"engine_path": str(done.bundle.engine)},
+        "libraries": [str(path) for path in done.bundle.libraries],
+        "manifest": str(done.bundle.manifest),
+        "routes": done.plan.routes(),
+        "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
+        "warnings": list(done.warnings),
+        "seconds": done.seconds,
+        "verdict": done.verdict.to_json() if done.verdict is not None else None,
+    }
+
+
+def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
+    """Of `verify`: the verdict."""
+    return {
+        "verified": True,
+        "trtsmith": toolkit_version(),
+        "model": str(asked.model),
+        "engine": str(asked.engine),
+        "verdict": verdict.to_json(),
+    }
+
+
+def failure_report(kind: str, error: TrtsmithError) -> dict[str, Any]:
+    """Of a command that could not do what was asked. kind: "convert" or "verify"."""
+    return {_DONE[kind]: False, "problems": [problem.to_json() for problem in error.problems]}
+
+
+def _report(document: Mapping[str, Any]) -> Report:
+    kind = next((kind for kind, entry in _DONE.items() if entry in document), MANIFEST)
+    if kind == MANIFEST and not {"tensorrt", "files"} <= document.keys():
+        raise ValueError(f"there is none of {', '.join(map(repr, _DONE.values()))} in it")
+    problems = tuple(
+        Problem(*(text(one[part]) for part in ("what", "where", "expected", "fix")))
+        for one in map(mapping, items(document.get("problems", [])))
+    )
+    said = document.get("verdict")
+    verdict = None if said is None else Verdict.from_json(mapping(said))
+    done = kind == MANIFEST or flag(document[_DONE[kind]])
+    routes = mapping(document.get("nodes" if kind == MANIFEST else "routes", {}))
+    return Report(kind, done and (verdict is None or verdict.passed), problems, verdict, routes, document)

@@ -1,0 +1,43 @@
+"""Constants that are written as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.converter.model.model import Model
+from trtsmith.importers.registry import normalise_domain
+
+_VALUES: Mapping[str, Any] = {
+    "value": None,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+}
+
+
+def is_constant_node(node: onnx.NodeProto) -> bool:
+    """Whether the node is a Constant of numbers."""
+    return (
+        node.op_type == "Constant" and not normalise_domain(node.domain) and node.attribute[0].name in _VALUES
+    )
+
+
+def constant_value(node: onnx.NodeProto, model: Model) -> np.ndarray | None:
+    """What a Constant node makes; None for other nodes, strings and sparse tensors."""
+    if not is_constant_node(node):
+        return None
+    attribute = node.attribute[0]
+    if attribute.name == "value":
+        return model.array(attribute.t)
+    return np.array(helper.get_attribute_value(attribute), _VALUES[attribute.name])
+
+
+def branch_of(condition: np.ndarray) -> str:
+    """The attribute of an If that is run for a condition."""
+    return "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"

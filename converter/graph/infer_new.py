@@ -1,0 +1,210 @@
+"""Shape inference of the nodes that are new in a graph, and of those behind them whose types follow from theirs.
+
+onnx infers models only, and each time all of it. So a model is made of the nodes that it has to see: what they read are
+its inputs, of the types that are known, and its constants. Sizes that a graph computes from shapes travel through small
+integers, whose values onnx follows ("data propagation"): the nodes that compute those come along.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import onnx
+
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.tensor_types import dims_of
+from trtsmith.converter.graph.walk import all_graphs, subgraphs
+from trtsmith.converter.graph.write_back import up_to_date
+
+if TYPE_CHECKING:
+    from trtsmith.converter.graph.graph import Graph
+
+_SIZES = frozenset({0, onnx.TensorProto.INT32, onnx.TensorProto.INT64})
+"""Element types of values that onnx follows; 0: unknown."""
+
+_SYMBOL = re.compile(rb"unk__(\d+)")
+"""What onnx calls a size of which it knows nothing."""
+
+
+def infer_new(graph: Graph) -> None:
+    """Types of the values that stale nodes make, and of those that follow from them."""
+    stale = {_outermost(node) for node in graph.stale if not node.gone}
+    graph.stale.clear()
+    if stale:
+        changed = _infer(graph, _with_sizes(graph, stale))
+        if changed:  # seldom: an operator that onnx does not know became others
+            _infer(graph, _behind(graph, changed))
+
+
+def _outermost(node: Node) -> Node:
+    """The node of the main graph that the node is, or is inside of."""
+    while node.scope.owner is not None:
+        node = node.scope.owner
+    return node
+
+
+def _read_inner(node: Node, inferred: onnx.NodeProto) -> None:
+    """Types within the node's subgraphs, from the same node after inference."""
+    for scope, part in zip(node.scopes, subgraphs(inferred), strict=True):
+        scope.read_own_types(part)
+        scope.changed = True
+        for inner, proto in zip(scope.nodes, part.node, strict=True):
+            if inner.scopes:
+                _read_inner(inner, proto)
+
+
+def _with_sizes(graph: Graph, nodes: set[Node]) -> set[Node]:
+    """The nodes, and those that read sizes which they may compute: these sizes may be known now."""
+    found, queue = set(nodes), list(nodes)
+    while queue:
+        node = queue.pop()
+        if _follows(node, graph) and any(_may_be_sizes(graph.root, name) for name in node.outputs if name):
+            readers = {_outermost(reader) for name in node.outputs for reader in _live(graph, name)}
+            queue += readers - found
+            found |= readers
+    return found
+
+
+def _behind(graph: Graph, names: Iterable[str]) -> set[Node]:
+    """The nodes that depend on the values."""
+    found: set[Node] = set()
+    queue = list(names)
+    while queue:
+        for reader in _live(graph, queue.pop()):
+            node = _outermost(reader)
+            if node not in found:
+                found.add(node)
+                queue += [name for name in node.outputs if name]
+    return found
+
+
+def _live(graph: Graph, name: str) -> Iterator[Node]:
+    return (node for node in graph.readers.get(name, ()) if not node.gone)
+
+
+def _infer(graph: Graph, nodes: set[Node]) -> list[str]:
+    """Infers these nodes of the main graph; names of values whose type is another one for those behind them."""
+    root = graph.root
+    model, whole = _model_of(graph, nodes)
+    inferred = infer_shapes(graph.source.with_proto(model)).proto.graph
+    symbols = _Symbols(graph, set(_symbols(model.graph)))
+    types = {value.name: value.type for value in (*inferred.value_info, *inferred.output)}
+    changed = []
+    for node, proto in zip(whole, inferred.node, strict=True):
+        if node not in nodes:  # it came along for the sizes that it computes
+            continue
+        for name in node.outputs:
+            type_ = types.get(name)
+            if type_ is None or not type_.WhichOneof("value"):
+                continue
+            symbols.rename(type_)
+            old = root.types.get(name)
+            if old is None or old.type != type_:
+                root.set_type(name, type_)
+                if any(_outermost(reader) not in nodes for reader in _live(graph, name)):
+                    changed.append(name)
+        if node.scopes:
+            for part in subgraphs(proto):
+                symbols.rename_all(part)
+            _read_inner(node, proto)
+    return changed
+
+
+def _model_of(graph: Graph, wanted: set[Node]) -> tuple[onnx.ModelProto, list[Node]]:
+    """A model of these nodes of the main graph, and of those whose sizes they read; and its nodes."""
+    source, root = graph.source.proto, graph.root
+    proto = onnx.ModelProto(ir_version=source.ir_version)
+    proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in graph.opsets.items())
+    if graph.functions and any(node.kind in graph.functions for node in wanted):
+        proto.functions.extend(source.functions)
+    own = set(wanted)
+    given: dict[str, None] = {}
+    queue = [node for node in root.nodes if node in own]
+    for node in queue:  # grows while it is walked
+        for name in node.reads():
+            maker = root.producers.get(name)
+            if maker in own or name in given:
+                continue
+            if maker is not None and (
+                maker.op_type == "Constant" or (_follows(maker, graph) and _may_be_sizes(root, name))
+            ):
+                own.add(maker)
+                queue.append(maker)
+            else:
+                given[name] = None
+    nodes = [node for node in root.nodes if node in own]
+    part = proto.graph
+    part.name = "new"
+    for name in given:
+        if name in root.tensors:
+            part.initializer.append(root.tensors[name])
+        elif name in root.types:
+            part.input.append(root.types[name])
+            if name in root.defaults:
+                part.initializer.append(root.defaults[name])
+    part.node.extend([up_to_date(node) for node in nodes])
+    for node in nodes:
+        for name in node.outputs:
+            if name in root.types:
+                (part.output if name in root.outputs else part.value_info).append(root.types[name])
+    return proto, nodes
+
+
+def _follows(node: Node, graph: Graph) -> bool:
+    return not node.domain and _propagates(node.op_type, graph.opset(""))
+
+
+@cache
+def _propagates(op_type: str, opset: int) -> bool:
+    """Whether onnx follows the values that the operator computes."""
+    try:
+        schema = onnx.defs.get_schema(op_type, opset)
+    except onnx.defs.SchemaError:
+        return False
+    return bool(schema.has_data_propagation_function)
+
+
+def _may_be_sizes(scope: Scope, name: str) -> bool:
+    if scope.elem_type(name) not in _SIZES:
+        return False
+    dims = scope.dims(name)
+    return dims is None or len(dims) <= 1
+
+
+def _symbols(graph: onnx.GraphProto) -> Iterator[str]:
+    for part in all_graphs(graph):
+        for value in (*part.input, *part.value_info, *part.output):
+            yield from (dim for dim in dims_of(value.type) or () if isinstance(dim, str))
+
+
+class _Symbols:
+    """Names for sizes that inference has named without looking at the rest of the graph. known: names that mean the same."""
+
+    def __init__(self, graph: Graph, known: set[str]) -> None:
+        self._graph = graph
+        self._renamed = {name: name for name in known}
+
+    def rename_all(self, graph: onnx.GraphProto) -> None:
+        """In a graph and those inside its nodes."""
+        for part in all_graphs(graph):
+            for value in (*part.input, *part.value_info, *part.output):
+                self.rename(value.type)
+
+    def rename(self, type_: onnx.TypeProto) -> None:
+        while type_.WhichOneof("value") in ("sequence_type", "optional_type"):
+            type_ = getattr(type_, str(type_.WhichOneof("value"))).elem_type
+        for dim in type_.tensor_type.shape.dim if type_.tensor_type.HasField("shape") else ():
+            if dim.dim_param.startswith("unk__"):
+                if dim.dim_param not in self._renamed:
+                    self._renamed[dim.dim_param] = self._graph.fresh_symbol()
+                dim.dim_param = self._renamed[dim.dim_param]
+
+
+def first_free_symbol(proto: onnx.ModelProto) -> int:
+    """Such that no symbol of onnx's in the model has that number or a higher one."""
+    return max((int(number) for number in _SYMBOL.findall(proto.SerializeToString())), default=-1) + 1

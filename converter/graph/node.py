@@ -1,0 +1,74 @@
+"""One node of a graph that is being changed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import onnx
+
+from trtsmith.importers.registry import normalise_domain
+
+if TYPE_CHECKING:
+    from trtsmith.converter.graph.scope import Scope
+
+
+class Node:
+    """What is asked of a node all the time, and the scopes of its subgraphs.
+
+    proto:  to be read; `edit` gives one to write to. What it reads and makes is changed by `Scope.rewire` alone.
+    domain: "" for ONNX's own.
+    inputs, outputs: value names, "" where one is left out.
+    gone:   whether it was taken out of its graph.
+    """
+
+    __slots__ = ("_own", "domain", "gone", "inputs", "op_type", "outputs", "proto", "scope", "scopes")
+
+    def __init__(self, proto: onnx.NodeProto, scope: Scope, own: bool) -> None:
+        """own: whether the proto belongs to the graph, and not to the model of which that was made."""
+        self.proto = proto
+        self.op_type: str = sys.intern(proto.op_type)
+        domain = proto.domain
+        self.domain: str = sys.intern(normalise_domain(domain)) if domain else ""
+        self.inputs: tuple[str, ...] = tuple(proto.input)
+        self.outputs: tuple[str, ...] = tuple(proto.output)
+        self.scope = scope
+        self.scopes: tuple[Scope, ...] = ()
+        self.gone = False
+        self._own = own
+
+    @property
+    def name(self) -> str:
+        return str(self.proto.name)
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """(domain, op_type)"""
+        return self.domain, self.op_type
+
+    @property
+    def label(self) -> str:
+        """Its name, or where it has none that of its first output."""
+        return str(self.proto.name) or next((name for name in self.outputs if name), self.op_type)
+
+    def rename(self, name: str) -> None:
+        """The old name counts as taken from now on."""
+        self.edit().name = name
+        self.scope.whole.names.count_node(name)
+
+    def edit(self) -> onnx.NodeProto:
+        """The proto to write attributes and names to: the model that the graph was made of keeps its own."""
+        if not self._own:
+            self.proto = self.scope.whole.adopt(self.proto)
+            self._own = True
+        self.scope.touch()
+        return self.proto
+
+    def reads(self) -> Iterator[str]:
+        """The values that the node reads, those that its subgraphs read among them."""
+        yield from filter(None, self.inputs)
+        for scope in self.scopes:
+            yield from scope.results
+            for inner in scope.nodes:
+                yield from inner.reads()

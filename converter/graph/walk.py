@@ -1,0 +1,63 @@
+"""Walks over graphs as protobuf has them: a graph, the graphs inside its nodes, and what these hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import onnx
+
+from trtsmith.importers.registry import normalise_domain
+
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs that a node carries."""
+    if may_carry_graphs(node.op_type, node.domain):
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield attribute.g
+            elif attribute.type == onnx.AttributeProto.GRAPHS:
+                yield from attribute.graphs
+
+
+def graph_attributes(node: onnx.NodeProto) -> list[str]:
+    """Of each graph that a node carries, the name of the attribute that holds it."""
+    return [
+        attribute.name
+        for attribute in node.attribute
+        if attribute.type in _GRAPHS
+        for _ in range(len(attribute.graphs) if attribute.type == onnx.AttributeProto.GRAPHS else 1)
+    ]
+
+
+@cache
+def may_carry_graphs(op_type: str, domain: str) -> bool:
+    """False for ONNX's operators that have no graph among their attributes, which spares most nodes a closer look."""
+    if domain and normalise_domain(domain):
+        return True
+    try:
+        attributes = onnx.defs.get_schema(op_type).attributes
+    except onnx.defs.SchemaError:
+        return True
+    kinds = onnx.defs.OpSchema.AttrType
+    return any(attribute.type in (kinds.GRAPH, kinds.GRAPHS) for attribute in attributes.values())
+
+
+def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graph and every subgraph, outer ones first."""
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from all_graphs(inner)
+
+
+def elem_types(graph: onnx.GraphProto) -> set[int]:
+    """onnx.TensorProto.DataType of every initializer and of every value whose type is known, inner graphs' among them."""
+    found: set[int] = set()
+    for part in all_graphs(graph):
+        found.update(tensor.data_type for tensor in part.initializer)
+        values = (*part.input, *part.value_info, *part.output)
+        found.update(value.type.tensor_type.elem_type for value in values)
+    return found

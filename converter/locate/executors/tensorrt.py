@@ -1,0 +1,86 @@
+"""TensorRT as an executor: an engine is built for each set of outputs, and run on the GPU that is there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.locate.executors.executor import Arrays
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.rewrite.freeze import shape_inputs
+from trtsmith.converter.rewrite.rewrite import Rewritten
+
+Build = Callable[[BuildRequest], BuildResult]
+RunEngine = Callable[[RunRequest, Sequence[Arrays]], RunResult]
+
+
+@dataclass(frozen=True)
+class OnTensorRT:
+    """An executor that builds and runs engines, both in child processes.
+
+    build, run: trtsmith.converter.engine.build.build.build and trtsmith.converter.engine.runtime.run_in_child.run_engine.
+    libraries:  plugin libraries that the engines need.
+    foreign:    names of plugins in those that are not ours.
+    shapes:     profile of the model's dynamic inputs; others are built for the sizes that they are fed with.
+    timeout_s:  for each build and each run.
+    """
+
+    build: Build
+    run: RunEngine
+    libraries: tuple[Path, ...] = ()
+    foreign: frozenset[str] = frozenset()
+    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
+    flavour: str = "auto"
+    timeout_s: float | None = None
+
+    name = "TensorRT"
+    types = frozenset({"float32", "float16", "bfloat16", "int8", "int32", "int64", "bool"})
+    tf32 = True
+    fuses = True
+
+    def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+        """ConversionError if TensorRT cannot build the model; UsageError where the engine cannot be run."""
+        planned = plan(Rewritten(infer_shapes(model), (), ()), self.foreign)
+        with tempfile.TemporaryDirectory(prefix="trtsmith-locate-") as name:
+            graph, engine = Path(name) / "model.onnx", Path(name) / "model.plan"
+            save_model(model, graph)
+            profile = self._profile(model, feeds)
+            self.build(
+                BuildRequest(
+                    onnx_path=graph,
+                    engine_path=engine,
+                    plugin_libraries=self.libraries,
+                    plugins=planned.plugins,
+                    profiles=(profile,) if profile else (),
+                    flavour=self.flavour,
+                    timeout_s=self.timeout_s,
+                )
+            )
+            request = RunRequest(engine, self.libraries, self.flavour, timeout_s=self.timeout_s)
+            return dict(self.run(request, [feeds]).outputs[0])
+
+    def _profile(self, model: Model, feeds: Arrays) -> dict[str, Profile]:
+        """Sizes of dynamic inputs, and values of the inputs that decide shapes."""
+        deciding = shape_inputs(model.proto)
+        profile = {}
+        for value in model.proto.graph.input:
+            if value.name not in feeds:
+                continue
+            array = feeds[value.name]
+            if value.name in deciding:
+                numbers = tuple(int(n) for n in array.reshape(-1))
+                profile[value.name] = Profile(numbers, numbers, numbers, values=True)
+            elif not all(d.HasField("dim_value") for d in value.type.tensor_type.shape.dim):
+                sizes = self.shapes.get(value.name) or ShapeRange(array.shape, array.shape, array.shape)
+                profile[value.name] = Profile(sizes.min, sizes.opt, sizes.max)
+        return profile

@@ -1,0 +1,71 @@
+"""Files that a user names to be written: refused before any work is done, and written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+
+def check_report(
+    path: Path | None, others: Iterable[Path | None] = (), flag: str = "--report", what: str = "the report"
+) -> None:
+    """UsageError if a report cannot be written there, or if it would replace one of the other files.
+
+    Found out before any work is done. flag: the option that named it. what: the file, if it is no report.
+    """
+    if path is None:
+        return
+    where = f"{flag} {path}"
+    try:
+        if path.is_dir():
+            raise UsageError(Problem(f"{what} is a folder", where, "a file name", f"{flag} {path / 'FILE'}"))
+        if path.exists() and not path.is_file():  # a rename would put a file in the place of the device
+            said = f"{what} would replace a device or pipe"
+            raise UsageError(Problem(said, where, "a file, or nothing, of that name", "name another file"))
+        for other in others:
+            if other is not None and same_file(path, other):
+                said = f"{what} would replace {other}"
+                raise UsageError(Problem(said, where, "a file of its own", "name another file"))
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise _no_report(path, error, flag, what) from error
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, which need not exist yet."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _no_report(path: Path, error: OSError, flag: str, what: str = "the report") -> UsageError:
+    said = f"{what} cannot be written: {error.strerror}"
+    return UsageError(Problem(said, f"{flag} {path}", "a writable file", "name another file"))
+
+
+def write_report(path: Path | None, document: Any, flag: str = "--report") -> None:
+    """--report: a JSON file, whole or not at all. UsageError if it cannot be written."""
+    if path is None:
+        return
+    text = json.dumps(document, indent=1) + "\n"
+    name = ""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+        name = ""
+    except OSError as error:
+        raise _no_report(path, error, flag) from error
+    finally:
+        if name:
+            Path(name).unlink(missing_ok=True)

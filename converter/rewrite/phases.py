@@ -1,0 +1,222 @@
+"""The phases of rewriting, in the one order in which they run.
+
+Each takes a `Rewriting`, changes its graph in place, and gives the next, with records of what was done. A phase finds the
+types of the graph inferred and leaves them so. On the graph that comes out no rule of the target fires any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.custom_ops import PASSES
+from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
+from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
+from trtsmith.converter.rewrite.fold import fold
+from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
+from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
+from trtsmith.converter.rewrite.rules import RULES
+from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separate_outputs
+from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
+from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
+from trtsmith.converter.rewrite.types import IoType, carry_types
+
+_NOTHING: Mapping[str, np.ndarray] = {}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a graph is rewritten for, and with what.
+
+    freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
+    """
+
+    target: Target = TENSORRT
+    freeze: Mapping[str, np.ndarray] = field(default_factory=dict)
+    passes: Sequence[Pass] = PASSES
+    rules: Sequence[NodeRule] = RULES
+
+    def legal_rules(self) -> list[NodeRule]:
+        """Those for what the target does not import."""
+        return [rule for rule in self.rules if rule.concerns(self.target) and not rule.faults]
+
+    def all_rules(self) -> list[NodeRule]:
+        """With those for what it computes wrongly."""
+        return [rule for rule in self.rules if rule.concerns(self.target)]
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """A graph on its way through the phases, and what was done to it.
+
+    graph:    is changed in place.
+    unfolded: the model before its constants were folded for custom operators.
+    settled:  where the graph stood when the rules for what the target does not import had nothing more to do.
+    rewrites: nodes that were replaced. declined, refused: nodes that a pass, or a rule, would have taken and did not.
+    frozen:   inputs that became constants. io_types: inputs and outputs of another type than the model's.
+    reduce:   brings the graph into another precision; None leaves it. precision: what became of it.
+    """
+
+    graph: Graph
+    options: Options
+    unfolded: Model | None = None
+    settled: int | None = None
+    rewrites: tuple[Rewrite, ...] = ()
+    declined: tuple[Declined, ...] = ()
+    refused: tuple[Declined, ...] = ()
+    frozen: tuple[Frozen, ...] = ()
+    io_types: tuple[IoType, ...] = ()
+    reduce: Callable[[Rewriting], Rewriting] | None = None
+    precision: PrecisionReport | None = None
+
+    @property
+    def model(self) -> Model:
+        """The graph as it is now."""
+        return self.graph.model()
+
+
+@dataclass(frozen=True)
+class Paused:
+    """The phases up to some point. model: the graph there; that of `work` has gone on."""
+
+    model: Model
+    work: Rewriting
+
+    def resumed(self) -> Rewriting:
+        return replace(self.work, graph=Graph(self.model))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One step. does: what it leaves behind, as one says it to a user."""
+
+    name: str
+    does: str
+    run: Callable[[Rewriting], Rewriting]
+
+
+def _freeze(work: Rewriting) -> Rewriting:
+    if not work.options.freeze:
+        return work
+    model, frozen = freeze_inputs(work.model, work.options.freeze)
+    work.graph.become(model)
+    return replace(work, frozen=frozen)
+
+
+def _fold(work: Rewriting) -> Rewriting:
+    """Rules fold as they go; this is for the passes, which read what exporters compute. Nothing is folded for nothing."""
+    if not _concerned(work):
+        return work
+    unfolded = work.model
+    fold(work.graph)
+    return replace(work, unfolded=unfolded)
+
+
+def _custom_ops(work: Rewriting) -> Rewriting:
+    if work.unfolded is None:
+        return work
+    records = replace_custom_operators(work.graph, _concerned(work))
+    declined = tuple(record for record in records if isinstance(record, Declined))
+    rewrites = tuple(record for record in records if isinstance(record, Rewrite))
+    found = rewrites or any(record.fatal for record in declined)  # fatal ones were given names
+    if not found and work.graph.changed_since(work.unfolded):
+        work.graph.become(work.unfolded)
+    return replace(work, rewrites=(*work.rewrites, *rewrites), declined=declined)
+
+
+def _concerned(work: Rewriting) -> list[Pass]:
+    kinds = work.graph.kinds()
+    return [one for one in work.options.passes if one.concerns(kinds)]
+
+
+def _legalise(work: Rewriting) -> Rewriting:
+    done = apply_rules(work.graph, work.options.legal_rules(), work.options.target)
+    rewrites = (*work.rewrites, *done.rewrites)
+    return replace(work, settled=work.graph.revision, rewrites=rewrites, refused=done.declined)
+
+
+def _types(work: Rewriting) -> Rewriting:
+    """Rules read ONNX's own types; what becomes of a node in a legal type may then be another rule's."""
+    typed = carry_types(work.graph)
+    if not typed.changed:
+        return work
+    rewrites = (*work.rewrites, *typed.rewrites)
+    return _legalise(replace(work, rewrites=rewrites, io_types=typed.io_types))
+
+
+def _precision(work: Rewriting) -> Rewriting:
+    return work if work.reduce is None else work.reduce(work)
+
+
+def _target_faults(work: Rewriting) -> Rewriting:
+    """All rules, since what one of them writes in its final type may be another's. Not where no node is any rule's."""
+    rules = work.options.all_rules()
+    if work.graph.revision == work.settled and not _any_fault(work, rules):
+        return work
+    done = apply_rules(work.graph, rules, work.options.target)
+    return replace(work, rewrites=(*work.rewrites, *done.rewrites), refused=done.declined)
+
+
+def _any_fault(work: Rewriting, rules: Sequence[NodeRule]) -> bool:
+    wanted = {op_type for rule in rules if rule.faults for op_type in rule.op_types}
+    kinds = work.graph.kinds() if wanted else ()
+    return any((f"{domain}::{name}" if domain else name) in wanted for domain, name in kinds)
+
+
+def _outputs(work: Rewriting) -> Rewriting:
+    records = separate_outputs(work.graph, work.options.target)
+    return replace(work, rewrites=(*work.rewrites, *records))
+
+
+PHASES = (
+    Phase("freeze", "inputs that the user gave values are constants", _freeze),
+    Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
+    Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
+    Phase(
+        "legalise",
+        "standard operators that TensorRT does not import are made of those that it does",
+        _legalise,
+    ),
+    Phase(
+        "types", "values of element types that TensorRT does not compute in are of types that it has", _types
+    ),
+    Phase("precision", "the network is in the precision that was asked for", _precision),
+    Phase("target_faults", "nothing is left that the target is known to compute wrongly", _target_faults),
+    Phase("outputs", "outputs share no elements with other values where that goes wrong", _outputs),
+)
+"""In this order, each once. No other code rewrites a graph for TensorRT."""
+
+_BEFORE_PRECISION = next(index for index, phase in enumerate(PHASES) if phase.run is _precision)
+
+
+def run_to_precision(model: Model, options: Options) -> Paused:
+    """The phases before the precision. `model`: its types inferred."""
+    work = _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options))
+    return Paused(work.model, work)
+
+
+def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:
+    """The precision and the phases behind it; and the graph as the precision left it."""
+    precision, *rest = PHASES[_BEFORE_PRECISION:]
+    typed = precision.run(work)
+    model = typed.model
+    return _run(rest, typed), model
+
+
+def _run(phases: Sequence[Phase], work: Rewriting) -> Rewriting:
+    for phase in phases:
+        work = phase.run(work)
+    return work
+
+
+def known_faults() -> tuple[tuple[str, Fault], ...]:
+    """What TensorRT is known to compute wrongly, each with the name of the rule or phase that writes around it."""
+    of_rules = ((rule.name, fault) for rule in RULES for fault in (*rule.faults, *rule.partly))
+    return (*of_rules, (SEPARATE_OUTPUTS, UNWRITTEN), (SEPARATE_OUTPUTS, LOST), ("precision", FLOAT16_SUMS))

@@ -1,0 +1,44 @@
+"""Plugins that ask for a workspace, inside a branch of an If: their expansions into standard operators, for TensorRT-RTX."""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.function_body import function_nodes
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.target import Fault
+from trtsmith.importers.expansion import MIN_OPSET, function_of
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.registry import OPS, by_name
+
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.7.1",),
+        "fails to build a plugin that asks for a workspace in a branch of an If",
+        "a build, which ends in op_with_valid_shape<custom_layer_op_t> and a size named _wksp",
+    ),
+)
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    if "If" not in node.inside():
+        return None
+    op = by_name()[node.op_type]
+    if op.data_dependent or node.opset < MIN_OPSET:
+        return Refusal(
+            f"{node.op_type} in a branch of an If: {_FAULTS[0]}",
+            "the node outside of the If, or a model of opset 11 or later whose node has outputs of known sizes",
+            "compute the node ahead of the If and let the branch read its outputs, or build with --flavour tensorrt",
+        )
+    dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
+    nodes = function_nodes(node, function_of(node.proto, dtypes, node.opset))
+    note = node.because(_FAULTS, "the operator is made of standard ones")
+    return Replacement(nodes, f"{node.op_type} as standard operators", notes=(note,))
+
+
+WORKSPACE_IN_BRANCH = NodeRule(
+    "workspace-in-branch",
+    "plugins that ask for a workspace, in a branch of an If",
+    tuple(f"{PLUGIN_NAMESPACE}::{op.name}" for op in OPS if op.workspace),
+    _rewrite,
+    faults=_FAULTS,
+)

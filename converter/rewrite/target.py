@@ -1,0 +1,76 @@
+"""The TensorRT that a graph is written for, and the faults of TensorRT that rules write around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FLAVOURS = ("tensorrt", "tensorrt_rtx")
+
+_TITLES = {"tensorrt": "TensorRT", "tensorrt_rtx": "TensorRT-RTX"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The TensorRT that gets a graph, and the GPU.
+
+    flavour:            "tensorrt" or "tensorrt_rtx".
+    version:            such as (1, 7, 1, 116); () if it is not known: it then has every fault that its flavour ever had.
+    compute_capability: of the GPU that runs the engine, such as (9, 0); None if it is not known, or if there are several.
+    """
+
+    flavour: str = "tensorrt"
+    version: tuple[int, ...] = ()
+    compute_capability: tuple[int, int] | None = None
+
+    @property
+    def is_rtx(self) -> bool:
+        return self.flavour == "tensorrt_rtx"
+
+    @property
+    def title(self) -> str:
+        """Such as "TensorRT-RTX 1.7.1.116"."""
+        return " ".join((_TITLES[self.flavour], ".".join(map(str, self.version)))).strip()
+
+
+TENSORRT = Target("tensorrt")
+RTX = Target("tensorrt_rtx")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a TensorRT computes wrongly, or fails at, of a graph that it should take.
+
+    flavour:  whose fault it is, one of FLAVOURS.
+    seen:     versions in which it was seen, oldest first.
+    what:     one clause that a user reads: "takes layout = 1 for layout = 0".
+    evidence: how it was seen, and on what.
+    fixed:    the first version that was seen without it; None where no such version is known. A fault that was seen in
+        one version only stays on for later ones that nobody could check: engines of TensorRT-RTX 1.7.1 do not load on
+        compute capability 9.0, where those of 1.6.1 were run.
+    """
+
+    flavour: str
+    seen: tuple[str, ...]
+    what: str
+    evidence: str
+    fixed: str | None = None
+
+    def concerns(self, target: Target) -> bool:
+        """Whether graphs for the target are to be written around the fault."""
+        if target.flavour != self.flavour:
+            return False
+        return self.fixed is None or not target.version or target.version < version_of(self.fixed)
+
+    def __str__(self) -> str:
+        """Such as "TensorRT-RTX 1.6.1 takes layout = 1 for layout = 0"."""
+        return f"{_TITLES[self.flavour]} {' and '.join(self.seen)} {self.what}"
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """ "10.13.3.9.post1" becomes (10, 13, 3, 9)."""
+    numbers = []
+    for part in text.split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

@@ -1,0 +1,30 @@
+# Reads ops/list.cmake. Sets TRTSMITH_KERNELS, every operator's CUDA sources, and TRTSMITH_BINDINGS_V2 and _V3, the bindings in
+# either plugin library; writes generated/operators.hpp, through which C++ knows the list.
+set(TRTSMITH_KERNELS "")
+foreach(interface V2 V3)
+  set(TRTSMITH_BINDINGS_${interface} "")
+  set(TRTSMITH_OPERATORS_${interface} "")
+endforeach()
+
+macro(trtsmith_operator name)
+  cmake_parse_arguments(operator "DATA_DEPENDENT_SHAPES" "BINDING" "KERNELS" ${ARGN})
+  if(operator_UNPARSED_ARGUMENTS OR NOT operator_BINDING OR NOT operator_KERNELS)
+    message(FATAL_ERROR
+      "ops/list.cmake does not say what ${name} is made of.\n"
+      "  where:    trtsmith_operator(${name} ${ARGN})\n"
+      "  expected: trtsmith_operator(Name [DATA_DEPENDENT_SHAPES] BINDING name.cpp KERNELS name.cu ...)\n"
+      "  fix:      write the line so")
+  endif()
+  list(TRANSFORM operator_KERNELS PREPEND "${PROJECT_SOURCE_DIR}/kernels/")
+  list(APPEND TRTSMITH_KERNELS ${operator_KERNELS})
+  foreach(interface V2 V3)
+    if(interface STREQUAL "V3" OR NOT operator_DATA_DEPENDENT_SHAPES)
+      list(APPEND TRTSMITH_BINDINGS_${interface} "${PROJECT_SOURCE_DIR}/ops/${operator_BINDING}")
+      string(APPEND TRTSMITH_OPERATORS_${interface} " X(${name})")
+    endif()
+  endforeach()
+endmacro()
+
+include("${PROJECT_SOURCE_DIR}/ops/list.cmake")
+list(REMOVE_DUPLICATES TRTSMITH_KERNELS)
+configure_file("${CMAKE_CURRENT_LIST_DIR}/operators.hpp.in" "${PROJECT_BINARY_DIR}/generated/operators.hpp" @ONLY)

@@ -1,0 +1,79 @@
+// Non-maximum suppression: ports, shapes and sizes; the arithmetic is in kernels/.
+#include "kernels/box_selection.cuh"
+
+#include "ops/binding.hpp"
+
+namespace trtsmith {
+
+struct BoxSelection {
+    static constexpr const char* kName = "BoxSelection";
+    static constexpr const char* kVersion = "1";
+
+    struct Params {
+        int32_t centers;
+        int32_t most;
+    };
+    static constexpr std::array<Field<Params>, 2> kFields{field<&Params::centers>("center_point_box"),
+                                                          field<&Params::most>("most")};
+    static constexpr Signature<5, 2> kSignature{
+        {{{"boxes", TypeVar::kF, 3},
+          {"scores", TypeVar::kF, 3},
+          {"max_output_boxes_per_class", TypeVar::kN, 1},
+          {"iou_threshold", TypeVar::kF, 1},
+          {"score_threshold", TypeVar::kF, 1, true}}},
+        {{{"selected", TypeVar::kN, 2}, {"count", TypeVar::kS, 0, false, true}}},
+    };
+
+    template <typename D>
+    static void sizes(const Params& p, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
+        const Shape<D>& scores = in[1];
+        const D most = scores[0] * scores[1] * smaller(scores[2], int64_t{p.most});
+        sizes[0] = {floorDiv(most + 1, 2), most};
+    }
+
+    template <typename D>
+    static void shape(const Params&, const Shape<D>*, int32_t, const D* sizes, Shape<D>* out) {
+        out[0] = Shape<D>::of(sizes[0], constantLike(sizes[0], 3));
+        out[1] = Shape<D>{};
+    }
+
+    static std::string check(const Params& p, const Tensors& t) {
+        const Tensor& boxes = t.in[0];
+        const Tensor& scores = t.in[1];
+        if (boxes[2] != 4 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
+            return "boxes must be [batch, boxes, 4] and scores [batch, classes, boxes]";
+        }
+        for (int32_t i = 2; i < t.nbInputs; ++i) {
+            if (t.in[static_cast<size_t>(i)][0] != 1) {
+                return std::string(kSignature.inputs[static_cast<size_t>(i)].name) + " must have one element";
+            }
+        }
+        return p.most < 0 ? "most must not be negative" : "";
+    }
+
+    static size_t workspace(const Params& p, const Tensors& t) { return boxSelectionWorkspace(kernelShape(p, t)); }
+
+    static cudaError_t run(const Params& p, const Tensors& t, void* workspace, cudaStream_t stream) {
+        const BoxSelectionParams params{
+            .centers = p.centers != 0,
+            .boxes = static_cast<const float*>(t.in[0].data),
+            .scores = static_cast<const float*>(t.in[1].data),
+            .maxBoxes = static_cast<const int64_t*>(t.in[2].data),
+            .overlap = static_cast<const float*>(t.in[3].data),
+            .floor = t.has(4) ? static_cast<const float*>(t.in[4].data) : nullptr,
+            .selected = static_cast<int64_t*>(t.output(0)),
+            .count = static_cast<int32_t*>(t.output(1)),
+        };
+        return boxSelection(params, kernelShape(p, t), workspace, stream);
+    }
+
+private:
+    static BoxSelectionShape kernelShape(const Params& p, const Tensors& t) {
+        const Tensor& scores = t.in[1];
+        return {.batch = scores[0], .classes = scores[1], .boxes = scores[2], .most = p.most};
+    }
+};
+
+TRTSMITH_BIND(BoxSelection)
+
+}  // namespace trtsmith

@@ -1,0 +1,20 @@
+# The operators of the plugin libraries, in the order of the manifest. Each names its binding, in ops/, and the CUDA sources
+# that it needs, in kernels/; several may need the same one. DATA_DEPENDENT_SHAPES: sizes of outputs depend on values. Such
+# an operator is in the V3 library alone, as IPluginV2DynamicExt has no size tensors.
+set(deformable_convolution_kernels
+  deformable_convolution.cu deformable_convolution_hopper_bfloat16.cu deformable_convolution_hopper_float.cu
+  deformable_convolution_hopper_half.cu)
+
+trtsmith_operator(MultiscaleDeformableAttention
+  BINDING multiscale_deformable_attention.cpp KERNELS multiscale_deformable_attention.cu)
+trtsmith_operator(ModulatedDeformableConvolution
+  BINDING modulated_deformable_convolution.cpp KERNELS ${deformable_convolution_kernels})
+trtsmith_operator(DeformableConvolution
+  BINDING deformable_convolution.cpp KERNELS ${deformable_convolution_kernels})
+trtsmith_operator(MatrixInverse BINDING matrix_inverse.cpp KERNELS matrix_inverse.cu)
+trtsmith_operator(NonZeroPositions DATA_DEPENDENT_SHAPES BINDING non_zero_positions.cpp KERNELS non_zero.cu)
+trtsmith_operator(SelectedSlices DATA_DEPENDENT_SHAPES
+  BINDING selected_slices.cpp KERNELS selected_slices.cu gather_slices.cu)
+trtsmith_operator(UniqueSlices DATA_DEPENDENT_SHAPES
+  BINDING unique_slices.cpp KERNELS unique_slices.cu gather_slices.cu)
+trtsmith_operator(BoxSelection DATA_DEPENDENT_SHAPES BINDING box_selection.cpp KERNELS box_selection.cu)

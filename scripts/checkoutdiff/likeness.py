@@ -1,0 +1,171 @@
+"""Compares what two checkouts made of one model: the graphs node for node, then the records of `check`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkoutdiff.graph_text import Row, shown
+
+IDENTICAL = "identical"
+NAMES = "same but for names"
+ORDER = "same but for order"
+RECORDS = "other records"
+DIFFERENT = "different"
+
+LEVELS = (IDENTICAL, NAMES, ORDER, RECORDS, DIFFERENT)
+"""From best to worst. ORDER: of nodes that do not depend on each other, or of records; made-up names may differ too."""
+
+WORST_GOOD = ORDER
+
+Found = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """level: one of LEVELS; line: the first difference, "" if there is none that counts. types: whether inferred types,
+    which do not count, are the same."""
+
+    level: str
+    line: str = ""
+    types: bool = True
+
+    @property
+    def good(self) -> bool:
+        return LEVELS.index(self.level) <= LEVELS.index(WORST_GOOD)
+
+
+def compare(
+    before: Found, after: Found, words: Mapping[str, str] | None = None, added: Sequence[str] = ()
+) -> Likeness:
+    """words, added: what the later checkout's records say otherwise on purpose, and keys that only they have."""
+    if "died" in before or "died" in after:
+        ends = [found.get("died", "") or "ends well" for found in (before, after)]
+        return (
+            Likeness(IDENTICAL)
+            if ends[0] == ends[1]
+            else Likeness(DIFFERENT, f"before: {ends[0]}; after: {ends[1]}")
+        )
+    graphs = before["graph"], after["graph"]
+    if None in graphs:
+        level, line, names, types = IDENTICAL, "", {}, True
+        if graphs[0] is not graphs[1]:
+            ends = ["no graph" if graph is None else "a graph" for graph in graphs]
+            said = next(found["rewrite"]["said"] for found in (before, after) if found["graph"] is None)
+            return Likeness(DIFFERENT, f"before: {ends[0]}; after: {ends[1]}; rewrite says: {_short(said)}")
+    else:
+        level, line = _graphs(*graphs)
+        if level == DIFFERENT:
+            return Likeness(level, line)
+        names = {} if level == IDENTICAL else _renamed(*graphs)
+        types = level != IDENTICAL or graphs[0]["types"] == graphs[1]["types"]
+    said = [{key: found[key] for key in ("check", "rewrite", "records")} for found in (before, after)]
+    earlier = _reworded(_reworded(said[0], words or {}, None), names, _QUOTED)
+    later = _without(said[1], added)
+    if earlier == later:
+        return Likeness(level, line, types)
+    if _sorted(earlier) == _sorted(later):
+        return Likeness(ORDER, line, types)
+    return Likeness(RECORDS, next(_differences(_sorted(earlier), _sorted(later), "")), types)
+
+
+def _graphs(before: Found, after: Found) -> tuple[str, str]:
+    for one, other in zip([*before["heads"], "nothing"], [*after["heads"], "nothing"], strict=False):
+        if one != other:
+            return DIFFERENT, f"before: {_short(one)}; after: {_short(other)}"
+    if before["rows"] == after["rows"]:
+        # The digests follow from the rows; that they differ would be a mistake of ours.
+        return IDENTICAL, ""
+    if before["prints"] == after["prints"]:
+        return NAMES, ""
+    if Counter(before["prints"]) == Counter(after["prints"]):
+        return ORDER, ""
+    return DIFFERENT, _first_rows(before, after)
+
+
+def _first_rows(before: Found, after: Found) -> str:
+    """The first node on each side that the other has not; if each has all of the other's, the first that others read."""
+    by = "prints" if Counter(before["digests"]) == Counter(after["digests"]) else "digests"
+    sides = []
+    for one, other in ((before, after), (after, before)):
+        left: Counter[str] = Counter(other[by])
+        sides.append("all nodes are in the other")
+        for row, digest in zip(one["rows"], one[by], strict=True):
+            left[digest] -= 1
+            if left[digest] < 0:
+                sides[-1] = _short(shown(row))
+                break
+    return f"before: {sides[0]}; after: {sides[1]}"
+
+
+def _renamed(before: Found, after: Found) -> dict[str, str]:
+    """The later name of every node and value whose name is another."""
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for row, digest in zip(after["rows"], after["prints"], strict=True):
+        rows[digest].append(row)
+    names: dict[str, str] = {}
+    for (_, _, name, _, outputs, _), digest in zip(before["rows"], before["prints"], strict=True):
+        _, _, later_name, _, later_outputs, _ = rows[digest].pop(0)
+        names.update(zip([name, *outputs], [later_name, *later_outputs], strict=True))
+    return {one: other for one, other in names.items() if one != other}
+
+
+_QUOTED = re.compile(r"(?<=')[^']+(?=')|^[^']+$")
+"""Where a text may have the name of a node: all of it, or between quotes."""
+
+
+def _reworded(value: Any, words: Mapping[str, str], only: re.Pattern[str] | None) -> Any:
+    """The value with the words replaced in all texts, keys included; `only` where the pattern matches one whole."""
+    if not words:
+        return value
+    if isinstance(value, dict):
+        return {_reworded(k, words, only): _reworded(v, words, only) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_reworded(item, words, only) for item in value]
+    if not isinstance(value, str):
+        return value
+    if only is not None:
+        return only.sub(lambda found: words.get(found[0], found[0]), value)
+    for one, other in words.items():
+        value = value.replace(one, other)
+    return value
+
+
+def _without(value: Any, keys: Sequence[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(item, keys) for key, item in value.items() if key not in keys}
+    return [_without(item, keys) for item in value] if isinstance(value, list) else value
+
+
+def _sorted(value: Any) -> Any:
+    """With lists in an order that does not tell which phase ran first."""
+    if isinstance(value, dict):
+        return {key: _sorted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return sorted((_sorted(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    return sorted(value.splitlines()) if isinstance(value, str) and "\n" in value else value
+
+
+def _differences(one: Any, other: Any, where: str) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys((*one, *other)):
+            if key not in one or key not in other:
+                yield f"{where}{key} is only {'before' if key in one else 'after'}"
+            else:
+                yield from _differences(one[key], other[key], f"{where}{key}.")
+    elif isinstance(one, list) and isinstance(other, list):
+        missing = [[item for item in a if item not in b] for a, b in ((one, other), (other, one))]
+        if any(missing) or len(one) != len(other):
+            texts = [_short(json.dumps(m[0], ensure_ascii=False)) if m else "nothing more" for m in missing]
+            yield f"{where.rstrip('.')}: before: {texts[0]}; after: {texts[1]}"
+    elif one != other:
+        yield f"{where.rstrip('.')}: before: {_short(str(one))}; after: {_short(str(other))}"
+
+
+def _short(text: str, most: int = 300) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."

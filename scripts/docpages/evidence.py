@@ -1,0 +1,248 @@
+"""Tables of what was measured: each is made of its record in benchmarks/, and of nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench_table import bench_tables
+from docpages.marks import markdown_table
+from gpucheck import engine_tables
+from onnxcoverage.record import operator_rows, outcomes_of
+from pluginvsnative.table import native_tables
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = ROOT / "benchmarks"
+H200 = RECORDS / "h200"
+REWRITE_RECORD = RECORDS / "rewrite.json"
+MEMORY_RECORD = RECORDS / "memory.json"
+KERNEL_RECORDS = [H200 / name for name in ("bench.json", "bench_earlier.json")]
+"""The newest first: of the others only what it has not."""
+NATIVE_RECORD = H200 / "plugin_vs_native.json"
+COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
+REAL_MODELS_RECORD = RECORDS / "real_models.json"
+ENGINES_RECORDS = [
+    H200 / name for name in ("engines_graphs.json", "engines_conversions.json", "engines.json")
+]
+"""The newest first."""
+
+
+def read(record: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    return document
+
+
+def rewrite_figures() -> str:
+    """What scripts/bench_rewrite.py measured."""
+    return render_rewrite(read(REWRITE_RECORD))
+
+
+def render_rewrite(record: Mapping[str, Any]) -> str:
+    detector, machine = record["detector"], record["machine"]
+    graphs = [("the detector of `make demo`", detector)]
+    graphs += [("a generated chain", entry) for entry in record["generated"]]
+    graphs += [("a chain with 10% for rules", entry) for entry in record.get("ruled", ())]
+    rows = [
+        (
+            what,
+            f"{entry['nodes']:,}",
+            f"{entry['model_mib']:.1f} MiB",
+            f"{entry['total_seconds']:.2f} s",
+            f"{entry['peak_growth_mib']:.0f} MiB",
+            f"{entry['anonymous_growth_mib']:.0f} MiB",
+        )
+        for what, entry in graphs
+    ]
+    header = (
+        "graph",
+        "nodes",
+        "model file",
+        "load, rewrite and plan",
+        "memory, peak",
+        "memory, anonymous, at the end",
+    )
+    where = (
+        f"Python {machine['python']}, onnx {machine['packages']['onnx']}, {machine['cores']} cores of an "
+        f"{machine['cpu']}, {machine['memory_gib']:.0f} GiB, {machine['date']}"
+    )
+    ratio, limits = f"{detector['peak_growth_over_model']:.2f}", record["limits"]
+    return (
+        f"Median of {detector['runs']} processes on {where}. Memory is the growth after the imports. Its peak counts mapped "
+        f"pages of the model file, and the system decides how many it maps at once. For the detector it is {ratio} times "
+        f"the model. The limits that `scripts/bench_rewrite.py` holds the detector to are {limits['seconds']:g} s and "
+        f"{limits['memory_over_model']:g} times the model.\n\n{markdown_table(header, rows)}"
+    )
+
+
+def kernel_figures() -> str:
+    """What `trtsmith plugin bench` measured."""
+    return bench_tables([read(path) for path in KERNEL_RECORDS]).rstrip()
+
+
+def native_figures() -> str:
+    """What scripts/plugin_vs_native.py measured."""
+    return native_tables(read(NATIVE_RECORD)).rstrip()
+
+
+def onnx_coverage() -> str:
+    """What scripts/onnx_coverage.py found, with a line for each operator."""
+    return render_coverage(read(COVERAGE_RECORD))
+
+
+def render_coverage(record: Mapping[str, Any]) -> str:
+    summary, versions = record["summary"], record["versions"]
+    outcomes = outcomes_of(record)
+    rows = [(op, *(f"{count:,}" for count in counts)) for op, *counts in operator_rows(outcomes)]
+    said = ", ".join(f"{package} {version}" for package, version in versions.items())
+    others = Counter(o.group for o in outcomes if o.group != "tensors")
+    groups = ", ".join(f"{count} {group}" for group, count in sorted(others.items()))
+    return (
+        f"{said}. Of {summary['cases']:,} cases {summary['about_tensors']:,} are about tensors: "
+        f"{summary['built_as_is']:,} build as they are, {summary['built_rewritten']:,} after the rewrite, "
+        f"{summary['passed']:,} pass. The other {summary['others']:,} ({groups}) have to be refused with a reason "
+        f"or to pass; of these, {summary['others_passed']:,} do.\n\n"
+        + markdown_table(("operator", "cases", "as it is", "built", "passed"), rows)
+    )
+
+
+def real_models() -> str:
+    """What scripts/real_models.py found, with a line for each form of each model."""
+    return render_real_models(read(REAL_MODELS_RECORD))
+
+
+def render_real_models(record: Mapping[str, Any]) -> str:
+    said = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
+    rows = [
+        (
+            f"`{r['model']}`, {r['about']}, of {r['package']}",
+            r["form"].replace("quantised", "quantized"),
+            str(r["opset"]),
+            ", ".join(f"{count:,} {route}" for route, count in r["routes"].items()) or f"{r['nodes']:,}",
+            r["outcome"].replace("|", "\\|"),
+            "" if r["relative"] is None else f"{r['relative']:.1e}",
+            f"{r['engine_bytes'] / 2**20:.1f} MiB" if r["engine_bytes"] else "none",
+        )
+        for r in record["results"]
+    ]
+    head = ("model", "form", "opset", "nodes", "outcome", "largest relative error", "engine")
+    return f"{said}.\n\n" + markdown_table(head, rows)
+
+
+SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "networks": engine_tables.networks_said,
+    "planted": engine_tables.planted_said,
+    "runner": lambda rows: f"Python {rows[0]['found']['python'].split()[0]}",
+    "sums": lambda rows: (
+        f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect"
+    ),
+}
+"""What is said of a step's rows, where that is not the step's own summary."""
+
+
+def engines_of(step: str, header: Sequence[str]) -> Callable[[], str]:
+    """What one step of scripts/gpu_check.py --engines found."""
+    return lambda: render_engines(newest(step), step, header)
+
+
+def newest(step: str) -> dict[str, Any]:
+    """The newest record in which there was time for the step."""
+    records = [read(path) for path in ENGINES_RECORDS]
+    return next((record for record in records if engine_tables.was_done(record, step)), records[0])
+
+
+def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) -> str:
+    found = record["steps"].get(step, {"rows": []})
+    rows = found["rows"]
+    if not rows:
+        return "The step was not run yet."
+    said = found["summary"]
+    make = {
+        "onnx-tests": engine_tables.node_test_rows,
+        "rules": engine_tables.rule_rows,
+        "graphs": engine_tables.graph_rows,
+        "networks": engine_tables.network_rows,
+        "sums": engine_tables.sum_rows,
+        "runner": engine_tables.runner_rows,
+        "planted": engine_tables.planted_rows,
+    }[step]
+    if step in SAID:
+        said = SAID[step](rows)
+    return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, make(rows))}"
+
+
+def memory_figures() -> str:
+    """What scripts/bench_memory.py measured: the host memory of conversions of a large model."""
+    return render_memory(read(MEMORY_RECORD))
+
+
+def render_memory(record: Mapping[str, Any]) -> str:
+    model, machine = record["model"], record["machine"]
+    rows = [("TensorRT-RTX's builder alone", _gib(record["builder"]["peak_mib"]), "")]
+    rows += [
+        (f"`{name}`", _gib(entry["peak_mib"]), _gib(entry["without_tensorrt_mib"]))
+        for name, entry in record["commands"].items()
+    ]
+    header = ("command", "peak, all processes", "of processes without TensorRT")
+    return (
+        f"A chain of {model['layers']} matrix products, {model['mib'] / 1024:.0f} GiB of weights in one external file, on "
+        f"{machine['cores']} cores of an {machine['cpu']}, {machine['date']}. Mapped pages of the model file count.\n\n"
+        + markdown_table(header, rows)
+    )
+
+
+def _gib(mib: float) -> str:
+    return f"{mib / 1024:.1f} GiB"
+
+
+def figures() -> str:
+    """What was measured in one table, each figure of one record."""
+    coverage = read(COVERAGE_RECORD)["summary"]
+    native = [row for row in read(NATIVE_RECORD)["rows"] if row["dtype"] == "float16"]
+    attention = next(row for row in native if row["case"] == "detr_encoder")
+    convolution = next(row for row in native if row["case"] == "dla_64x128x128")
+    tests, graphs = _step("onnx-tests"), _step("graphs")
+    matched = sum(row["verdict"] in engine_tables.MATCHED for row in tests)
+    agreeing = sum(row.get("graphs", 0) for row in graphs if row["verdict"] == "agrees")
+    tried = sum(row.get("graphs", 0) for row in graphs)
+    rows = [
+        (
+            f"ONNX's own tests of operators, {coverage['about_tensors']:,} cases",
+            f"{coverage['built_as_is']:,} build",
+            f"{coverage['built_rewritten']:,} build, {coverage['passed']:,} give ONNX's outputs",
+        ),
+        (
+            "Attention of Deformable DETR's encoder, fp16, H200",
+            f"{attention['native']['median_us']:,.0f} µs in standard operators",
+            f"{attention['plugin']['median_us']:,.0f} µs: {attention['ratio']:.0f} times as fast",
+        ),
+        (
+            "Modulated deformable convolution of DLA, fp16, H200",
+            f"{convolution['native']['median_us']:,.0f} µs in standard operators",
+            f"{convolution['plugin']['median_us']:,.0f} µs: {convolution['ratio']:.1f} times as fast",
+        ),
+        (
+            f"ONNX's tests as engines on a GPU, {len(tests):,} cases",
+            "",
+            f"{matched:,} give ONNX's outputs",
+        ),
+        (f"Random graphs as engines on a GPU, {tried:,}", "", f"{agreeing:,} agree with onnxruntime"),
+        (
+            "Whole networks as engines on a GPU, against PyTorch",
+            "",
+            engine_tables.networks_said(_step("networks")),
+        ),
+        (
+            "Planted errors, each to be found by node",
+            "",
+            engine_tables.planted_said(_step("planted")).split(";")[0],
+        ),
+    ]
+    return markdown_table(("", "TensorRT alone", "with trtsmith"), rows)
+
+
+def _step(step: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = newest(step)["steps"][step]["rows"]
+    return rows

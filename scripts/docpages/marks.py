@@ -1,0 +1,53 @@
+"""Fills the parts of a document that lie between the lines `<!-- generated: NAME -->` and `<!-- end of NAME -->`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+Parts = Mapping[str, Callable[[], str]]
+"""What makes each part, by its name."""
+
+
+class DocumentError(Exception):
+    """The document's marks are not as they must be."""
+
+
+def refresh(path: Path, parts: Parts, *, write: bool) -> bool:
+    """Whether the document's generated parts were out of date; written anew if `write`."""
+    before = path.read_text(encoding="utf-8")
+    after = fill(before, {name: make() for name, make in parts.items()})
+    if write and after != before:
+        path.write_text(after, encoding="utf-8")
+    return after != before
+
+
+def fill(text: str, parts: Mapping[str, str]) -> str:
+    """The document with each part between its marks. DocumentError unless the marks are exactly those of the parts."""
+    for name, body in parts.items():
+        first, last = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
+        if text.count(first) != 1 or text.count(last) != 1 or text.index(first) > text.index(last):
+            raise DocumentError(f"one {first} and then one {last} are expected")
+        before, rest = text.split(first)
+        text = f"{before}{first}\n\n{body}\n\n{last}{rest.split(last)[1]}"
+    unknown = set(re.findall(r"<!-- generated: (.+?) -->", text)) - set(parts)
+    if unknown:
+        raise DocumentError(f"nothing generates {', '.join(sorted(unknown))}")
+    return text
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """Text in which Markdown finds no marks but the code in backticks."""
+    parts = " ".join(text.split()).split("`")
+    return "`".join(part if i % 2 else re.sub(r"([*_<>])", r"\\\1", part) for i, part in enumerate(parts))
+
+
+def code(text: str) -> str:
+    """Text as code in a cell of a table, where not all readers of Markdown agree on what a `|` in backticks is."""
+    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"

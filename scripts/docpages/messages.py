@@ -1,0 +1,71 @@
+"""The index of messages: TensorRT's, explained by the tables of the code, and all of ours, read from its sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from docpages.marks import escaped, markdown_table
+from docpages.message_index import messages_of
+from trtsmith.converter.convert import outside_engines
+from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, Explanation
+from trtsmith.converter.engine.runtime import explain_failure
+
+LOADING: Sequence[Explanation] = explain_failure._LOADING
+ELSEWHERE = {
+    **outside_engines._OPERATORS,
+    **{(domain, "*"): place for domain, place in outside_engines._DOMAINS.items()},
+}
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("converter", "importers")
+
+
+def builder_messages() -> str:
+    """What TensorRT says while a model is parsed and built."""
+    rows = [_explained(" ... ".join(e.fragments), e) for e in EXPLANATIONS]
+    rows += [_explained(code, e) for code, e in CODES.items()]
+    return markdown_table(("TensorRT says", "what it means", "what to do"), rows)
+
+
+def loading_messages() -> str:
+    """What TensorRT says while an engine is loaded."""
+    rows = [_explained(" ... ".join(e.fragments), e) for e in LOADING]
+    return markdown_table(("TensorRT says", "what it means", "what to do"), rows)
+
+
+def _explained(said: str, explanation: Explanation) -> tuple[str, str, str]:
+    return f"`{said}`", escaped(explanation.cause), escaped(_sentence(explanation.fix))
+
+
+def outside_operators() -> str:
+    """Operators that no engine runs, by reason."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for (domain, op_type), place in ELSEWHERE.items():
+        name = op_type if not domain else f"{domain}::{op_type}"
+        places.setdefault((place.what, place.fix), []).append(f"`{name}`")
+    rows = [
+        (", ".join(names), escaped(_sentence(what)), escaped(_sentence(fix)))
+        for (what, fix), names in places.items()
+    ]
+    return markdown_table(("operators", "why not", "where instead"), rows)
+
+
+def all_messages() -> str:
+    """Every message of the sources, in alphabetical order."""
+    said = {
+        message
+        for folder in SOURCES
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for message in messages_of(path.read_text(encoding="utf-8"))
+    }
+    rows = sorted((tuple(map(escaped, (m.what, m.expected, m.fix))) for m in said), key=_alphabetical)
+    return markdown_table(("message", "expected", "what to do"), rows)
+
+
+def _alphabetical(row: tuple[str, ...]) -> tuple[str, ...]:
+    return (re.sub(r"\W+", " ", row[0]).strip().lower(), *row)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

@@ -1,0 +1,50 @@
+"""The examples of the public API's docstrings, run where a small model.onnx lies; what needs a GPU is marked in them."""
+
+from __future__ import annotations
+
+import doctest
+import io
+from pathlib import Path
+
+import pytest
+
+import trtsmith
+from tests.converter.models import inverse
+from trtsmith import api
+
+FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
+NEED_A_GPU = {"Runner", "verify"}
+
+
+def examples(name: str) -> list[doctest.DocTest]:
+    thing = getattr(trtsmith, name)
+    return [test for test in doctest.DocTestFinder(recurse=False).find(thing, name) if test.examples]
+
+
+def test_examples_run_and_say_what_they_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inverse(Path("model.onnx"), ("n", 4, 4))
+    runner = doctest.DocTestRunner()
+    said = io.StringIO()
+    for (
+        name
+    ) in FUNCTIONS:  # in this order: the manifest that is read is that of the engine that was converted
+        for test in examples(name):
+            runner.run(test, out=said.write)
+    assert runner.summarize(verbose=False).failed == 0, said.getvalue()
+    assert {path.name for path in tmp_path.iterdir()} >= {"rewritten.onnx", "model.plan"}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "Runner"])
+def test_each_has_an_example_and_only_a_gpu_is_a_reason_to_skip_it(name: str) -> None:
+    assert {f for f in vars(api) if f in trtsmith.__all__ and callable(vars(api)[f])} >= {*FUNCTIONS}
+    (test,) = examples(name)
+    skipped = [doctest.SKIP in example.options for example in test.examples]
+    assert any(skipped) == (name in NEED_A_GPU)
+    assert not skipped[0]  # the import
+
+
+@pytest.mark.parametrize("name", trtsmith.__all__)
+def test_everything_public_says_what_it_is(name: str) -> None:
+    if name != "__version__":
+        assert (getattr(trtsmith, name).__doc__ or "").strip().splitlines()[0].endswith(".")

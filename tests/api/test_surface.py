@@ -1,0 +1,118 @@
+"""The public API is what this file says, to the letter: names, parameters, defaults. A change here is a change for users."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trtsmith
+
+ROOT = Path(__file__).resolve().parents[2]
+
+NAMES = [
+    "Analysis", "Conversion", "ConversionError", "InvalidModelError", "Problem", "Report", "Runner", "TrtsmithError",
+    "UsageError", "Verdict", "__version__", "check", "convert", "load_report", "rewrite", "verify",
+]  # fmt: skip
+
+SIGNATURES = {
+    "check": "(model, *, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
+    "allow_fp16_accumulation=False, io_precision=False, calibration=()) -> Analysis",
+    "rewrite": "(model, output=None, *, flavour='auto', freeze=(), inputs=None, precision='', keep_fp32=(), "
+    "allow_fp16_accumulation=False, io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
+    "convert": "(model, output, *, shapes=None, values=None, freeze=(), inputs=None, expected=None, precision='', "
+    "keep_fp32=(), allow_fp16_accumulation=False, io_precision=False, calibration=(), target=(), flavour='auto', "
+    "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
+    "timeout=None, rtol=None, atol=None, verify='auto', verbose=False, progress=None) -> Conversion",
+    "verify": "(model, engine, *, inputs=None, expected=None, shapes=None, rtol=None, atol=None, precision='', "
+    "plugins=(), flavour='auto', timeout=None, verbose=False, progress=None) -> Verdict",
+    "load_report": "(path) -> Report",
+}
+
+FIELDS = {
+    "Analysis": "original plain rewritten plan frozen graph",
+    "Conversion": "plan rewritten built verdict bundle seconds warnings",
+    "Problem": "what where expected fix",
+    "Report": "kind passed problems verdict routes document",
+    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings",
+}
+
+METHODS = {"load", "open", "session", "inspect", "close", "of_request"}
+
+HEAVY = ("numpy", "onnx", "onnxruntime", "onnx_graphsurgeon", "torch", "tensorrt", "tensorrt_rtx")
+
+
+def test_names() -> None:
+    assert trtsmith.__all__ == NAMES == sorted(NAMES)
+    assert {*NAMES} <= {*dir(trtsmith)}
+    assert all(hasattr(trtsmith, name) for name in NAMES)
+    with pytest.raises(AttributeError, match="no attribute 'Convert'"):
+        trtsmith.Convert  # noqa: B018
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures(name: str) -> None:
+    signature = inspect.signature(getattr(trtsmith, name))
+    bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    assert all(p.annotation is not p.empty for p in signature.parameters.values())
+    shown = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+    assert f"{shown} -> {signature.return_annotation}" == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_results_are_frozen(name: str) -> None:
+    result = getattr(trtsmith, name)
+    assert [field.name for field in dataclasses.fields(result)] == FIELDS[name].split()
+    empty = object.__new__(result)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(empty, FIELDS[name].split()[0], None)
+
+
+def test_runner() -> None:
+    assert {name for name in vars(trtsmith.Runner) if not name.startswith("_")} == METHODS
+
+
+def test_errors() -> None:
+    kinds = (trtsmith.ConversionError, trtsmith.InvalidModelError, trtsmith.UsageError)
+    assert all(issubclass(kind, trtsmith.TrtsmithError) for kind in kinds)
+    with pytest.raises(trtsmith.UsageError) as caught:
+        trtsmith.check("there is no such file.onnx")
+    (problem,) = caught.value.problems
+    assert isinstance(problem, trtsmith.Problem) and problem.where and problem.expected and problem.fix
+
+
+def test_type_checkers_see_what_python_finds() -> None:
+    """The imports for type checkers, and the homes from which names are taken, are two lists of the same."""
+    tree = ast.parse(Path(trtsmith.__file__).read_text(encoding="utf-8"))
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name))
+    told = {a.name: n.module for n in checked.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert told == trtsmith._HOMES
+    assert sorted([*told, "__version__"]) == trtsmith.__all__
+    assert (Path(trtsmith.__file__).parent / "py.typed").exists()
+
+
+def imported_by(code: str) -> list[str]:
+    """Which of the heavy packages a fresh Python has imported after the code."""
+    ask = f"import sys, trtsmith; {code}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("name", ["__name__", "__version__", "Problem", "TrtsmithError"])
+def test_what_costs_nothing(name: str) -> None:
+    assert imported_by(f"trtsmith.{name}") == []
+
+
+def test_no_name_brings_torch_or_tensorrt() -> None:
+    brought = imported_by(f"[getattr(trtsmith, name) for name in {NAMES!r}]")
+    assert {"numpy", "onnx"} <= {*brought} and not {*brought} & {"torch", "tensorrt", "tensorrt_rtx"}
+
+
+def test_running_an_engine_does_not_import_what_converts_models() -> None:
+    code = "import sys; trtsmith.Runner; assert not [m for m in sys.modules if m.startswith('trtsmith.converter.convert')]"
+    assert "torch" not in imported_by(code)

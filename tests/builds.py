@@ -1,0 +1,28 @@
+"""Builds in a worker that lives as long as the tests do, and imports TensorRT once for all of them.
+
+For tests of what is built. A build that ends the worker fails its own test; the next one gets another worker.
+"""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+
+from trtsmith.converter.engine.build.build import WORKER, build
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.child.pool import Pool
+
+FLAVOUR = "tensorrt_rtx"
+
+
+def build_in_pool(request: BuildRequest) -> BuildResult:
+    """As `build`, of a request for TensorRT-RTX."""
+    assert request.flavour == FLAVOUR
+    return build(request, pool=_pool())
+
+
+@cache
+def _pool() -> Pool:
+    pool = Pool(WORKER, flavour=FLAVOUR)
+    atexit.register(pool.close)
+    return pool

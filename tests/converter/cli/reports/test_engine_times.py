@@ -1,0 +1,77 @@
+"""The document as people read it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from trtsmith.converter.bench.figures import Summary
+from trtsmith.converter.bench.layers import Node, profile
+from trtsmith.converter.cli.reports.engine_times import render
+
+
+def document() -> dict[str, Any]:
+    times = Summary.of([1.0, 2.0, 3.0]).to_json()
+    run = {
+        "point": "opt",
+        "shapes": {"images": [2, 3, 8, 8], "k": []},
+        "batch": 2,
+        "cuda_graph": False,
+        "streams": 1,
+        "transfers": True,
+        "queries": 3,
+        "wall_s": 0.006,
+        "throughput": 500.0,
+        "samples_per_s": 1000.0,
+        **{f"{name}_ms": times for name in ("latency", "enqueue", "h2d", "compute", "d2h", "response")},
+        "remarks": ["GPU compute time is unstable"],
+    }
+    rival = {"name": "onnxruntime", "response_ms": times, "ratio": 4.0, "agrees": False, "what": "on the CPU"}
+    return {
+        "gpu": "NVIDIA H200",
+        "driver": "580",
+        "clocks": {"sm_mhz": 1980.0, "max_sm_mhz": 1980.0, "memory_mhz": 3201.0, "max_memory_mhz": 3201.0},
+        "engine": {
+            "path": "m.plan",
+            "bytes": 3 << 20,
+            "flavour": "tensorrt_rtx",
+            "version": "1.6.1",
+            "device_memory": 1 << 20,
+        },
+        "runs": [run, {**run, "cuda_graph": True, "unavailable": "the stream cannot be captured"}],
+        "layers": profile(
+            [{"a": 3.0, "b": 1.0, "c" * 200: 0.0}],
+            [],
+            {"a": Node("MatrixInverse", True), "b": Node("Relu", False)},
+        ),
+        "against": [rival, {"name": "torch", "unavailable": "no PyTorch"}],
+    }
+
+
+def test_all_figures_are_shown() -> None:
+    text = render(document(), 2)
+    lines = text.splitlines()
+    assert "m.plan (3.0 MiB, tensorrt_rtx 1.6.1), device memory 1.0 MiB a context" in text
+    assert "SM 1980 of 1980 MHz" in text
+    assert "opt: images 2x3x8x8, k scalar; without CUDA graph" in text
+    assert "500 inferences/s, 1000 samples/s (batch 2); 3 inferences in 0.006 s" in text
+    table = {line.split("  ")[0]: line.split() for line in lines}
+    assert table["GPU compute"][2:] == ["1", "2", "2", "2.8", "2.9", "2.98"]
+    assert {"latency", "enqueue", "H2D", "D2H", "response"} <= set(table)
+    assert "  GPU compute time is unstable" in lines
+    assert "not measured: the stream cannot be captured" in text
+    assert "75.0%  3   MatrixInverse (plugin)  a" in text and "; 1 more are not shown" in text
+    assert "plugins: MatrixInverse 75.0% (1)" in text
+    assert "by type: MatrixInverse 75.0% (1), Relu 25.0% (1)" in text
+    assert "x4     DISAGREE  on the CPU" in text and "not available: no PyTorch" in text
+
+
+def test_without_transfers_there_is_no_row_of_them() -> None:
+    made = document()
+    made["runs"][0]["transfers"] = False
+    text = render({**made, "layers": None, "against": [], "clocks": None}, 10)
+    assert "H2D" not in text and "no transfers" in text and "clocks unknown" in text and "share" not in text
+
+
+def test_the_document_is_json() -> None:
+    assert json.loads(json.dumps(document())) == document()

@@ -1,0 +1,147 @@
+"""What --report writes is read back as it was."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from onnx import helper as oh
+
+import trtsmith
+from tests.converter.cli.commands.running import Ran
+from tests.converter.cli.commands.running import trtsmith as run
+from tests.converter.models import inverse, save, value
+from tests.converter.verify.fake_engine import FakeEngine
+from trtsmith.converter.convert.reports import load_report
+from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify import verify_bundle
+from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.verdict import Verdict
+
+R = Path("r.json")
+AGREE = Verdict("agree", "", True, "").to_json()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """m.onnx can be converted; bad.onnx has an operator that nobody knows."""
+    monkeypatch.chdir(tmp_path)
+    inverse(Path("m.onnx"))
+    node = oh.make_node("Nothing", ["x"], ["y"], name="odd", domain="mine")
+    save(Path("bad.onnx"), [node], [value("x", (2, 4, 4))], [value("y", (2, 4, 4))])
+    return tmp_path
+
+
+def reported(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ran:
+    return run(capsys, *arguments, "-q", "--report", R)
+
+
+def test_of_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported(capsys, "check", "m.onnx").code == 0
+    report = load_report(R)
+    assert (report.kind, report.passed, report.problems, report.verdict) == ("check", True, (), None)
+    assert report.routes == {"native": 1, "plugin": 1}
+    assert report.document == json.loads(R.read_text())
+    assert reported(capsys, "check", "bad.onnx").code == 1
+    report = load_report(R)
+    assert not report.passed and report.problems == trtsmith.check("bad.onnx").problems != ()
+    assert report.routes == {"unsupported": 1}
+
+
+def test_of_convert_and_of_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported(capsys, "convert", "m.onnx", "-o", "e.plan").code == 0
+    report, manifest = load_report(R), load_report(Path("e.manifest.json"))
+    assert (report.kind, manifest.kind) == ("convert", "manifest")
+    assert report.verdict is not None and report.verdict.comparisons[0].shape == (2, 4, 4)
+    assert (report.passed, report.verdict, report.routes) == (
+        manifest.passed,
+        manifest.verdict,
+        manifest.routes,
+    )
+    assert report.passed and report.routes == {"native": 1, "plugin": 1}
+    assert reported(capsys, "convert", "m.onnx", "-o", "e.plan", "--rtol", "0").code == 3
+    report, manifest = load_report(R), load_report(Path("e.manifest.json"))
+    assert report.verdict is not None and report.verdict.status == "disagree"
+    assert not report.passed and not manifest.passed
+    assert reported(capsys, "convert", "m.onnx", "-o", "e.plan", "--no-verify").code == 0
+    report = load_report(R)
+    assert report.passed and report.verdict is None
+    assert reported(capsys, "convert", "bad.onnx", "-o", "e.plan").code == 1
+    report = load_report(R)
+    assert not report.passed and report.problems == trtsmith.check("bad.onnx").problems
+
+
+def test_of_verify(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    trtsmith.convert("m.onnx", "e.plan", verify=None)
+    fake = FakeEngine(Path("m.onnx"))
+    monkeypatch.setattr(verify_bundle, "describe_engine", fake.describe)
+    monkeypatch.setattr(stage, "run_engine", fake.run)
+    assert reported(capsys, "verify", "m.onnx", "e.plan").code == 0
+    report = load_report(R)
+    assert report.kind == "verify" and report.passed and report.routes == {}
+    assert report.verdict == trtsmith.verify("m.onnx", "e.plan")
+    fake.planted = lambda outputs: {"y": outputs["y"] * float("nan")}
+    assert reported(capsys, "verify", "m.onnx", "e.plan", "--no-per-node").code == 3
+    report = load_report(R)
+    assert report.verdict is not None and report.verdict.status == "disagree" and not report.passed
+    assert math.isnan(report.verdict.comparisons[0].actual or 0)
+    assert reported(capsys, "verify", "m.onnx", "e.plan", "--rtol", "q:1").code == 2
+    report = load_report(R)
+    assert not report.passed and report.problems[0].what == "the model has no output 'q'"
+
+
+def test_a_verdict_comes_back_from_json() -> None:
+    comparisons = (
+        Comparison(
+            "y",
+            "float32",
+            (2, 3),
+            False,
+            "far",
+            math.inf,
+            1.5,
+            1.0,
+            1.5,
+            (1, 2),
+            0.5,
+            0.0,
+            math.inf,
+            6,
+            "min",
+        ),
+        Comparison("z", "int64", (), True, "equal", compared=1),
+    )
+    verdict = Verdict(
+        "disagree", "far", True, "x.npz", comparisons, ("x: sizes",), ("r: random",), "tf32", "", ("old",)
+    )
+    assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "No such file or directory"),
+        ("", "JSONDecodeError"),
+        ("[]", "TypeError: [] is not an object"),
+        ("{}", "ValueError: there is none of 'convertible', 'converted', 'verified' in it"),
+        ('{"convertible": 1}', "TypeError: 1 is neither true nor false"),
+        ('{"convertible": false, "problems": [{"what": "w"}]}', "KeyError: 'where'"),
+        ('{"verified": true, "verdict": {"status": "agree"}}', "KeyError: 'comparisons'"),
+        (
+            '{"verified": true, "verdict": {"comparisons": [], "meanings": [], "excluded": [], "warnings": [], "x": 1}}',
+            "'x'",
+        ),
+        ("[" * 100_000, "RecursionError"),
+    ],
+)
+def test_a_file_that_is_no_report_is_refused_in_four_parts(text: str | None, words: str) -> None:
+    if text is not None:
+        R.write_text(text)
+    with pytest.raises(trtsmith.UsageError) as caught:
+        load_report(R)
+    (problem,) = caught.value.problems
+    assert (
+        words in problem.what and problem.where == "r.json" and "--report" in problem.expected + problem.fix
+    )

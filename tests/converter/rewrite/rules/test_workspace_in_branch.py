@@ -1,0 +1,67 @@
+"""Plugins with a workspace in a branch of an If: what TensorRT-RTX builds, and what it computes."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build_request import BuildRequest
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
+
+TEXT = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+g (float[2, 3, 3] x, bool c) => (float[2, 3, 3] y) {
+    y = If (c) <
+        then_branch = t () => (float[2, 3, 3] a) { a = com.microsoft.Inverse (x) },
+        else_branch = e () => (float[2, 3, 3] b) { b = Neg (x) }
+    >
+}"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    onnx.save(onnx.parser.parse_model(TEXT), tmp_path / "m.onnx")
+    return load_model(tmp_path / "m.onnx")
+
+
+def branch(model: Model) -> list[str]:
+    (node,) = (node for node in model.proto.graph.node if node.op_type == "If")
+    (graph,) = (a.g for a in node.attribute if a.name == "then_branch")
+    return [inner.op_type for inner in graph.node]
+
+
+@pytest.mark.parametrize("positive", [True, False])
+def test_the_expansion_takes_the_place_of_the_plugin(positive: bool, model: Model) -> None:
+    result = rewrite(model, RTX)
+    assert "MatrixInverse" not in branch(result.model) and plan(result).convertible
+    assert any("in a branch of an If" in note for record in result.rewrites for note in record.notes)
+    x = np.random.default_rng(1).normal(size=(2, 3, 3)).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
+    feeds = {"x": x, "c": np.array(positive)}
+    np.testing.assert_allclose(run(result.model, feeds)["y"], run(model, feeds)["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_tensorrt_keeps_the_plugin(model: Model) -> None:
+    result = rewrite(model, TENSORRT)
+    assert branch(result.model) == ["MatrixInverse"]
+    assert "MatrixInverse" not in branch(expand(result.model))
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
+def test_tensorrt_rtx_builds_it(model: Model, tmp_path: Path) -> None:
+    result = rewrite(model, RTX)
+    save_model(result.model, tmp_path / "r.onnx")
+    plugins = plan(result).plugins
+    libraries = (plugin_library(),) if plugins else ()
+    request = BuildRequest(
+        tmp_path / "r.onnx", tmp_path / "e", libraries, plugins, targets=("sm86",), flavour="tensorrt_rtx"
+    )
+    assert build(request).size > 0

@@ -1,0 +1,120 @@
+"""The small models, inputs and arrays that the commands of the guides work on: every page finds the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+from onnx import helper as oh
+
+_RANDOM = np.random.default_rng(0)
+
+
+def write_samples(folder: Path) -> None:
+    """detector.onnx with inputs and the outputs of "its framework", and the models that single sections need."""
+    _detector(folder)
+    _mean(folder)
+    _resize(folder)
+    _unknown(folder)
+
+
+def _detector(folder: Path) -> None:
+    """A backbone, a modulated deformable convolution as mmcv exports it, and a head; batch, height and width are dynamic."""
+    weights = {
+        "stem.w": _normal(8, 3, 3, 3),
+        "offset.w": _normal(18, 8, 3, 3) * 0.1,
+        "mask.w": _normal(9, 8, 3, 3),
+        "dcn.w": _normal(8, 8, 3, 3),
+        "heat.w": _normal(4, 8, 1, 1),
+    }
+    same = {"pads": [1, 1, 1, 1]}
+    nodes = [
+        oh.make_node("Conv", ["images", "stem.w"], ["stem"], name="/backbone/Conv", strides=[2, 2], **same),
+        oh.make_node("Relu", ["stem"], ["features"], name="/backbone/Relu"),
+        oh.make_node("Conv", ["features", "offset.w"], ["offset"], name="/neck/offset/Conv", **same),
+        oh.make_node("Conv", ["features", "mask.w"], ["mask.logits"], name="/neck/mask/Conv", **same),
+        oh.make_node("Sigmoid", ["mask.logits"], ["mask"], name="/neck/mask/Sigmoid"),
+        oh.make_node(
+            "MMCVModulatedDeformConv2d", ["features", "offset", "mask", "dcn.w"], ["neck"], name="/neck/dcn",
+            domain="mmcv", stride=[1, 1], padding=[1, 1], dilation=[1, 1], groups=1, deform_groups=1,
+        ),
+        oh.make_node("Conv", ["neck", "heat.w"], ["heat.logits"], name="/head/Conv"),
+        oh.make_node("Sigmoid", ["heat.logits"], ["heatmap"], name="/head/Sigmoid"),
+    ]  # fmt: skip
+    inputs = [_value("images", ("batch", 3, "height", "width"))]
+    _save(folder / "detector.onnx", nodes, inputs, [_value("heatmap", ("batch", 4, None, None))], weights)
+    images = _RANDOM.random((2, 3, 64, 64), dtype=np.float32)
+    np.savez(folder / "inputs.npz", images=images)
+    heatmap = _in_pytorch(images, weights)
+    np.savez(folder / "expected.npz", heatmap=heatmap)
+    heatmap[1, 2] *= 1.01  # one channel of one image
+    np.savez(folder / "wrong.npz", heatmap=heatmap)
+
+
+def _in_pytorch(images: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
+    """The detector as a framework computes it, by other code than what onnxruntime runs."""
+    import torch
+    import torch.nn.functional as functional
+
+    from trtsmith.importers import torch_ops  # defines torch.ops.trtsmith
+
+    del torch_ops
+    w = {name: torch.from_numpy(array) for name, array in weights.items()}
+    features = functional.relu(functional.conv2d(torch.from_numpy(images), w["stem.w"], stride=2, padding=1))
+    offset = functional.conv2d(features, w["offset.w"], padding=1)
+    mask = torch.sigmoid(functional.conv2d(features, w["mask.w"], padding=1))
+    neck = torch.ops.trtsmith.modulated_deformable_convolution(
+        features, offset, mask, w["dcn.w"], padding=[1, 1, 1, 1]
+    )
+    result: np.ndarray = torch.sigmoid(functional.conv2d(neck, w["heat.w"])).numpy()
+    return result
+
+
+def _mean(folder: Path) -> None:
+    node = oh.make_node("ReduceMean", ["x", "axes"], ["y"], name="mean", keepdims=0)
+    inputs = [_value("x", (2, 3, 4)), _value("axes", (1,), TensorProto.INT64)]
+    _save(folder / "mean.onnx", [node], inputs, [_value("y", None)], {})
+
+
+def _resize(folder: Path) -> None:
+    node = oh.make_node("Resize", ["x", "", "", "sizes"], ["y"], name="resize", mode="linear")
+    inputs = [_value("x", (1, 3, 16, 16)), _value("sizes", (4,), TensorProto.INT64)]
+    _save(folder / "resize.onnx", [node], inputs, [_value("y", (1, 3, None, None))], {})
+
+
+def _unknown(folder: Path) -> None:
+    nodes = [
+        oh.make_node(
+            "RotatedRoIAlign", ["x", "rois"], ["crops"], name="/roi/align", domain="mmcv", scale=0.25
+        ),
+        oh.make_node("Relu", ["crops"], ["y"], name="/roi/relu"),
+    ]
+    inputs = [_value("x", (1, 8, 32, 32)), _value("rois", (16, 6))]
+    _save(folder / "unknown.onnx", nodes, inputs, [_value("y", (16, 8, 7, 7))], {})
+
+
+def _normal(*shape: int) -> np.ndarray:
+    fan_in = int(np.prod(shape[1:]))
+    return (_RANDOM.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32)
+
+
+def _value(
+    name: str, shape: Sequence[int | str | None] | None, dtype: int = TensorProto.FLOAT
+) -> onnx.ValueInfoProto:
+    return oh.make_tensor_value_info(name, dtype, shape)
+
+
+def _save(
+    path: Path,
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    weights: dict[str, np.ndarray],
+) -> None:
+    tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = oh.make_graph(list(nodes), path.stem, list(inputs), list(outputs), tensors)
+    imports = [oh.make_opsetid("", 18), oh.make_opsetid("mmcv", 1)]
+    onnx.save(oh.make_model(graph, opset_imports=imports, ir_version=9), path)

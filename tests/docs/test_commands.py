@@ -1,0 +1,157 @@
+"""Every command that a page shows is run here, with the output that the page shows, or says what it needs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import NEEDS, Block, Command, PageError, blocks_of, files_of, shows
+from tests.docs.samples import write_samples
+from trtsmith.converter.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
+    write_samples(folder)
+    return folder
+
+
+@pytest.fixture
+def workplace(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the sample models, in which the commands of one page run one after another."""
+    folder = shutil.copytree(samples, tmp_path / "work")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    script = programs / "trtsmith"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m trtsmith "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_commands_do_what_the_page_shows(page: Path, workplace: Path) -> None:
+    for name, text in files_of(page).items():
+        (workplace / name).write_text(text, encoding="utf-8")
+    for block in blocks_of(page):
+        if block.need:
+            continue
+        for command in block.commands:
+            code, output = run(command.text)
+            where = f"{page.relative_to(ROOT)}:{command.line}: {command.text}"
+            assert code == command.code, f"{where}\nexit code {code}\n{output}"
+            shown = "\n".join(command.output)
+            assert shows(command.output, output), f"{where}\n--- shown\n{shown}\n--- real\n{output}"
+
+
+def run(text: str) -> tuple[int, str]:
+    """Exit code and output of a command. Ours and Python files run in this process, where PyTorch is imported once."""
+    words = shlex.split(text)
+    ours = words[0] == "trtsmith" or (words[0] == "python" and words[1].endswith(".py") and len(words) == 2)
+    if not ours or set(text) & set("|<>&;`$"):
+        done = subprocess.run(
+            ["bash", "-c", text],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
+        return done.returncode, done.stdout
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        try:
+            code = main(words[1:]) if words[0] == "trtsmith" else run_file(words[1])
+        except SystemExit as exit_:
+            code = int(exit_.code or 0)
+    return code, output.getvalue()
+
+
+def run_file(name: str) -> int:
+    runpy.run_path(name, run_name="__main__")
+    return 0
+
+
+def test_guides_run_commands_and_every_need_is_used() -> None:
+    blocks = {name: blocks_of(page) for name, page in zip(NAMES, PAGES, strict=True)}
+    guides = [name for name in NAMES if name.startswith("docs/guides/")]
+    assert len(guides) >= 7
+    assert all(any(not block.need for block in blocks[name]) for name in guides)
+    assert {block.need for found in blocks.values() for block in found} - {""} == set(NEEDS)
+
+
+def page_of(tmp_path: Path, text: str) -> list[Block]:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    return blocks_of(page)
+
+
+def test_commands_outputs_codes_and_needs_are_read(tmp_path: Path) -> None:
+    text = "A\n\n```console\n$ a \\\n    b\nout\n...\n$ c\n$ echo $?\n3\n```\n"
+    text += "\n<!-- needs: gpu -->\n\n```console\n$ d\n```\n"
+    run_here, marked = page_of(tmp_path, text)
+    assert run_here.commands == (Command(4, "a b", ["out", "..."]), Command(8, "c", [], 3))
+    assert (run_here.need, marked.need) == ("", "gpu")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    trtsmith check model.onnx\n",
+        "```\n$ trtsmith check model.onnx\n```\n",
+        "```text\npip install .\n```\n",
+        "```console\ntrtsmith check model.onnx\n```\n",
+        "<!-- needs: luck -->\n```console\n$ true\n```\n",
+    ],
+)
+def test_commands_that_no_test_would_see_are_an_error(text: str, tmp_path: Path) -> None:
+    with pytest.raises(PageError):
+        page_of(tmp_path, text)
+
+
+def test_a_block_with_a_title_is_a_file(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text('```python title="a.py"\nx = 1\n```\n\n```python\ny = 2\n```\n')
+    assert files_of(page) == {"a.py": "x = 1\n"}
+
+
+def test_a_mark_is_for_the_next_block_alone(tmp_path: Path) -> None:
+    text = "<!-- needs: gpu -->\nwords\n```console\n$ a\n```\n"
+    assert [block.need for block in page_of(tmp_path, text)] == [""]
+
+
+@pytest.mark.parametrize(
+    ("page", "real", "same"),
+    [
+        ([], "anything\n", True),
+        (["a 1.5 MiB", "b"], "a 12.25 MiB\nb\n", True),
+        (["a", "...", "d"], "a\nb\nc\nd\n", True),
+        (["...", "c"], "a\nb\nc\n", True),
+        (["a", "..."], "a\n", True),
+        (["a  3e-05  x"], "a   2.5e-07 x\n", True),
+        (["a"], "a\nb\n", False),
+        (["a agrees"], "a disagrees\n", False),
+        (["..."], "", True),
+    ],
+)
+def test_shown_output_is_compared(page: list[str], real: str, same: bool) -> None:
+    assert shows(page, real) is same

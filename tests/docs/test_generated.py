@@ -1,0 +1,287 @@
+"""The documents' generated parts are up to date, and the generators find what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import generate_docs
+from docpages import command_line, evidence, messages, operators, rewriting
+from docpages.marks import DocumentError, escaped, fill
+from docpages.message_index import Message, messages_of
+from gpucheck import engine_tables
+from trtsmith.converter.rewrite.phases import known_faults
+from trtsmith.importers.opdef import Alias
+from trtsmith.importers.registry import OPS
+
+DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
+
+
+def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate_docs.main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_a_changed_document_is_out_of_date_until_it_is_generated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "docs/reference/operators.md"
+    monkeypatch.setattr(generate_docs, "DOCUMENTS", {name: generate_docs.DOCUMENTS[name]})
+    copy = tmp_path / name
+    copy.parent.mkdir(parents=True)
+    shutil.copy(generate_docs.ROOT / name, copy)
+    text = copy.read_text(encoding="utf-8")
+    copy.write_text(text.replace("MMCVMultiScaleDeformableAttention", "Somebody"), encoding="utf-8")
+    assert generate_docs.main(["--check"], tmp_path) == 1
+    assert (
+        "docs/reference/operators.md is out of date: python scripts/generate_docs.py"
+        in capsys.readouterr().err
+    )
+    assert generate_docs.main([], tmp_path) == 0
+    assert copy.read_text(encoding="utf-8") == text
+
+
+def test_only_what_is_between_the_marks_changes() -> None:
+    filled = fill(DOCUMENT, {"one": "new"})
+    assert filled == "a\n<!-- generated: one -->\n\nnew\n\n<!-- end of one -->\nb\n"
+    assert fill(filled, {"one": "new"}) == filled
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("no marks", {"one": "new"}),
+        (DOCUMENT + DOCUMENT, {"one": "new"}),
+        ("<!-- end of one --> <!-- generated: one -->", {"one": "new"}),
+        (DOCUMENT, {}),
+    ],
+)
+def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) -> None:
+    with pytest.raises(DocumentError):
+        fill(text, parts)
+
+
+def test_text_is_no_markup() -> None:
+    assert escaped("2*OG*KH  <x> a_b\nc") == "2\\*OG\\*KH \\<x\\> a\\_b c"
+    assert escaped("a_b `c_d` e_f") == "a\\_b `c_d` e\\_f"
+
+
+def test_every_command_option_and_choice_is_in_the_reference() -> None:
+    text = command_line.command_line()
+    for command in ("convert", "check", "locate", "plugin test", "plugin path", "doctor"):
+        assert f"## trtsmith {command}\n" in text
+    assert "<code>--precision fp32&#124;fp16&#124;bf16&#124;int8&#124;fp8</code>" in text
+    assert "`trtsmith convert MODEL -o ENGINE [OPTIONS]`" in text
+    assert "examples:" not in text and "GPU compute  the engine's kernels" in text
+
+
+def test_a_parser_becomes_a_section() -> None:
+    parser = argparse.ArgumentParser(
+        "tool do", description="Does it.", epilog="a note\nexamples:\n  tool do x"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="less")
+    parser.add_argument("file", metavar="FILE", help="what to do it to")
+    group = parser.add_argument_group("how it is done")
+    group.add_argument("--times", required=True, type=int, default=3, help="how often (%(default)s)")
+    group.add_argument("--hidden", help=argparse.SUPPRESS)
+    assert command_line.section(parser) == (
+        "## tool do\n\nDoes it.\n\n`tool do FILE --times TIMES [OPTIONS]`\n\n"
+        "| Arguments |  |\n| --- | --- |\n| `FILE` | what to do it to |\n\n"
+        "| How it is done |  |\n| --- | --- |\n| `--times TIMES` | how often (3) (required) |\n\n"
+        "```text\na note\n```"
+    )
+
+
+def test_every_operator_alias_port_and_field_is_in_the_reference() -> None:
+    sections = operators.operator_reference().split("### ")[1:]
+    assert [section.split("\n")[0] for section in sections] == [op.name for op in OPS]
+    for op, section in zip(OPS, sections, strict=True):
+        for alias in op.aliases:
+            assert f"| `{alias.op_type}` | {operators.domains(alias)} |" in section
+        named = [port.name for port in (*op.inputs, *op.outputs)] + [field.name for field in op.fields]
+        assert all(f"`{name}`" in section for name in named)
+        assert ("IPluginV2DynamicExt" in section) == ("V2" in op.interfaces)
+        assert all(dtype in section for dtype in op.tolerance)
+    short = operators.operators()
+    assert all(f"**{op.name}**" in short for op in OPS) and "`NonZero`, where TensorRT lacks it" in short
+
+
+def test_an_alias_names_its_domains_and_opsets() -> None:
+    alias = Alias("Op", ("a", ""), ("x",), "somebody")
+    assert (operators.domains(alias), operators.opsets(alias)) == ("`a`, ONNX", "")
+    assert operators.domains(replace(alias, domains=())) == "none"
+    assert operators.opsets(replace(alias, opsets=(3, None))) == "3 on"
+    assert operators.opsets(replace(alias, opsets=(3, 5))) == "3 to 5"
+
+
+def test_every_operator_has_its_pytorch_form() -> None:
+    text = operators.torch_operators()
+    for op in OPS:
+        assert (f"torch.ops.trtsmith.{op.snake_name}(" in text) is (op.torch_reference is not None)
+        assert all(f"`{name}` as `{op.name}`" in text for name in op.aten)
+
+
+def test_every_fault_and_phase_is_in_the_documents() -> None:
+    rows = rewriting.faults().splitlines()[2:]
+    assert len(rows) == len(known_faults()) > 10
+    assert any("TensorRT-RTX | 1.6.1 |" in row and "| `log-sums`: " in row for row in rows)
+    assert [line.split("`")[1] for line in rewriting.phases().splitlines()[2:]][-2:] == [
+        "target_faults",
+        "outputs",
+    ]
+
+
+MODULE = """
+_AGAIN = "export it again"
+
+def one(node, name):
+    what = "it is late" if node.late else f"it is {node.time}"
+    if node.odd:
+        what, fix = "it is odd", "make it even"
+    elif name:
+        what, fix = f"it has {len(name)} letters", "shorten it"
+    else:
+        return None
+    return Refusal(what, f"at most {LARGEST}", fix)
+
+def two(path):
+    def refuse(what, fix=_AGAIN):
+        return Problem(what, str(path), "a sound file", fix)
+    if path.empty:
+        raise refuse("The file is empty.")
+    raise refuse(f"The file is {path.kind}: {path.size} bytes.", "name another")
+
+def three(error):
+    return Problem(str(error), "here", "nothing", "nothing")
+"""
+
+
+def test_messages_are_read_from_sources() -> None:
+    assert messages_of(MODULE) == {
+        Message("it is odd", "at most …", "make it even"),
+        Message("it has … letters", "at most …", "shorten it"),
+        Message("The file is empty.", "a sound file", "export it again"),
+        Message("The file is …: … bytes.", "a sound file", "name another"),
+    }
+
+
+def test_the_index_has_messages_of_every_stage() -> None:
+    index = messages.all_messages()
+    for said in (
+        "the axes (…) are … at run time | constant axes",
+        "input … is dynamic and has no shapes",
+        "The model file does not exist. | the path of an ONNX file | check the path",
+        "The engine's plugin library … is missing.",
+    ):
+        assert said in index
+    assert len(index.splitlines()) > 400
+    assert "`com.microsoft::Tokenizer`" in messages.outside_operators()
+    assert (
+        "`plugin not found`" in messages.builder_messages()
+        and "UNSUPPORTED_NODE" in messages.builder_messages()
+    )
+    assert "`incompatible device`" in messages.loading_messages()
+
+
+def test_figures_come_from_the_record() -> None:
+    record = evidence.read(evidence.REWRITE_RECORD)
+    record["detector"] |= {"total_seconds": 123.456, "peak_growth_over_model": 9.87}
+    text = evidence.render_rewrite(record)
+    assert "| 123.46 s |" in text
+    assert "9.87 times the model" in text
+    assert record["machine"]["cpu"] in text
+    assert record["within_limits"] is True
+    memory = evidence.read(evidence.MEMORY_RECORD)
+    memory["commands"]["rewrite"] |= {"peak_mib": 3072.0, "without_tensorrt_mib": 1024.0}
+    assert "| `rewrite` | 3.0 GiB | 1.0 GiB |" in evidence.render_memory(memory)
+    assert memory["within_limits"] is True
+
+
+def test_the_table_of_figures_is_that_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = evidence.figures()
+    assert "915 build | 1,800 build, 1,798 give ONNX's outputs" in text
+    record = evidence.read(evidence.COVERAGE_RECORD)
+    record["summary"] |= {"built_as_is": 7}
+    changed = tmp_path / "record.json"
+    changed.write_text(json.dumps(record))
+    monkeypatch.setattr(evidence, "COVERAGE_RECORD", changed)
+    assert evidence.figures() == text.replace("915 build", "7 build")
+
+
+def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit() -> None:
+    verdicts = ["exact", "tf32", "wrong", "not built", "shapes"]
+    tests = [{"case": f"c{i}", "op": "Add" if i else "Abs", "verdict": v} for i, v in enumerate(verdicts)]
+    assert engine_tables.node_test_rows(tests) == [
+        ("Abs", "1", "1", "0", "0", "0"),
+        ("Add", "4", "2", "1", "1", "1"),
+    ]
+    rules = [{"rule": "r", "example": str(i), "verdict": v} for i, v in enumerate(verdicts[:4])]
+    assert engine_tables.rule_rows(rules) == [("r", "4", "2", "1", "2")]
+    graphs = [
+        {"seed": 7, "verdict": "wrong", "reason": "output 'v3'", "graph": "<...>"},
+        {"verdict": "agrees", "graphs": 11, "reason": ""},
+        {"verdict": "wrong", "graphs": 1, "reason": "seed 7: a | b"},
+    ]
+    assert engine_tables.graph_rows(graphs) == [("agrees", "11", ""), ("wrong", "1", "seed 7: a \\| b")]
+    far = {
+        "network": "n",
+        "precision": "fp32",
+        "engine": 2e-3,
+        "framework": 5e-3,
+        "allowed": 1e-2,
+        "passed": True,
+    }
+    near = {**far, "engine": 1e-4, "framework": 6e-5, "allowed": 1.2e-4}
+    refused = {"network": "m", "precision": "fp16", "passed": False, "reason": "not built: no importer"}
+    assert engine_tables.network_rows([far, near, refused]) == [
+        ("n", "fp32", "1.0e-04", "6.0e-05", "agrees"),
+        ("m", "fp16", "", "", "not built: no importer"),
+    ]
+    lost = engine_tables.network_rows([far, {**near, "engine": None, "passed": False}])
+    assert lost == [("n", "fp32", "infinite", "6.0e-05", "disagrees")]
+    assert engine_tables.network_rows([far, {**near, "passed": False}])[0][-1] == "disagrees"
+    loose = {**far, "precision": engine_tables.COMPARED[0], "passed": False}
+    assert engine_tables.network_rows([loose])[0][-1] == "disagrees"
+    assert engine_tables.networks_said([far, loose]) == "1 of 1 networks agree, in fp32"
+    tried = {**far, "precision": "fp16 with a flag that is gone", "passed": False}
+    assert engine_tables.networks_said([far, tried]) == "1 of 1 networks agree, in fp32"
+    wrong = {**far, "network": "k", "precision": "fp16", "passed": False}
+    assert engine_tables.networks_said([far, wrong]) == "1 of 2 networks agree, in fp32, fp16"
+    record = {
+        "gpu": "G",
+        "driver": "1",
+        "packages": {"torch": "2", "tensorrt": None, "onnx": "1"},
+        "steps": {"onnx-tests": {"summary": "3 of 5", "rows": tests}},
+    }
+    assert engine_tables.was_done(record, "onnx-tests") and not engine_tables.was_done(record, "networks")
+    late = {"steps": {"onnx-tests": {"rows": [{"verdict": "not done"}] * 2}}}
+    assert not engine_tables.was_done(late, "onnx-tests")
+    page = evidence.render_engines(record, "onnx-tests", ("operator", "a", "b", "c", "d", "e"))
+    assert page.startswith("G, driver 1, onnx 1, torch 2. 3 of 5.\n\n| operator |") and "| Add | 4 |" in page
+    assert "not run" in evidence.render_engines(record, "networks", ("network", "p", "e", "f", "v"))
+
+
+def test_tables_of_the_runner_and_of_planted_errors() -> None:
+    case = {"inputs": 2, "arrays": "cupy", "bare_us": 5.04, "infer_us": 8.46, "overhead_us": 3.42}
+    assert engine_tables.runner_rows([{"found": {"cases": [case]}}]) == [("2", "cupy", "5.0", "8.5", "3.4")]
+    kernels = "the plugins' kernels, with onnxruntime for the other nodes"
+    ends = {"model": "m", "on": "TensorRT"}
+    planted = [
+        {"plant": None, **ends, "found": False, "faults": ["n was named"]},
+        {"plant": None, **ends, "on": kernels, "found": True, "faults": []},
+        {"plant": "a wrong axis", **ends, "node": "s", "named": ["s", "t"], "found": True, "faults": []},
+        {"plant": "a wrong weight", **ends, "node": "w", "found": False, "faults": ["it timed out"]},
+    ]
+    rows = [{"found": {"planted": planted}}]
+    assert engine_tables.planted_rows(rows) == [
+        ("nothing", "m", "TensorRT", "", "", "n was named"),
+        ("nothing", "m", "kernels", "", "", "right"),
+        ("a wrong axis", "m", "TensorRT", "s", "s", "right"),
+        ("a wrong weight", "m", "TensorRT", "w", "", "it timed out"),
+    ]
+    said = engine_tables.planted_said(rows)
+    assert said.startswith("1 of 2 errors were found") and said.endswith("in 1 of 2 searches")

@@ -1,0 +1,94 @@
+"""Models that the rule loops takes or refuses."""
+
+from __future__ import annotations
+
+from tests.rule_examples.example import Example
+
+
+def _example(name: str, body: str, outputs: str, opset: int = 17) -> Example:
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[5, 4] x, float[1, 4] z) => ({outputs}) {{
+            three = Constant <value = int64 {{3}}> ()
+            yes = Constant <value = bool {{1}}> ()
+            zero = Constant <value = int64[1] {{0}}> ()
+            one = Constant <value = int64[1] {{1}}> ()
+            {body}
+        }}""",
+    )
+
+
+_EXAMPLES = (
+    _example(
+        "a slice at the iteration's number, and what is collected",
+        """
+        y, w = Loop (three, yes, z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r, float[1, 4] q) {
+            d = Identity (c)
+            start = Unsqueeze (i, zero)
+            end = Add (start, one)
+            row = Slice (x, start, end, zero)
+            r = Add (s, row)
+            q = Sin (r)
+        }>
+        """,
+        "float[1, 4] y, float[3, 1, 4] w",
+    ),
+    _example(
+        "a state that grows",
+        """
+        y = Loop (three, yes, z) <body = b (int64 i, bool c, float[rows, 4] s) => (bool d, float[more, 4] r) {
+            d = Constant <value = bool {1}> ()
+            r = Concat <axis = 0> (s, x)
+        }>
+        """,
+        "float[16, 4] y",
+    ),
+    _example(
+        "a sequence",
+        """
+        empty = SequenceEmpty ()
+        rows = Loop (three, , empty) <body = b (int64 i, bool c, seq(float[4]) s) => (bool d, seq(float[4]) r) {
+            d = Identity (c)
+            row = Gather (x, i)
+            other = Neg (row)
+            r = SequenceInsert (s, other)
+        }>
+        y = ConcatFromSequence <axis = 0, new_axis = 1> (rows)
+        """,
+        "float[3, 4] y",
+    ),
+    _example(
+        "no condition",
+        """
+        y = Loop (three, , z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r) {
+            d = Identity (c)
+            r = Sin (s)
+        }>
+        """,
+        "float[1, 4] y",
+        13,
+    ),
+)
+
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "loops": _EXAMPLES,
+}
+
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "loops": (
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[4] x, int64 n) => (float[4] y) {
+            yes = Constant <value = bool {1}> ()
+            y = Loop (n, yes, x) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] r) {
+                d = Identity (c)
+                end = Constant <value = int64[1] {4}> ()
+                zero = Constant <value = int64[1] {0}> ()
+                start = Reshape (i, end)
+                r = Slice (s, start, end, zero)
+            }>
+        }""",
+    ),
+}

@@ -1,0 +1,31 @@
+"""Examples of rules: models that a rule takes, to test it with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Example:
+    """A model that a rule takes. Its inputs are generated: non-zero, seeded.
+
+    text:     the model in ONNX text; symbolic dimensions are allowed of inputs in `feeds` only.
+    feeds:    values for inputs that must not be random, by name.
+    scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
+    rtol:     |rewritten - original| <= rtol * |original| + atol.
+    reference: whether onnx's reference implementation is the oracle, where onnxruntime lacks the operator.
+    builds:   whether TensorRT builds the rewritten model by now; False needs a sentence in `why`.
+    """
+
+    name: str
+    text: str
+    feeds: Mapping[str, np.ndarray] | None = None
+    scale: float = 1.0
+    rtol: float = 1e-5
+    atol: float = 1e-6
+    reference: bool = False
+    builds: bool = True
+    why: str = ""

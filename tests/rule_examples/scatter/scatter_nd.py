@@ -1,0 +1,56 @@
+"""Models that the rule scatter-nd takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.rule_examples.example import Example
+from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
+    REDUCTIONS,
+)
+
+
+def _example(reduction: str, dtype: str, opset: int = 18) -> Example:
+    return Example(
+        f"{reduction}-{dtype}",
+        f"""<ir_version: 9, opset_import: ["" : {opset}]>
+        g ({dtype}[3, 4, 2] x, int64[2, 3, 2] i, {dtype}[2, 3, 2] u) => ({dtype}[3, 4, 2] y) {{
+            y = ScatterND <reduction = "{reduction}"> (x, i, u)
+        }}""",
+        feeds={"i": np.array([[[0, 1], [2, 3], [0, 1]], [[0, 3], [0, 1], [2, -1]]])},
+    )
+
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "scatter-nd": (
+        *(_example(reduction, "float") for reduction in REDUCTIONS),
+        _example("add", "int64"),
+        _example("max", "int32"),
+        _example("mul", "float", 16),
+        Example(
+            "slices",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[4, 3, 2] x, int64[3, 1] i, float[3, 3, 2] u) => (float[4, 3, 2] y) {
+                y = ScatterND <reduction = "add"> (x, i, u)
+            }""",
+            feeds={"i": np.array([[2], [0], [2]])},
+        ),
+        Example(
+            "in parts",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[7, 64] x, int64[2500, 1] i, float[2500, 64] u) => (float[7, 64] y) {
+                y = ScatterND <reduction = "add"> (x, i, u)
+            }""",
+            feeds={"i": (np.arange(2500) ** 2 % 11 % 7).reshape(2500, 1)},
+            rtol=1e-4,
+            atol=1e-3,
+        ),
+        Example(
+            "constant",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[4, 3] x, float[3, 3] u) => (float[4, 3] y) <int64[3, 1] i = {2, 0, -1}> {
+                y = ScatterND <reduction = "min"> (x, i, u)
+            }""",
+        ),
+    ),
+}

@@ -1,0 +1,69 @@
+"""What is known of one operator is in its definition: no other product code names it.
+
+Named by right are: the definitions, the kernels and bindings, and the two lists. Also models/, whose networks are examples
+of how operators are used; and Markdown and the records under benchmarks/, which say what was seen of which operator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trtsmith.importers.opdef import OpDef
+from trtsmith.importers.registry import OPS
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = ("converter", "importers", "plugins_cpp", "scripts", "trtsmith")
+OWN = ("importers/ops/", "plugins_cpp/kernels/", "plugins_cpp/ops/")
+LISTS = ("importers/registry.py", "plugins_cpp/ops/list.cmake")
+ENDINGS = {".py", ".h", ".hpp", ".cpp", ".cu", ".cuh"}
+
+
+def sources(*folders: str) -> Iterator[tuple[str, str]]:
+    """(path from the root, text) of every source file."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in ENDINGS and not path.is_symlink():
+                yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
+def names(op: OpDef) -> re.Pattern[str]:
+    """The plugin's name, and the same in snake_case, small and large."""
+    return re.compile(
+        rf"(?<![A-Za-z0-9])({op.name}|{op.snake_name}|{op.snake_name.upper()})(?![A-Za-z0-9])", re.ASCII
+    )
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_the_pattern_finds_names_and_no_parts_of_others(op: OpDef) -> None:
+    for text in (f'"{op.name}"', f"import {op.snake_name.upper()}", f"kernels/{op.snake_name}.cuh"):
+        assert names(op).search(text)
+    for text in (f"Another{op.name}", f"{op.name}Too", f"{op.snake_name}s"):
+        assert not names(op).search(text)
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_no_other_product_code_names_the_operator(op: OpDef) -> None:
+    found = [
+        f"{path}: {match.group(0)}"
+        for path, text in sources(*CODE)
+        if not path.startswith(OWN) and path not in LISTS
+        for match in names(op).finditer(text)
+    ]
+    assert found == [], "say it in a field of OpDef (importers/opdef.py), and read that"
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_the_lists_have_every_operator(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert [op.name for op in OPS if not names(op).search(text)] == []
+
+
+def test_no_test_lists_the_operators() -> None:
+    """A test may show something on an operator or two, whose names stand in what it expects. A list would miss a new one."""
+    for path, text in sources("tests"):
+        named = [op.name for op in OPS if names(op).search(text)]
+        assert 2 * len(named) <= len(OPS) or path.startswith("tests/importers/foreign/"), (path, named)
