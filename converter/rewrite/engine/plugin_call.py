@@ -1,41 +1,38 @@
-"""A call of one of our plugins, and the casts around it, as the statements that a rule writes."""
+"""Writes the call of one of our plugins, and the casts around it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
-from onnx import TensorProto as T
-
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Fields, OpDef
 
 _NONE: Fields = {}
 
-_IN_INT32: Mapping[str, int] = {"bool": T.BOOL, "int8": T.INT8}
+_IN_INT32 = frozenset({"bool", "int8"})
 """Types that TensorRT has and plugins with elements of type variable E have not: int32 holds them, in the same order."""
 
 
-def plugin_call(results: str, op: OpDef, arguments: str, fields: Fields = _NONE) -> str:
-    """`results` = the plugin of `op` on `arguments`, both names with commas between, ports in the definition's order."""
-    attributes = ", ".join(f"{name} = {_literal(v)}" for name, v in plugin_attributes(op, fields).items())
-    return f"{results} = {PLUGIN_NAMESPACE}.{op.name} <{attributes}> ({arguments})"
-
-
-def _literal(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+def write_plugin(
+    w: Writer, results: Sequence[str], op: OpDef, arguments: Sequence[str], fields: Fields = _NONE
+) -> None:
+    """The plugin of `op`, ports in the definition's order."""
+    w.many(f"{PLUGIN_NAMESPACE}::{op.name}", arguments, results, **plugin_attributes(op, fields))
 
 
 def is_element(dtype: str | None) -> bool:
-    """Whether `as_element` makes a plugin's elements of such values. Other types are first carried by the types pass."""
+    """Whether `as_element` makes a plugin's elements of such values. Other types are first legalised by the types pass."""
     return dtype in TYPE_VARIABLES["E"] or dtype in _IN_INT32
 
 
-def as_element(result: str, data: str, dtype: str | None) -> str:
-    return f"{result} = {f'Cast <to = {T.INT32}>' if dtype in _IN_INT32 else 'Identity'} ({data})"
+def as_element(w: Writer, data: str, dtype: str | None) -> str:
+    return w.cast(data, "int32") if dtype in _IN_INT32 else w.do("Identity", data)
 
 
-def from_element(result: str, data: str, dtype: str | None) -> str:
+def write_from_element(w: Writer, result: str, data: str, dtype: str | None) -> None:
     """The inverse of `as_element`."""
-    cast = f"Cast <to = {_IN_INT32[dtype]}>" if dtype is not None and dtype in _IN_INT32 else "Identity"
-    return f"{result} = {cast} ({data})"
+    if dtype is not None and dtype in _IN_INT32:
+        w.cast(data, dtype, result)
+    else:
+        w.do("Identity", data, result=result)

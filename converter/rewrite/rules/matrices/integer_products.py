@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import reduce, squeeze, unsqueeze
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
 
@@ -22,9 +21,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0)
     if dtype not in _INTEGERS:
         return None
+    w = Writer(node)
     if node.op_type == "Relu":
-        body = "y0 = Max (x0, zero)"
-        return Replacement(statements(node, body, zero=np.array(0, dtype)), "Max with 0")
+        w.do("Max", "x0", np.array(0, dtype), result="y0")
+        return Replacement(w.nodes(), "Max with 0")
     ranks = node.rank(0), node.rank(1)
     if ranks[0] is None or ranks[1] is None:
         return Refusal(
@@ -40,11 +40,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "cast the operands to float32, where sums below 2^24 are exact",
         )
     if node.op_type == "MatMul":
-        return Replacement(statements(node, _product(ranks[0], ranks[1], node.opset)), "products and a sum")
-    return _gemm(node)
+        _product(w, "x0", "x1", ranks[0], ranks[1], "y0")
+        return Replacement(w.nodes(), "products and a sum")
+    return _gemm(w)
 
 
-def _gemm(node: NodeView) -> Replacement | Refusal:
+def _gemm(w: Writer) -> Replacement | Refusal:
+    node = w.node
     factors = {name: float(node.attributes.get(name, 1.0)) for name in ("alpha", "beta")}
     if any(value != 1 for value in factors.values()):
         return Refusal(
@@ -52,32 +54,23 @@ def _gemm(node: NodeView) -> Replacement | Refusal:
             "factors of 1",
             "multiply the operands by whole numbers in the model, or cast them to float32",
         )
-    sides = {
-        f"x{i}": f"t{i} = {'Transpose <perm = [1, 0]>' if node.attributes.get(name) else 'Identity'} (x{i})"
-        for i, name in enumerate(("transA", "transB"))
-    }
-    body = f"""
-        {sides["x0"]}
-        {sides["x1"]}
-        {_product(2, 2, node.opset, "t0", "t1", "product")}
-        y0 = {"Add (product, x2)" if node.input(2) else "Identity (product)"}
-    """
-    return Replacement(statements(node, body), "products and a sum")
+    a, b = (
+        w.transpose(name, [1, 0]) if node.attributes.get(flag) else w.do("Identity", name)
+        for name, flag in (("x0", "transA"), ("x1", "transB"))
+    )
+    product = _product(w, a, b, 2, 2)
+    _ = w.do("Add", product, "x2", result="y0") if node.input(2) else w.do("Identity", product, result="y0")
+    return Replacement(w.nodes(), "products and a sum")
 
 
-def _product(left: int, right: int, opset: int, a: str = "x0", b: str = "x1", result: str = "y0") -> str:
+def _product(w: Writer, a: str, b: str, left: int, right: int, result: str = "") -> str:
     """[..., M, K, 1] times [..., 1, K, N], added over K. A vector is a matrix of one row, or one column, meanwhile."""
     removed = [axis for axis, rank in ((-2, left), (-1, right)) if rank == 1]
     rank = max(left, right, 2)
-    return f"""
-        {unsqueeze("rows", a, [0] if left == 1 else [], opset)}
-        {unsqueeze("columns", b, [1] if right == 1 else [], opset)}
-        {unsqueeze("left", "rows", [max(left, 2)], opset)}
-        {unsqueeze("right", "columns", [max(right, 2) - 2], opset)}
-        terms = Mul (left, right)
-        {reduce("ReduceSum", "sums", "terms", [rank - 1], opset, keepdims=False)}
-        {squeeze(result, "sums", [rank + axis for axis in removed], opset)}
-    """
+    rows = w.unsqueeze(w.unsqueeze(a, [0] if left == 1 else []), [max(left, 2)])
+    columns = w.unsqueeze(w.unsqueeze(b, [1] if right == 1 else []), [max(right, 2) - 2])
+    sums = w.reduce("ReduceSum", w.do("Mul", rows, columns), [rank - 1], keepdims=False)
+    return w.squeeze(sums, [rank + axis for axis in removed], result)
 
 
 def _products(node: NodeView) -> int:

@@ -7,8 +7,7 @@ required"), and loses a dimension in the product of a vector with a stack of mat
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import squeeze, unsqueeze
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -21,26 +20,19 @@ def _product(node: NodeView) -> Replacement | None:
     right = node.rank(1)
     if right is None or right < 3:
         return None
-    body = f"""
-        {unsqueeze("row", "x0", [0], node.opset)}
-        product = MatMul (row, x1)
-        {squeeze("y0", "product", [right - 2], node.opset)}
-    """
-    return Replacement(statements(node, body), "the vector as a matrix of one row")
+    w = Writer(node)
+    w.squeeze(w.do("MatMul", w.unsqueeze("x0", [0]), "x1"), [right - 2], "y0")
+    return Replacement(w.nodes(), "the vector as a matrix of one row")
 
 
 def _along_it(node: NodeView) -> Replacement:
     """Along the only axis. Softmax before opset 13 makes a matrix of its input: of one row, here as well."""
-    given = ["axis = 1"]
-    if node.given("select_last_index"):
-        given.append(f"select_last_index = {node.attributes['select_last_index']}")
+    w = Writer(node)
     scalar = node.op_type.startswith("Arg") and not node.attributes.get("keepdims", 1)
-    body = f"""
-        {unsqueeze("row", "x0", [0], node.opset)}
-        result = {node.op_type} <{", ".join(given)}> (row)
-        {squeeze("y0", "result", [0, 1] if scalar else [0], node.opset)}
-    """
-    return Replacement(statements(node, body), "the vector as a matrix of one row")
+    row = w.unsqueeze("x0", [0])
+    result = w.do(node.op_type, row, axis=1, **node.own("select_last_index"))
+    w.squeeze(result, [0, 1] if scalar else [0], "y0")
+    return Replacement(w.nodes(), "the vector as a matrix of one row")
 
 
 VECTORS = NodeRule(

@@ -7,14 +7,14 @@ a seed makes a run of one runtime repeatable, and two runtimes never draw the sa
 from __future__ import annotations
 
 import numpy as np
+from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import reduce, unsqueeze
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.dtypes import NUMBERS
 
-_FLOAT = 1
-_DRAWN = (1, 10)
+_FLOAT = NUMBERS["float32"]
+_DRAWN = (_FLOAT, NUMBERS["float16"])
 """float32 and float16: what TensorRT fills with random numbers."""
 
 NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes none"
@@ -30,9 +30,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return _other_type(node)
 
 
-def seed(node: NodeView) -> str:
-    """The seed as one more attribute, if the node has one."""
-    return f", seed = {float(node.attributes['seed'])!r}" if node.given("seed") else ""
+def uniform(w: Writer, like: str) -> str:
+    """Uniform numbers in [0, 1), with the node's own seed if it has one."""
+    return w.do("RandomUniformLike", like, dtype=_FLOAT, low=0.0, high=1.0, **w.node.own("seed"))
 
 
 def _bernoulli(node: NodeView) -> Replacement:
@@ -40,48 +40,30 @@ def _bernoulli(node: NodeView) -> Replacement:
 
     ONNX's own function body, and with it onnxruntime, gives 1 where it is greater: with 1 - p, against ONNX's text.
     """
-    wanted = node.attributes.get("dtype")
-    output = f"Cast <to = {wanted}>" if wanted else "CastLike"
-    like = "" if wanted else ", x0"
-    if not wanted and node.dtype(0) in _TYPES:
-        output, like = f"Cast <to = {_TYPES[node.dtype(0) or '']}>", ""
-    body = f"""
-        probability = Cast <to = {_FLOAT}> (x0)
-        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{seed(node)}> (probability)
-        chosen = Less (drawn, probability)
-        y0 = {output} (chosen{like})
-    """
-    return Replacement(statements(node, body), "a comparison with uniform numbers", numerics=NUMERICS)
+    w = Writer(node)
+    probability = w.cast("x0", "float32")
+    chosen = w.do("Less", uniform(w, probability), probability)
+    wanted = node.attributes.get("dtype") or _TYPES.get(node.dtype(0) or "")
+    if wanted:
+        w.do("Cast", chosen, result="y0", to=wanted)
+    else:
+        w.do("CastLike", chosen, "x0", result="y0")
+    return Replacement(w.nodes(), "a comparison with uniform numbers", numerics=NUMERICS)
 
 
 def _multinomial(node: NodeView) -> Replacement:
     """The class in whose share of the cumulated probabilities a uniform number falls."""
-    body = f"""
-        logits = Cast <to = {_FLOAT}> (x0)
-        weights = Softmax <axis = 1> (logits)
-        ends = CumSum (weights, axis)
-        {unsqueeze("shares", "ends", [1], node.opset)}
-        shape = Shape (x0)
-        batch = Gather <axis = 0> (shape, first)
-        drawn_shape = Concat <axis = 0> (batch, rest)
-        zeros = ConstantOfShape <value = float[1] {{0.0}}> (drawn_shape)
-        drawn = RandomUniformLike <dtype = {_FLOAT}, low = 0.0, high = 1.0{seed(node)}> (zeros)
-        passed = LessOrEqual (shares, drawn)
-        counted = Cast <to = 7> (passed)
-        {reduce("ReduceSum", "reached", "counted", [2], node.opset, keepdims=False)}
-        classes = Gather <axis = 0> (shape, second)
-        last = Sub (classes, one)
-        sample = Min (reached, last)
-        y0 = Cast <to = {node.attributes.get("dtype", 6)}> (sample)
-    """
+    w = Writer(node)
+    ends = w.do("CumSum", w.do("Softmax", w.cast("x0", "float32"), axis=1), np.array(1))
+    shape = w.do("Shape", "x0")
     samples = int(node.attributes.get("sample_size", 1))
-    constants = {"first": [0], "second": [1], "one": [1], "rest": [samples, 1]}
-    arrays = {name: np.array(value) for name, value in constants.items()}
-    return Replacement(
-        statements(node, body, axis=np.array(1), **arrays),
-        "uniform numbers in the cumulated probabilities",
-        numerics=NUMERICS,
-    )
+    drawn_shape = w.concat([w.do("Gather", shape, w.ints(0), axis=0), w.ints(samples, 1)])
+    zeros = w.do("ConstantOfShape", drawn_shape, value=numpy_helper.from_array(np.zeros(1, np.float32)))
+    passed = w.do("LessOrEqual", w.unsqueeze(ends, [1]), uniform(w, zeros))
+    reached = w.reduce("ReduceSum", w.cast(passed, "int64"), [2], keepdims=False)
+    last = w.do("Sub", w.do("Gather", shape, w.ints(1), axis=0), w.ints(1))
+    w.do("Cast", w.do("Min", reached, last), result="y0", to=node.attributes.get("dtype", 6))
+    return Replacement(w.nodes(), "uniform numbers in the cumulated probabilities", numerics=NUMERICS)
 
 
 def _other_type(node: NodeView) -> Replacement | None:
@@ -91,18 +73,11 @@ def _other_type(node: NodeView) -> Replacement | None:
         wanted = _TYPES.get(node.dtype(0) or "")
     if not wanted or wanted in _DRAWN:
         return None
-    given = [
-        f"{name} = {node.attributes[name]!r}"
-        for name in ("high", "low", "mean", "scale", "seed", "shape")
-        if node.given(name)
-    ]
-    like = "number" if node.inputs else ""
-    body = f"""
-        {f"number = Cast <to = {_FLOAT}> (x0)" if node.inputs else ""}
-        drawn = {node.op_type} <{", ".join((f"dtype = {_FLOAT}", *given))}> ({like})
-        y0 = Cast <to = {wanted}> (drawn)
-    """
-    return Replacement(statements(node, body), "drawn in float32, then cast")
+    w = Writer(node)
+    given = node.own("high", "low", "mean", "scale", "seed", "shape")
+    like = [w.cast("x0", "float32")] if node.inputs else []
+    w.do("Cast", w.do(node.op_type, *like, dtype=_FLOAT, **given), result="y0", to=wanted)
+    return Replacement(w.nodes(), "drawn in float32, then cast")
 
 
 RANDOM_VALUES = NodeRule(

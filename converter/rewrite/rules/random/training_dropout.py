@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
-from trtsmith.converter.rewrite.rules.random.random_values import NUMERICS, seed
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.random.random_values import NUMERICS, uniform
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -38,19 +38,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     kind = np.dtype(dtype)
     # At a ratio of 1 nothing is kept, so that the scale is not used.
     scale = np.array(1 / (1 - part) if part < 1 else 0).astype(kind)
-    body = f"""
-        number = Cast <to = 1> (x0)
-        drawn = RandomUniformLike <dtype = 1, low = 0.0, high = 1.0{seed(node)}> (number)
-        kept = GreaterOrEqual (drawn, ratio)
-        scaled = Mul (x0, scale)
-        y0 = Where (kept, scaled, zero)
-        {"y1 = Identity (kept)" if node.used(1) else ""}
-    """
-    nodes = statements(
-        node, body, ratio=np.array(part, np.float32), scale=scale, zero=np.array(0).astype(kind)
-    )
+    w = Writer(node)
+    kept = w.do("GreaterOrEqual", uniform(w, w.cast("x0", "float32")), np.array(part, np.float32))
+    w.do("Where", kept, w.do("Mul", "x0", scale), np.array(0).astype(kind), result="y0")
+    if node.used(1):
+        w.do("Identity", kept, result="y1")
     return Replacement(
-        nodes,
+        w.nodes(),
         "a comparison with uniform numbers",
         notes=(
             "elements are dropped at inference, too: export the model in evaluation mode if they must not be",

@@ -9,10 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import slice_
-from trtsmith.converter.rewrite.engine.statement_writer import statements
-
-_ALL = (1 << 63) - 1
+from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer, statements
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -37,51 +34,33 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if size is None:
         nodes = statements(node, _by_scan(at, rank, reverse, exclusive), one=one, at=np.array([at]))
         return Replacement(nodes, "a Scan, as the length of the axis is known at run time only")
-    body = _by_doubling(at, size, reverse, exclusive, node.opset)
-    constants = {"one": one, "at": np.array([at]), "single": np.array([1])} if exclusive else {}
-    return Replacement(statements(node, body, **constants), "products of doubled width")
+    w = Writer(node)
+    _write_by_doubling(w, at, size, one, reverse, exclusive)
+    return Replacement(w.nodes(), "products of doubled width")
 
 
-def _by_doubling(axis: int, size: int, reverse: bool, exclusive: bool, opset: int) -> str:
-    def join(result: str, outer: str, inner: str) -> str:
+def _write_by_doubling(
+    w: Writer, axis: int, size: int, one: np.ndarray, reverse: bool, exclusive: bool
+) -> None:
+    def cut(data: str, start: int, end: int) -> str:
+        """From `start` to `end`, counted from where the product starts."""
+        if reverse:
+            start, end = -end if end != TO_END else 0, -start if start else TO_END
+        return w.slice_(data, [start], [end], [axis])
+
+    def join(outer: str, inner: str) -> str:
         """`outer` is the end where the product starts."""
-        order = f"{inner}, {outer}" if reverse else f"{outer}, {inner}"
-        return f"{result} = Concat <axis = {axis}> ({order})"
+        return w.concat([inner, outer] if reverse else [outer, inner], axis)
 
-    def first(result: str, data: str, count: int) -> str:
-        """The `count` elements where the product starts."""
-        return slice_(result, data, [-count if reverse else 0], [_ALL if reverse else count], [axis], opset)
-
-    def without(result: str, data: str, count: int) -> str:
-        """All but those."""
-        return slice_(result, data, [0 if reverse else count], [-count if reverse else _ALL], [axis], opset)
-
-    def shifted(result: str, data: str, count: int) -> str:
-        """All but the `count` at the other end."""
-        return slice_(result, data, [count if reverse else 0], [_ALL if reverse else -count], [axis], opset)
-
-    lines, current = [], "x0"
+    current = "x0"
     if exclusive and size:
-        lines += [
-            "shape = Shape (x0)",
-            "ones_shape = ScatterElements <axis = 0> (shape, at, single)",
-            "ones = Expand (one, ones_shape)",
-            shifted("before", "x0", 1),
-            join("moved", "ones", "before"),
-        ]
-        current = "moved"
+        ones_shape = w.do("ScatterElements", w.do("Shape", "x0"), w.ints(axis), w.ints(1), axis=0)
+        current = join(w.do("Expand", one, ones_shape), cut("x0", 0, -1))
     width = 1
     while width < size:
-        name = f"step{width}"
-        lines += [
-            first(f"{name}_first", current, width),
-            without(f"{name}_rest", current, width),
-            shifted(f"{name}_other", current, width),
-            f"{name}_product = Mul ({name}_rest, {name}_other)",
-            join(name, f"{name}_first", f"{name}_product"),
-        ]
-        current, width = name, 2 * width
-    return "\n".join((*lines, f"y0 = Identity ({current})"))
+        product = w.do("Mul", cut(current, width, TO_END), cut(current, 0, -width))
+        current, width = join(cut(current, 0, width), product), 2 * width
+    w.do("Identity", current, result="y0")
 
 
 def _by_scan(axis: int, rank: int, reverse: bool, exclusive: bool) -> str:

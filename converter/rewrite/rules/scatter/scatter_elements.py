@@ -17,20 +17,9 @@ import math
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import read_by
-from trtsmith.converter.rewrite.engine.statement_writer import statements
-from trtsmith.converter.rewrite.rules.scatter.scatter_parts import Scatter, coordinates, in_parts
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.scatter.scatter_parts import Scatter, coordinates, write_in_parts
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, PARTS, REDUCTIONS, parts
-
-_WRAPPED = """
-    given = Cast <to = 7> (x1)
-    shape = Shape (x0)
-    length = Gather <axis = 0> (shape, axis)
-    below = Less (given, zero)
-    from_end = Add (given, length)
-    indices = Where (below, from_end, given)
-"""
-"""Indices from 0 on: -1 and the last one are the same element."""
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -55,21 +44,17 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "scatter in several nodes, or along a shorter axis",
         )
     reduction = REDUCTIONS.get(name)
-    body = f"""
-        {_WRAPPED}
-        {"" if fits else coordinates(axis, rank, node.opset)}
-        {in_parts(Scatter(axis, fits, unique, reduction, node.opset), cuts)}
-    """
-    constants = {
-        "zero": np.array(0, np.int64),
-        "one": np.array(1, np.int64),
-        "axis": np.array(axis, np.int64),
-        "neutral": reduction.neutral(dtype) if reduction else np.array(0),
-    }
-    constants |= {f"number_{i}": np.array(i, np.int64) for i in range(rank)}
+    w = Writer(node)
+    given = w.cast("x1", "int64")
+    length = w.do("Gather", w.do("Shape", "x0"), np.array(axis), axis=0)
+    # From 0 on: -1 and the last one are the same element.
+    below = w.do("Less", given, np.array(0))
+    indices = w.do("Where", below, w.do("Add", given, length), given)
+    at = indices if fits else coordinates(w, indices, axis, rank)
+    write_in_parts(w, Scatter(axis, fits, unique, reduction, dtype), cuts, indices, at)
     how = "" if unique else ", updates of one element combined first"
     what = ("ScatterElements" if fits else "ScatterND") + how
-    return Replacement(statements(node, body, **read_by(body, constants)), what)
+    return Replacement(w.nodes(), what)
 
 
 def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool:

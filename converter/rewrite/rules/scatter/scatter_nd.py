@@ -11,13 +11,11 @@ import math
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import read_by, reduce, slice_, unsqueeze
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
     PAIRS,
     PARTS,
     REDUCTIONS,
-    Part,
     Reduction,
     parts,
 )
@@ -45,66 +43,50 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             f"updates that fit into {PARTS} parts of {PAIRS:,} pairs of elements",
             "scatter in several nodes, or make the indices constant and all different",
         )
-    body = f"""
-        shape = Shape (x0)
-        {slice_("sizes", "shape", [0], [depth], [0], node.opset)}
-        {slice_("inner", "shape", [depth], [rank], [0], node.opset)}
-        tuples = Reshape (x1, tuples_shape)
-        below = Less (tuples, zero)
-        from_end = Add (tuples, sizes)
-        indices = Where (below, from_end, tuples)
-        updates_shape = Concat <axis = 0> (rest, inner)
-        updates = Reshape (x2, updates_shape)
-        {_in_parts(reduction, cuts, rank - depth, unique, node.opset)}
-    """
-    constants = {
-        "tuples_shape": np.array([-1, depth]),
-        "rest": np.array([-1]),
-        "zero": np.array(0),
-        "depth": np.array(depth, np.int32),
-        "neutral": reduction.neutral(dtype),
-    }
-    how = "constant indices that differ" if unique else "updates of one slice combined first"
-    return Replacement(statements(node, body, **read_by(body, constants)), f"ScatterND, {how}")
-
-
-def _in_parts(reduction: Reduction, cuts: list[Part], inner_rank: int, unique: bool, opset: int) -> str:
-    lines, data = [], "x0"
-    for number, (start, end) in enumerate(cuts):
-        at = f"p{number}"
-        lines.append(slice_(f"{at}_indices", "indices", [start], [end], [0], opset))
-        lines.append(slice_(f"{at}_updates", "updates", [start], [end], [0], opset))
-        result = "y0" if number == len(cuts) - 1 else f"{at}_data"
-        lines.append(_part(reduction, at, data, result, inner_rank, unique, opset))
-        data = result
+    w = Writer(node)
+    shape = w.do("Shape", "x0")
+    sizes, inner = w.slice_(shape, [0], [depth], [0]), w.slice_(shape, [depth], [rank], [0])
+    tuples = w.reshape("x1", [-1, depth])
+    below = w.do("Less", tuples, np.array(0))
+    places = w.do("Where", below, w.do("Add", tuples, sizes), tuples)
+    updates = w.do("Reshape", "x2", w.concat([w.ints(-1), inner]))
+    data, pairs = "x0", None if unique else (depth, rank - depth)
+    for start, end in cuts:
+        at, new = (w.slice_(value, [start], [end], [0]) for value in (places, updates))
+        data = _part(w, reduction, data, at, new, pairs, last=end == cuts[-1][1])
     if not cuts:
-        lines = ["p_indices = Identity (indices)", "p_updates = Identity (updates)"]
-        lines.append(_part(reduction, "p", data, "y0", inner_rank, unique, opset))
-    return "\n".join(lines)
+        at, new = w.do("Identity", places), w.do("Identity", updates)
+        _part(w, reduction, data, at, new, pairs, last=True)
+    how = "constant indices that differ" if unique else "updates of one slice combined first"
+    return Replacement(w.nodes(), f"ScatterND, {how}")
 
 
 def _part(
-    reduction: Reduction, at: str, data: str, result: str, inner_rank: int, unique: bool, opset: int
+    w: Writer,
+    reduction: Reduction,
+    data: str,
+    indices: str,
+    updates: str,
+    pairs: tuple[int, int] | None,
+    last: bool,
+) -> str:
+    """The updates of one part written. pairs: the indices in a tuple and the rank of an update, if tuples are compared."""
+    combined = _combined(w, reduction, indices, updates, *pairs) if pairs else w.do("Identity", updates)
+    new = w.do(reduction.combine, w.do("GatherND", data, indices), combined)
+    return w.do("ScatterND", data, indices, new, result="y0" if last else "")
+
+
+def _combined(
+    w: Writer, reduction: Reduction, indices: str, updates: str, depth: int, inner_rank: int
 ) -> str:
     """Two tuples are the same if all of their parts are."""
-    combined = f"""
-        {unsqueeze(f"{at}_targets", f"{at}_indices", [1], opset)}
-        {unsqueeze(f"{at}_sources", f"{at}_indices", [0], opset)}
-        {unsqueeze(f"{at}_values", f"{at}_updates", [0], opset)}
-        {at}_equal = Equal ({at}_targets, {at}_sources)
-        {at}_ones = Cast <to = 6> ({at}_equal)
-        {reduce("ReduceSum", f"{at}_parts", f"{at}_ones", [2], opset, keepdims=False)}
-        {at}_alike = Equal ({at}_parts, depth)
-        {unsqueeze(f"{at}_same", f"{at}_alike", list(range(2, 2 + inner_rank)), opset)}
-        {at}_counted = Where ({at}_same, {at}_values, neutral)
-        {reduce(reduction.over, f"{at}_combined", f"{at}_counted", [1], opset, keepdims=False)}
-    """
-    return f"""
-        {f"{at}_combined = Identity ({at}_updates)" if unique else combined}
-        {at}_old = GatherND ({data}, {at}_indices)
-        {at}_new = {reduction.combine} ({at}_old, {at}_combined)
-        {result} = ScatterND ({data}, {at}_indices, {at}_new)
-    """
+    equal = w.do("Equal", w.unsqueeze(indices, [1]), w.unsqueeze(indices, [0]))
+    parts_equal = w.reduce("ReduceSum", w.cast(equal, "int32"), [2], keepdims=False)
+    alike = w.do("Equal", parts_equal, w.number(depth, "int32"))
+    same = w.unsqueeze(alike, list(range(2, 2 + inner_rank)))
+    neutral = reduction.neutral(w.node.dtype(0) or "")
+    counted = w.do("Where", same, w.unsqueeze(updates, [0]), neutral)
+    return w.reduce(reduction.over, counted, [1], keepdims=False)
 
 
 def _sizes(

@@ -1,82 +1,73 @@
-"""Statements of a scatter along one axis, in parts that follow each other; rules/scatter_elements.py says what they do."""
+"""Writes a scatter along one axis, in parts that follow each other; rules/scatter/scatter_elements.py says what they do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from trtsmith.converter.rewrite.engine.opset_forms import reduce, slice_, unsqueeze
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import Part, Reduction
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """elements: whether ScatterElements takes the sizes. unique: whether no element gets two updates."""
+    """elements: whether ScatterElements takes the sizes. unique: whether no element gets two updates. dtype: of the data."""
 
     axis: int
     elements: bool
     unique: bool
     reduction: Reduction | None
-    opset: int
+    dtype: str
 
 
-def in_parts(scatter: Scatter, cuts: list[Part]) -> str:
-    """`y0` from the data x0, `indices`, `coordinates` unless ScatterElements is used, and the updates x2."""
-    lines, data = [], "x0"
-    places = "indices" if scatter.elements else "coordinates"
+def write_in_parts(w: Writer, scatter: Scatter, cuts: list[Part], indices: str, places: str) -> None:
+    """`y0` from the data x0 and the updates x2. places: coordinates, or the indices if ScatterElements is used."""
+    data = "x0"
     for number, (start, end) in enumerate(cuts):
-        at, where = f"p{number}", ([start], [end], [scatter.axis], scatter.opset)
-        lines.append(slice_(f"{at}_indices", "indices", *where))
-        lines.append(slice_(f"{at}_updates", "x2", *where))
-        if not scatter.elements:
-            lines.append(slice_(f"{at}_coordinates", "coordinates", *where))
-        result = "y0" if number == len(cuts) - 1 else f"{at}_data"
-        lines.append(_part(scatter, at, data, f"{at}_{places}", result))
-        data = result
+        values = {name: w.slice_(name, [start], [end], [scatter.axis]) for name in {indices, "x2", places}}
+        result = "y0" if number == len(cuts) - 1 else ""
+        data = _part(w, scatter, data, values[indices], values["x2"], values[places], result)
     if not cuts:
-        lines = ["p_indices = Identity (indices)", "p_updates = Identity (x2)"]
-        lines.append(_part(scatter, "p", data, places, "y0"))
-    return "\n".join(lines)
+        indices_kept, updates = w.do("Identity", indices), w.do("Identity", "x2")
+        _part(w, scatter, data, indices_kept, updates, places, "y0")
 
 
-def _part(scatter: Scatter, at: str, data: str, places: str, result: str) -> str:
-    where = f"<axis = {scatter.axis}> ({data}, {places}" if scatter.elements else f"({data}, {places}"
+def _part(
+    w: Writer, scatter: Scatter, data: str, indices: str, updates: str, places: str, result: str
+) -> str:
     gather, write = ("GatherElements", "ScatterElements") if scatter.elements else ("GatherND", "ScatterND")
-    if scatter.reduction is None:
-        return f"{result} = {write} {where}, {at}_updates)"
-    return f"""
-        {f"{at}_combined = Identity ({at}_updates)" if scatter.unique else _combined(scatter, scatter.reduction, at)}
-        {at}_old = {gather} {where})
-        {at}_new = {scatter.reduction.combine} ({at}_old, {at}_combined)
-        {result} = {write} {where}, {at}_new)
-    """
+    along: dict[str, Any] = {"axis": scatter.axis} if scatter.elements else {}
+    if scatter.reduction is not None:
+        if scatter.unique:
+            combined = w.do("Identity", updates)
+        else:
+            combined = _combined(w, scatter, scatter.reduction, indices, updates)
+        old = w.do(gather, data, places, **along)
+        updates = w.do(scatter.reduction.combine, old, combined)
+    return w.do(write, data, places, updates, result=result, **along)
 
 
-def coordinates(axis: int, rank: int, opset: int) -> str:
+def coordinates(w: Writer, indices: str, axis: int, rank: int) -> str:
     """Along a new last dimension: the element's own position, but for the axis, where it is the index."""
-    lines = ["indices_shape = Shape (indices)"]
+    shape = w.do("Shape", indices)
+    rows = []
     for at in range(rank):
         if at == axis:
-            lines.append(f"part_{at} = Identity (indices)")
+            part = w.do("Identity", indices)
         else:
-            others = [i for i in range(rank) if i != at]
-            lines += [
-                f"size_{at} = Gather <axis = 0> (indices_shape, number_{at})",
-                f"count_{at} = Range (zero, size_{at}, one)",
-                unsqueeze(f"column_{at}", f"count_{at}", others, opset),
-                f"part_{at} = Expand (column_{at}, indices_shape)",
-            ]
-        lines.append(unsqueeze(f"row_{at}", f"part_{at}", [rank], opset))
-    rows = ", ".join(f"row_{at}" for at in range(rank))
-    return "\n".join((*lines, f"coordinates = Concat <axis = {rank}> ({rows})"))
+            size = w.do("Gather", shape, np.array(at), axis=0)
+            column = w.unsqueeze(
+                w.do("Range", np.array(0), size, np.array(1)), [i for i in range(rank) if i != at]
+            )
+            part = w.do("Expand", column, shape)
+        rows.append(w.unsqueeze(part, [rank]))
+    return w.concat(rows, rank)
 
 
-def _combined(scatter: Scatter, reduction: Reduction, at: str) -> str:
-    axis, opset = scatter.axis, scatter.opset
-    return f"""
-        {unsqueeze(f"{at}_targets", f"{at}_indices", [axis + 1], opset)}
-        {unsqueeze(f"{at}_sources", f"{at}_indices", [axis], opset)}
-        {unsqueeze(f"{at}_values", f"{at}_updates", [axis], opset)}
-        {at}_same = Equal ({at}_targets, {at}_sources)
-        {at}_counted = Where ({at}_same, {at}_values, neutral)
-        {reduce(reduction.over, f"{at}_combined", f"{at}_counted", [axis + 1], opset, keepdims=False)}
-    """
+def _combined(w: Writer, scatter: Scatter, reduction: Reduction, indices: str, updates: str) -> str:
+    axis = scatter.axis
+    same = w.do("Equal", w.unsqueeze(indices, [axis + 1]), w.unsqueeze(indices, [axis]))
+    counted = w.do("Where", same, w.unsqueeze(updates, [axis]), reduction.neutral(scatter.dtype))
+    return w.reduce(reduction.over, counted, [axis + 1], keepdims=False)

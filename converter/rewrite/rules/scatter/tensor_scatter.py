@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _IN_PLACE = "TensorRT's layer runs only with the updated cache at the address of the cache that comes in; this one copies it"
 
@@ -25,30 +24,18 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     axis = int(node.attributes.get("axis", -2)) % rank
     circular = node.attributes.get("mode", "linear") == "circular"
     in_place = rank == 4 and axis == 2 and not circular and bool(node.input(2))
-    trailing = list(range(1, rank - axis))
-    body = f"""
-        shape = Shape (x1)
-        length = Gather <axis = 0> (shape, axis)
-        steps = Range (zero, length, one)
-        {unsqueeze("offsets", "steps", trailing, node.opset)}
-        {_starts(node, rank)}
-        linear = Add (starts, offsets)
-        {"cache = Shape (x0)" if circular else ""}
-        {"size = Gather <axis = 0> (cache, axis)" if circular else ""}
-        {"position = Mod (linear, size)" if circular else "position = Identity (linear)"}
-        indices = Expand (position, shape)
-        y0 = ScatterElements <axis = {axis}> (x0, indices, x1)
-    """
-    constants = {name: np.array(value, np.int64) for name, value in (("zero", 0), ("one", 1), ("axis", axis))}
-    return Replacement(
-        statements(node, body, **constants), "ScatterElements", (_IN_PLACE,) if in_place else ()
-    )
-
-
-def _starts(node: NodeView, rank: int) -> str:
-    if not node.input(2):
-        return "starts = Identity (zero)"
-    return unsqueeze("starts", "x2", list(range(1, rank)), node.opset)
+    w = Writer(node)
+    shape = w.do("Shape", "x1")
+    length = w.do("Gather", shape, np.array(axis), axis=0)
+    offsets = w.unsqueeze(w.do("Range", np.array(0), length, np.array(1)), list(range(1, rank - axis)))
+    starts = w.unsqueeze("x2", list(range(1, rank))) if node.input(2) else w.do("Identity", np.array(0))
+    place = w.do("Add", starts, offsets)
+    if circular:
+        place = w.do("Mod", place, w.do("Gather", w.do("Shape", "x0"), np.array(axis), axis=0))
+    else:
+        place = w.do("Identity", place)
+    w.do("ScatterElements", "x0", w.do("Expand", place, shape), "x1", result="y0", axis=axis)
+    return Replacement(w.nodes(), "ScatterElements", (_IN_PLACE,) if in_place else ())
 
 
 TENSOR_SCATTER = NodeRule(

@@ -7,10 +7,10 @@ to its position among those; what was chosen goes to one place behind them, whic
 from __future__ import annotations
 
 import numpy as np
+from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import slice_
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 LARGEST = 3840
 """TensorRT-RTX 1.7.1: "K exceeds the maximum value allowed (3840)"."""
@@ -33,64 +33,43 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     axis = int(node.attributes.get("axis", -1)) % rank
     parts = [LARGEST] * (count // LARGEST) + [count % LARGEST] * bool(count % LARGEST)
-    order = ", ".join(
-        f"{name} = {node.attributes[name]}" for name in ("largest", "sorted") if node.given(name)
+    w = Writer(node)
+    shape = w.do("Shape", "x0")
+    length = w.do("Gather", shape, np.array(axis), axis=0)
+    along = w.reshape(
+        w.do("Range", np.array(0), length, np.array(1)), [-1 if i == axis else 1 for i in range(rank)]
     )
-    lines = [_numbered(axis, rank, node.opset)]
-    for number in range(len(parts)):
-        lines.append(_round(number, axis, order, last=number == len(parts) - 1, opset=node.opset))
-    values = ", ".join(f"v{i}" for i in range(len(parts)))
-    indices = ", ".join(f"i{i}" for i in range(len(parts)))
-    lines.append(f"y0 = Concat <axis = {axis}> ({values})" if node.used(0) else "")
-    lines.append(f"y1 = Concat <axis = {axis}> ({indices})" if node.used(1) else "")
-    constants = {f"k{i}": np.array([part]) for i, part in enumerate(parts)}
-    numbers = {"zero": 0, "one": 1, "axis": axis}
-    constants |= {name: np.array(value, np.int64) for name, value in numbers.items()}
-    return Replacement(statements(node, "\n".join(lines), **constants), f"{len(parts)} rounds of TopK")
+    data, numbers = w.do("Identity", "x0"), w.do("Expand", along, shape)
+    values, indices = [], []
+    for number, part in enumerate(parts):
+        best, where = w.name(), w.name()
+        w.many("TopK", [data, w.ints(part)], [best, where], axis=axis, **node.own("largest", "sorted"))
+        values.append(best)
+        indices.append(w.do("GatherElements", numbers, where, axis=axis))
+        if number < len(parts) - 1:
+            data, numbers = _rest(w, data, numbers, where, part, axis)
+    if node.used(0):
+        w.concat(values, axis, "y0")
+    if node.used(1):
+        w.concat(indices, axis, "y1")
+    return Replacement(w.nodes(), f"{len(parts)} rounds of TopK")
 
 
-def _numbered(axis: int, rank: int, opset: int) -> str:
-    """The elements of round 0 and their numbers along the axis."""
-    ones = ", ".join("-1" if i == axis else "1" for i in range(rank))
-    return f"""
-        shape = Shape (x0)
-        length = Gather <axis = 0> (shape, axis)
-        count = Range (zero, length, one)
-        along = Constant <value = int64[{rank}] {{{ones}}}> ()
-        column = Reshape (count, along)
-        numbers_0 = Expand (column, shape)
-        data_0 = Identity (x0)
-    """
-
-
-def _round(number: int, axis: int, order: str, *, last: bool, opset: int) -> str:
-    at, data, numbers = f"r{number}", f"data_{number}", f"numbers_{number}"
-    attributes = f"axis = {axis}{', ' if order else ''}{order}"
-    text = f"""
-        v{number}, {at}_where = TopK <{attributes}> ({data}, k{number})
-        i{number} = GatherElements <axis = {axis}> ({numbers}, {at}_where)
-    """
-    if last:
-        return text
-    end = -LARGEST
-    return f"""
-        {text}
-        {at}_ones_shape = Shape ({at}_where)
-        {at}_ones = ConstantOfShape <value = int64[1] {{1}}> ({at}_ones_shape)
-        {at}_shape = Shape ({data})
-        {at}_zeros = ConstantOfShape <value = int64[1] {{0}}> ({at}_shape)
-        {at}_chosen = ScatterElements <axis = {axis}> ({at}_zeros, {at}_where, {at}_ones)
-        {at}_free = Sub (one, {at}_chosen)
-        {at}_position = CumSum <exclusive = 1> ({at}_free, axis)
-        {at}_length = Gather <axis = 0> ({at}_shape, axis)
-        {at}_behind = Sub ({at}_length, k{number})
-        {at}_is_chosen = Equal ({at}_chosen, one)
-        {at}_target = Where ({at}_is_chosen, {at}_behind, {at}_position)
-        {at}_data = ScatterElements <axis = {axis}> ({data}, {at}_target, {data})
-        {at}_numbers = ScatterElements <axis = {axis}> ({numbers}, {at}_target, {numbers})
-        {slice_(f"data_{number + 1}", f"{at}_data", [0], [end], [axis], opset)}
-        {slice_(f"numbers_{number + 1}", f"{at}_numbers", [0], [end], [axis], opset)}
-    """
+def _rest(w: Writer, data: str, numbers: str, where: str, part: int, axis: int) -> tuple[str, str]:
+    """What was not chosen, and its numbers along the axis."""
+    one, at = w.const(np.array(1)), w.const(np.array(axis))
+    ones = w.do("ConstantOfShape", w.do("Shape", where), value=numpy_helper.from_array(np.ones(1, np.int64)))
+    shape = w.do("Shape", data)
+    zeros = w.do("ConstantOfShape", shape, value=numpy_helper.from_array(np.zeros(1, np.int64)))
+    chosen = w.do("ScatterElements", zeros, where, ones, axis=axis)
+    position = w.do("CumSum", w.do("Sub", one, chosen), at, exclusive=1)
+    behind = w.do("Sub", w.do("Gather", shape, at, axis=0), w.ints(part))
+    target = w.do("Where", w.do("Equal", chosen, one), behind, position)
+    data, numbers = (
+        w.slice_(w.do("ScatterElements", x, target, x, axis=axis), [0], [-LARGEST], [axis])
+        for x in (data, numbers)
+    )
+    return data, numbers
 
 
 LARGE_TOP_K = NodeRule(

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import read_by
-from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.registry import standing_for
 
 PLUGIN = standing_for("NonMaxSuppression")
@@ -31,15 +30,14 @@ def _rewrite(node: NodeView) -> Replacement | None:
         else min(max(int(most.reshape(-1)[0]), 0), NO_LIMIT)
     )
     fields = {"center_point_box": int(node.attributes.get("center_point_box", 0)), "most": bound}
-    ports = ["most", "overlap", *(["floor"] if node.input(4) else [])]
-    body = f"""
-        {"most = Reshape (x2, one)" if node.input(2) else "most = Identity (none)"}
-        {"overlap = Reshape (x3, one)" if node.input(3) else "overlap = Identity (any)"}
-        {"floor = Reshape (x4, one)" if node.input(4) else ""}
-        {plugin_call("y0, count", PLUGIN, ", ".join(["x0", "x1", *ports]), fields)}
-    """
-    constants = {"one": np.array([1]), "none": np.array([0]), "any": np.zeros(1, np.float32)}
-    return Replacement(statements(node, body, **read_by(body, constants)), f"plugin {PLUGIN.name}")
+    w = Writer(node)
+    limits = [
+        w.reshape("x2", [1]) if node.input(2) else w.do("Identity", w.ints(0)),
+        w.reshape("x3", [1]) if node.input(3) else w.do("Identity", np.zeros(1, np.float32)),
+        *([w.reshape("x4", [1])] if node.input(4) else []),
+    ]
+    write_plugin(w, ["y0", "count"], PLUGIN, ["x0", "x1", *limits], fields)
+    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
 
 
 NON_MAX_SUPPRESSION_PLUGIN = NodeRule(

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import unsqueeze
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
 
@@ -22,27 +21,18 @@ def _rewrite(node: NodeView) -> Replacement | None:
     count = declared[1] if declared and len(declared) == 2 else None
     if count is None or not rank:
         return None
-    text, constants = positions("found", "mask", count, node.opset)
+    w = Writer(node)
+    position = positions(w, w.reshape(w.cast("x0", "bool"), [-1]), count)
+    shape = w.do("Shape", "x0")
     # From the innermost dimension outwards: what is left of the position modulo the size, then divided by it.
-    lines, rest = [], "found"
+    rows: list[str] = []
     for axis in range(rank - 1, -1, -1):
-        lines.append(f"size_{axis} = Gather <axis = 0> (shape, number_{axis})")
-        lines.append(f"part_{axis} = Mod ({rest}, size_{axis})")
-        lines.append(unsqueeze(f"row_{axis}", f"part_{axis}", [0], node.opset))
-        lines.append(f"rest_{axis} = Div ({rest}, size_{axis})")
-        rest = f"rest_{axis}"
-        constants[f"number_{axis}"] = np.array(axis)
-    listed = "\n".join(lines)
-    body = f"""
-        bools = Cast <to = 9> (x0)
-        mask = Reshape (bools, flat)
-        {text}
-        shape = Shape (x0)
-        {listed}
-        y0 = Concat <axis = 0> ({", ".join(f"row_{axis}" for axis in range(rank))})
-    """
+        size = w.do("Gather", shape, np.array(axis), axis=0)
+        rows.insert(0, w.unsqueeze(w.do("Mod", position, size), [0]))
+        position = w.do("Div", position, size)
+    w.concat(rows, 0, "y0")
     return Replacement(
-        statements(node, body, flat=np.array([-1]), **constants),
+        w.nodes(),
         f"the {count} positions that the model declares",
         numerics=f"the model declares {count} elements that are not zero: more are cut off, for fewer zeros are given",
     )

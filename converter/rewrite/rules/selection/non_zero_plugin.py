@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import standing_for
 
@@ -16,11 +16,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if dtype is None or dtype == "string" or node.rank(0) == 0:
         return None  # what a scalar gives, ONNX says in two ways
     taken = dtype in TYPE_VARIABLES[PLUGIN.key]
-    body = f"""
-        {"x = Identity (x0)" if taken else "x = Cast <to = 9> (x0)"}
-        {plugin_call("y0, count", PLUGIN, "x")}
-    """
-    return Replacement(statements(node, body), f"plugin {PLUGIN.name}")
+    w = Writer(node)
+    data = w.do("Identity", "x0") if taken else w.cast("x0", "bool")
+    write_plugin(w, ["y0", "count"], PLUGIN, [data])
+    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
 
 
 NON_ZERO_PLUGIN = NodeRule(

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.opset_forms import read_by, reduce, unsqueeze
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
 LARGEST = 1 << 14
@@ -31,63 +30,44 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "take Unique out of the model and call numpy.unique on the engine's output, or give its outputs sizes",
         )
     count = counts[0]
-    text, constants = positions("first_at", "is_first", count, node.opset)
-    number = np.arange(size)
-    constants |= {
-        "flat": np.array([-1]),
-        "zero": np.array(0),
-        "earlier": number[None, :] < number[:, None],
-        "k": np.array([count]),
-        "numbers": np.arange(count),
-    }
-    sorted_ = node.attributes.get("sorted", 1)
-    body = f"""
-        data = Reshape (x0, flat)
-        {unsqueeze("column", "data", [1], node.opset)}
-        {unsqueeze("row", "data", [0], node.opset)}
-        equal = Equal (column, row)
-        before = And (equal, earlier)
-        counted = Cast <to = 7> (before)
-        {reduce("ReduceSum", "repeats", "counted", [1], node.opset, keepdims=False)}
-        is_first = Equal (repeats, zero)
-        {text}
-        {_in_order(node.dtype(0)) if sorted_ else "at = Identity (first_at)"}
-        values = Gather <axis = 0> (data, at)
-        {"y0 = Identity (values)" if node.used(0) else ""}
-        {"y1 = Identity (at)" if node.used(1) else ""}
-        {_members(node) if node.used(2) or node.used(3) else ""}
-    """
+    w, number = Writer(node), np.arange(size)
+    data = w.reshape("x0", [-1])
+    column = w.unsqueeze(data, [1])
+    equal = w.do("Equal", column, w.unsqueeze(data, [0]))
+    before = w.do("And", equal, number[None, :] < number[:, None])
+    repeats = w.reduce("ReduceSum", w.cast(before, "int64"), [1], keepdims=False)
+    at = positions(w, w.do("Equal", repeats, np.array(0)), count)
+    at = _in_order(w, data, at, count) if node.attributes.get("sorted", 1) else w.do("Identity", at)
+    values = w.do("Gather", data, at, axis=0)
+    for index, value in ((0, values), (1, at)):
+        if node.used(index):
+            w.do("Identity", value, result=f"y{index}")
+    if node.used(2) or node.used(3):
+        _write_members(w, column, values, count)
     declares = f"the model declares {count} different elements: others are cut off"
     return Replacement(
-        statements(node, body, **read_by(body, constants)),
+        w.nodes(),
         "all pairs compared",
         numerics=declares if size > 1 else "",
     )
 
 
-def _in_order(dtype: str | None) -> str:
+def _in_order(w: Writer, data: str, first_at: str, count: int) -> str:
     """bfloat16 is exact in float32, which TopK sorts everywhere."""
-    return f"""
-        unsorted = Gather <axis = 0> (data, first_at)
-        keys = {"Cast <to = 1>" if dtype == "bfloat16" else "Identity"} (unsorted)
-        ordered, order = TopK <largest = 0> (keys, k)
-        at = Gather <axis = 0> (first_at, order)
-    """
+    unsorted = w.do("Gather", data, first_at, axis=0)
+    exact = w.node.dtype(0) == "bfloat16"
+    keys = w.cast(unsorted, "float32") if exact else w.do("Identity", unsorted)
+    w.many("TopK", [keys, w.ints(count)], ["ordered", "order"], largest=0)
+    return w.do("Gather", first_at, "order", axis=0)
 
 
-def _members(node: NodeView) -> str:
+def _write_members(w: Writer, column: str, values: str, count: int) -> None:
     """Which of the values each element is, and how many are."""
-    lines = [
-        unsqueeze("kinds", "values", [0], node.opset),
-        "member = Equal (column, kinds)",
-        "membership = Cast <to = 7> (member)",
-    ]
-    if node.used(2):
-        lines.append("weighed = Mul (membership, numbers)")
-        lines.append(reduce("ReduceSum", "y2", "weighed", [1], node.opset, keepdims=False))
-    if node.used(3):
-        lines.append(reduce("ReduceSum", "y3", "membership", [0], node.opset, keepdims=False))
-    return "\n".join(lines)
+    membership = w.cast(w.do("Equal", column, w.unsqueeze(values, [0])), "int64")
+    if w.node.used(2):
+        w.reduce("ReduceSum", w.do("Mul", membership, np.arange(count)), [1], False, "y2")
+    if w.node.used(3):
+        w.reduce("ReduceSum", membership, [0], False, "y3")
 
 
 UNIQUE = NodeRule(
