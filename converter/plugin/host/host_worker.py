@@ -95,12 +95,12 @@ class Worker:
 
 def encode(request: tuple[int, str, object]) -> str:
     """A request as text. It may hold arrays."""
-    return base64.b85encode(pickle.dumps(request, protocol=5)).decode()
+    return base64.b64encode(pickle.dumps(request, protocol=5)).decode()
 
 
 def decode(text: str) -> Any:
     """In the child, of what its parent sent; what comes back from it is never unpickled."""
-    return pickle.loads(base64.b85decode(text))
+    return pickle.loads(base64.b64decode(text))
 
 
 def _death(death: ChildDied, what: str) -> WorkerDiedError:
