@@ -1,4 +1,4 @@
-"""Long-lived child processes that take jobs by name, so that TensorRT is imported and CUDA begun once for many jobs.
+"""Keeps child processes that take jobs by name, so that TensorRT is imported and CUDA begun once for many jobs.
 
 They are forked from this process, which must not have used CUDA: whatever is imported and loaded is there in each. A
 crash or a hang is a finding about the job in hand; another child takes its place.
