@@ -24,4 +24,5 @@ class Problem:
         return f"{self.what}\n  where:    {self.where}\n  expected: {self.expected}\n  fix:      {self.fix}"
 
     def to_json(self) -> dict[str, str]:
+        """The parts by their names."""
         return asdict(self)

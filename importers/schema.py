@@ -14,7 +14,7 @@ from trtsmith.importers.contrib_schemas import contrib_schemas
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
-from trtsmith.importers.registry import OPS
+from trtsmith.importers.registry import by_name
 
 _ATTRIBUTE_TYPE = {
     Kind.INT: onnx.defs.OpSchema.AttrType.INT,
@@ -118,7 +118,7 @@ def _dim(dim: Any) -> Any:
 @contextmanager
 def registered_schemas() -> Iterator[None]:
     """Our operators and onnxruntime's are known to onnx inside this block; onnx's registry is left as it was."""
-    schemas = [*map(schema_of, OPS), *contrib_schemas()]
+    schemas = [*map(schema_of, by_name().values()), *contrib_schemas()]
     for schema in schemas:
         onnx.defs.register_schema(schema)
     try:

@@ -22,6 +22,9 @@ TOP_LEVEL = {"trtsmith"}
 # Every library must load where no CUDA is installed, with every symbol resolved.
 LOAD = "import ctypes, os, sys; [ctypes.CDLL(path, os.RTLD_NOW) for path in sys.argv[1:]]"
 
+# Every public name is there, and costs nothing before it is used.
+USE = "import sys, trtsmith; assert 'numpy' not in sys.modules; [getattr(trtsmith, n) for n in trtsmith.__all__]"
+
 
 def contents_problem(names: list[str]) -> str | None:
     """What is wrong with the wheel's list of files, or None."""
@@ -32,6 +35,7 @@ def contents_problem(names: list[str]) -> str | None:
     wanted = [f"trtsmith/converter/lib/{library}" for library in LIBRARIES] + [
         "trtsmith/converter/cli/main.py",
         "trtsmith/importers/__init__.py",
+        "trtsmith/api.py",
         "trtsmith/py.typed",
     ]
     missing = [name for name in wanted if names.count(name) != 1]
@@ -68,6 +72,7 @@ def check(wheel: Path) -> None:
         site = next((work / "venv/lib").glob("python3.*/site-packages"))
         libraries = [str(site / "trtsmith/converter/lib" / name) for name in LIBRARIES]
         run_logged("loading its libraries", [python, "-I", "-c", LOAD, *libraries], work / "load.log")
+        run_logged("the Python API", [python, "-I", "-c", USE], work / "api.log")
         for words in (
             ["--help"],
             ["ops"],

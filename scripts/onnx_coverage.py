@@ -15,14 +15,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -46,59 +43,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--timeout", type=float, default=60, help="seconds for one step (default %(default)s)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
-    parser.add_argument("--in-environment", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args(argv)
-    if not options.in_environment:
-        return _again(sys.argv[1:] if argv is None else argv)
-    return cover(options)
-
-
-def _again(arguments: Sequence[str]) -> int:
-    """This script in a process in which TensorRT-RTX finds its library."""
-    from trtsmith.converter.engine.child.environment import child_environment
-
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, str(Path(__file__).resolve()), *arguments, "--in-environment"]
-        environment = child_environment("tensorrt_rtx", Path(folder))
-        return subprocess.run(command, env=environment).returncode
+    return cover(parser.parse_args(argv))
 
 
 def cover(options: argparse.Namespace) -> int:
-    import onnxruntime  # noqa: F401  imported here once, so that no child has to
-    import tensorrt_rtx  # noqa: F401
-
-    from onnxcoverage.cases import Case, choose, load_cases
-    from onnxcoverage.forks import Job, run_all
-    from onnxcoverage.judge import built_as_is, built_rewritten, rewritten
+    from onnxcoverage.cases import choose, load_cases, write_cases
+    from onnxcoverage.jobs import run_jobs
     from onnxcoverage.record import Outcome, render, to_json
 
     started = time.monotonic()
     operators = tuple(op for op in options.ops.split(",") if op)
     cases = choose(load_cases(), operators, options.cases, options.sample, options.seed)
     outcomes = {case.name: Outcome(case.name, case.operator, case.group) for case in cases}
-    by_name = {case.name: case for case in cases}
-    steps: dict[str, Callable[[Case, Path], dict[str, Any]]] = {
-        "as is": built_as_is,
-        "rewrite": rewritten,
-        "rewrite unfrozen": partial(rewritten, freeze_inputs=False),
-        "build": built_rewritten,
-    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-
-        def job(step: str, case: Case) -> tuple[str, Job]:
-            return f"{step}:{case.name}", partial(steps[step], case, folder)
-
-        pending = deque(job("as is", case) for case in cases)
-        findings = run_all(pending, options.jobs, options.timeout, folder)
+        write_cases(cases, folder)
+        pending = deque(f"as is:{case.name}" for case in cases)
+        findings = run_jobs("onnxcoverage.judge", pending, options.jobs, options.timeout, folder)
         for done, (key, finding) in enumerate(findings, 1):
             step, _, case_name = key.partition(":")
             outcome = outcomes[case_name]
             _note(outcome, step, finding)
             if step == "as is":
-                pending.append(job("rewrite" if outcome.as_is else "rewrite unfrozen", by_name[case_name]))
+                pending.append(f"{'rewrite' if outcome.as_is else 'rewrite unfrozen'}:{case_name}")
             elif step.startswith("rewrite") and outcome.changed:
-                pending.append(job("build", by_name[case_name]))
+                pending.append(f"build:{case_name}")
             if done % 200 == 0:
                 print(f"{done} steps, {time.monotonic() - started:.0f} s", file=sys.stderr)
     results = list(outcomes.values())
@@ -130,7 +99,4 @@ def _note(outcome: Any, step: str, finding: Any) -> None:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # TensorRT's tear-down could only crash
+    sys.exit(main())

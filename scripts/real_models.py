@@ -25,7 +25,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from gpucheck.processes import run_boxed  # noqa: E402
+
+LIMIT_S = 1800.0
+"""For the conversion of one model."""
 
 PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 
@@ -194,14 +199,9 @@ def convert(path: Path, shapes: Sequence[str]) -> dict[str, Any]:
     arguments += ["--target", "sm86", "--flavour", "tensorrt_rtx"]
     for shape in shapes:
         arguments += ["--shapes", shape]
-    code = "import sys; from trtsmith.converter.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT)
+    done = run_boxed([sys.executable, "-m", "trtsmith", *arguments], LIMIT_S, ROOT)
     if not report.exists():
-        return {
-            "problems": [
-                {"what": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no report"}
-            ]
-        }
+        return {"problems": [{"what": done.problem or "no report"}]}
     result: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
     return result
 

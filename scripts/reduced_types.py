@@ -14,7 +14,7 @@ import json
 import tempfile
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from onnx import TensorProto as T
 from onnx import numpy_helper
 
 from onnxcoverage.builder import build_reason
-from onnxcoverage.cases import Case, load_cases
-from onnxcoverage.forks import Finding, run_all
+from onnxcoverage.cases import Case, load_cases, read_case, write_cases
+from onnxcoverage.jobs import Finding, run_jobs
 from trtsmith.converter.engine.build.flavour import load_flavour
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
 from trtsmith.converter.rewrite.native_operators import native_operators
@@ -138,12 +138,12 @@ def measure(cases: Mapping[str, Sequence[Case]], folder: Path) -> dict[str, dict
 
 
 def _ask(cases: Mapping[str, tuple[Case, int]], folder: Path) -> dict[str, str]:
-    import tensorrt_rtx  # noqa: F401  before the forks, so that each has it
-
-    pending = deque((key, partial(_build, case, elem, folder)) for key, (case, elem) in cases.items())
-    reasons: dict[str, str] = {}
-    for key, finding in run_all(pending, 2, TIMEOUT_S, folder):
-        reasons[key] = _reason(finding)
+    jobs = {}
+    for number, (key, (case, elem)) in enumerate(cases.items()):
+        write_cases([replace(case, name=str(number))], folder)
+        jobs[f"{number}:{elem}"] = key
+    findings = run_jobs("reduced_types", deque(jobs), 2, TIMEOUT_S, folder)
+    reasons = {jobs[job]: _reason(finding) for job, finding in findings}
     return {key: reasons[key] for key in cases}
 
 
@@ -151,9 +151,11 @@ def _reason(finding: Finding) -> str:
     return finding.died or str(finding.found["reason"])
 
 
-def _build(case: Case, elem: int, folder: Path) -> dict[str, Any]:
-    model, feeds = retyped(case, elem)
-    path = folder / f"{case.name}.{elem}.onnx"
+def work(job: str, folder: Path) -> dict[str, Any]:
+    """In a worker: TensorRT's first error about a case of `write_cases` in a type, "number:element type"."""
+    number, _, elem = job.partition(":")
+    model, feeds = retyped(read_case(number, folder), int(elem))
+    path = folder / f"{number}.{elem}.onnx"
     onnx.save(model, path)
     reason = build_reason(path, feeds, plugins=False)
     if (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,3 +20,16 @@ def checkout_environment(**more: object) -> dict[str, str]:
     paths = (str(ROOT), os.environ.get("PYTHONPATH"))
     path = os.pathsep.join(filter(None, paths))
     return {**os.environ, "PYTHONPATH": path, **{name: str(value) for name, value in more.items()}}
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the process is gone, or goes within ten seconds: a signal takes its time. Else it is ended here."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    gone, _, _ = select.select([process], [], [], 10)
+    if not gone:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+    os.close(process)
+    return bool(gone)

@@ -30,8 +30,13 @@ ORDER = (
 )
 """Packages, lowest first: each may import itself and those before it. All but importers are converter's."""
 
-OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "torch"}
-"""What importers may import of other projects. torch: torch_ops at its top, references inside functions."""
+OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "onnxscript", "torch", "torchvision"}
+"""What importers may import of other projects. The last three inside functions only, but for torch_ops and torch."""
+
+ONE_STRUCTURE = tuple(
+    f"trtsmith.converter.graph.{name}" for name in ("graph", "infer_new", "node", "scope", "write_back")
+)
+"""The files of the one data structure whose classes name each other in annotations: a graph, its scopes, their nodes."""
 
 IMPORT_BY_NAME = {
     "engine.build.flavour": "TensorRT, of the flavour that is asked for",
@@ -154,7 +159,7 @@ def test_no_module_imports_relatively() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    assert cycles(IMPORTS) == []
+    assert [sorted(cycle) for cycle in cycles(IMPORTS)] == [sorted(ONE_STRUCTURE)]
 
 
 def test_tensorrt_comes_through_one_module() -> None:

@@ -7,11 +7,12 @@
 The names in `__all__` are the public API; any other may change in any release. Each is imported when it is first used, so
 `import trtsmith` costs next to nothing, and `trtsmith.Runner` does not import what converts models.
 
-Functions take the options of the commands of the same name, and return frozen results. They print nothing: `progress` gets
-a line of text for each thing that is begun. What a user can mend is raised as a TrtsmithError, whose `problems` say what is
-wrong, where, what was expected and what fixes it. They name options as the command line does (`--shapes` is `shapes`).
-ConversionError is of the model, InvalidModelError of a file that is no sound model, UsageError of options, files and the
-environment.
+Functions take the options of the commands of the same name, and return frozen results. They print nothing: `progress`
+gets a line of text for each thing that is begun. A path is a str or an os.PathLike; where several paths or texts are
+taken, a single one will do. What a user can mend is raised as a TrtsmithError, whose `problems` say what is wrong,
+where, what was expected and what fixes it. They name options as the command line does (`--shapes` is `shapes`).
+ConversionError is of the model, InvalidModelError of a file that is no sound model, UsageError of options, files and
+the environment.
 """
 
 from __future__ import annotations

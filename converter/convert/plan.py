@@ -12,8 +12,8 @@ import onnx
 from trtsmith.converter.convert.node_problems import attributes_of, kind_of, plugin_faults, unknown_operator
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.graph.constant_nodes import branch_of
-from trtsmith.converter.graph.infer import value_dtypes, value_shapes
-from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.graph.infer import dtypes_of, shapes_of, value_types
+from trtsmith.converter.graph.walk import all_graphs, may_carry_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import input_problems
 from trtsmith.converter.rewrite.engine.records import Rewrite
@@ -91,48 +91,50 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
         for record in rewritten.declined
         if record.fatal and record.op_type.rpartition("::")[2] not in foreign
     }
-    plugged = [n for g in all_graphs(proto.graph) for n in g.node if _is_ours(n)]
+    ours, native = by_name(), native_operators()
+    plugged = [n for g in all_graphs(proto.graph) for n in g.node if n.domain == PLUGIN_NAMESPACE]
+    plugged = [node for node in plugged if node.op_type in ours]
     by_plugin = {standing[node.name].node for node in plugged if node.name in standing}
-    shapes, dtypes = (value_shapes(proto), value_dtypes(proto)) if plugged else ({}, {})
+    types = value_types(proto) if plugged else {}
+    read = {name: types[name] for node in plugged for name in node.input if name in types}
+    shapes, dtypes = shapes_of(read), dtypes_of(read)
     nodes: list[PlannedNode] = []
     plugins: list[PluginUse] = []
     problems = [record.problem() for record in declined.values()]
     for node in _all_nodes(rewritten.model, proto.graph):
-        domain, kind = normalise_domain(node.domain), kind_of(node)
-        if node.name in standing and standing[node.name].node not in told:
-            whose = standing[node.name]
+        name, op_type, domain = node.name, node.op_type, normalise_domain(node.domain)
+        kind = f"{domain}::{op_type}" if domain else op_type
+        whose = standing.get(name)
+        if whose is not None and whose.node not in told:
             told.add(whose.node)
             nodes.append(
                 _rewritten_route(whose, Route.PLUGIN if whose.node in by_plugin else Route.REWRITTEN)
             )
-        if _is_ours(node):
-            op = by_name()[node.op_type]
-            record = replaced.get(node.name, standing.get(node.name))
-            if node.name not in standing:
+        if domain == PLUGIN_NAMESPACE and op_type in ours:
+            op = ours[op_type]
+            record = replaced.get(name, whose)
+            if whose is None:
                 nodes.append(_plugin_route(node, op, record))
             faults = list(plugin_faults(node, op, shapes, dtypes, record))
             problems.extend(faults)
             if not faults:
                 fields = fields_of_node(op, attributes_of(node))
                 plugins.append(
-                    PluginUse(node.name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
+                    PluginUse(name, op.name, op.version, PLUGIN_NAMESPACE, plugin_fields(op, fields))
                 )
-        elif (domain, node.op_type) in functions:
-            nodes.append(PlannedNode(node.name, kind, Route.FUNCTION, "function body in the model"))
-        elif node.name in declined:
-            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, declined[node.name].refusal.reason))
-        elif node.op_type in native_operators():
-            if node.name in standing:
-                continue
-            nodes.append(PlannedNode(node.name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
-        elif node.op_type in foreign:
-            nodes.append(
-                PlannedNode(node.name, kind, Route.PLUGIN, "plugin of a library given with --plugins")
-            )
+        elif (domain, op_type) in functions:
+            nodes.append(PlannedNode(name, kind, Route.FUNCTION, "function body in the model"))
+        elif name in declined:
+            nodes.append(PlannedNode(name, kind, Route.UNSUPPORTED, declined[name].refusal.reason))
+        elif op_type in native:
+            if whose is None:
+                nodes.append(PlannedNode(name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
+        elif op_type in foreign:
+            nodes.append(PlannedNode(name, kind, Route.PLUGIN, "plugin of a library given with --plugins"))
         else:
             problem = unknown_operator(node, kind)
             problems.append(problem)
-            nodes.append(PlannedNode(node.name, kind, Route.UNSUPPORTED, problem.what))
+            nodes.append(PlannedNode(name, kind, Route.UNSUPPORTED, problem.what))
     gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
     nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
     problems.extend(input_problems(proto))
@@ -144,6 +146,8 @@ def _all_nodes(model: Model, graph: onnx.GraphProto, outer: Constants = _NONE) -
     known: Constants | None = None
     for node in graph.node:
         yield node
+        if not may_carry_graphs(node.op_type, node.domain):
+            continue
         branches = [a for a in node.attribute if a.type in (A.GRAPH, A.GRAPHS)]
         if branches and known is None:
             known = {**outer, **dict(_constants(graph))}
@@ -168,10 +172,6 @@ def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> Pl
     if record is None:
         return PlannedNode(node.name, kind_of(node), Route.PLUGIN, plugin)
     return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
-
-
-def _is_ours(node: onnx.NodeProto) -> bool:
-    return normalise_domain(node.domain) == PLUGIN_NAMESPACE and node.op_type in by_name()
 
 
 def _rewritten_route(record: Rewrite, route: Route = Route.REWRITTEN) -> PlannedNode:

@@ -28,7 +28,8 @@ class Report:
 
     kind:     "check", "convert", "verify" or "manifest".
     passed:   whether the command that wrote it ended with exit code 0.
-    problems: all that kept it from doing what was asked. verdict: None where nothing was compared.
+    problems: all that kept it from doing what was asked.
+    verdict:  on an engine's numbers; None where nothing was compared.
     routes:   the number of nodes by the route on which they reach TensorRT.
     document: everything that is in the file.
     """

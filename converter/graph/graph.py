@@ -57,7 +57,7 @@ class Graph:
         self.stale: dict[Node, None] = {}
         self.folded: dict[str, frozenset[str]] = {}
         self.opsets = {normalise_domain(o.domain): int(o.version) for o in model.proto.opset_import}
-        self._nodes = onnx.GraphProto()  # holds the nodes that came since, in one piece of memory
+        self._held = onnx.GraphProto()  # nodes and types that came since, in one piece of memory
         self._symbols: int | None = None  # the number of the next one; found out when the first is asked for
         self._model: Model | None = model  # what `model` gives, until something changes
         self.root = Scope(model.proto.graph, self)
@@ -105,8 +105,14 @@ class Graph:
 
     def adopt(self, proto: onnx.NodeProto) -> onnx.NodeProto:
         """A copy that belongs to this graph."""
-        copy: onnx.NodeProto = self._nodes.node.add()
+        copy: onnx.NodeProto = self._held.node.add()
         copy.CopyFrom(proto)
+        return copy
+
+    def adopt_value(self, value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+        """The same of what is known of a value."""
+        copy: onnx.ValueInfoProto = self._held.value_info.add()
+        copy.CopyFrom(value)
         return copy
 
     def changed(self) -> None:

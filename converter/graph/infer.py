@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx
 
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.schema import registered_schemas
@@ -55,26 +58,33 @@ def _collect(graph: onnx.GraphProto, types: dict[str, onnx.TypeProto.Tensor]) ->
         entry.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims)
         types[tensor.name] = entry
     for value in (*graph.input, *graph.value_info, *graph.output):
-        if value.type.HasField("tensor_type"):
-            types[value.name] = value.type.tensor_type
+        type_ = value.type
+        if type_.HasField("tensor_type"):
+            types[value.name] = type_.tensor_type
     for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
-                for subgraph in (attribute.g, *attribute.graphs):
-                    _collect(subgraph, types)
+        for subgraph in subgraphs(node):
+            _collect(subgraph, types)
 
 
 def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:
     """Element type by value name, as "float32", "bfloat16", "int64"."""
-    return {
-        name: dtype_name(type_.elem_type) for name, type_ in value_types(proto).items() if type_.elem_type
-    }
+    return dtypes_of(value_types(proto))
+
+
+def dtypes_of(types: Mapping[str, onnx.TypeProto.Tensor]) -> dict[str, str]:
+    """Element types of those that are known."""
+    return {name: dtype_name(type_.elem_type) for name, type_ in types.items() if type_.elem_type}
 
 
 def value_shapes(proto: onnx.ModelProto) -> dict[str, tuple[int | None, ...]]:
     """Shape by value name, None for each dimension that is not a number; values of unknown rank are left out."""
+    return shapes_of(value_types(proto))
+
+
+def shapes_of(types: Mapping[str, onnx.TypeProto.Tensor]) -> dict[str, tuple[int | None, ...]]:
+    """Shapes of those whose rank is known."""
     return {
         name: tuple(d.dim_value if d.HasField("dim_value") else None for d in type_.shape.dim)
-        for name, type_ in value_types(proto).items()
+        for name, type_ in types.items()
         if type_.HasField("shape")
     }

@@ -8,7 +8,7 @@ integers, whose values onnx follows ("data propagation"): the nodes that compute
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ import onnx
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
-from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.graph.write_back import up_to_date
 
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 _SIZES = frozenset({0, onnx.TensorProto.INT32, onnx.TensorProto.INT64})
 """Element types of values that onnx follows; 0: unknown."""
 
+_STEPS = 4
+"""Changes of types are followed from node to node so many times; then all that lies behind them is inferred at once."""
+
 _SYMBOL = re.compile(rb"unk__(\d+)")
 """What onnx calls a size of which it knows nothing."""
 
@@ -35,10 +37,15 @@ def infer_new(graph: Graph) -> None:
     """Types of the values that stale nodes make, and of those that follow from them."""
     stale = {_outermost(node) for node in graph.stale if not node.gone}
     graph.stale.clear()
-    if stale:
+    for _ in range(_STEPS):
+        if not stale:
+            return
         changed = _infer(graph, _with_sizes(graph, stale))
-        if changed:  # seldom: an operator that onnx does not know became others
-            _infer(graph, _behind(graph, changed))
+        stale = {_outermost(reader) for name in changed for reader in _live(graph, name)}
+        if True in changed.values():  # so it will be with those behind them
+            break
+    if stale:
+        _infer(graph, _behind(graph, stale))
 
 
 def _outermost(node: Node) -> Node:
@@ -70,16 +77,14 @@ def _with_sizes(graph: Graph, nodes: set[Node]) -> set[Node]:
     return found
 
 
-def _behind(graph: Graph, names: Iterable[str]) -> set[Node]:
-    """The nodes that depend on the values."""
-    found: set[Node] = set()
-    queue = list(names)
+def _behind(graph: Graph, nodes: set[Node]) -> set[Node]:
+    """The nodes, and those that depend on them."""
+    found, queue = set(nodes), list(nodes)
     while queue:
-        for reader in _live(graph, queue.pop()):
-            node = _outermost(reader)
-            if node not in found:
-                found.add(node)
-                queue += [name for name in node.outputs if name]
+        names = [name for name in queue.pop().outputs if name]
+        readers = {_outermost(reader) for name in names for reader in _live(graph, name)}
+        queue += readers - found
+        found |= readers
     return found
 
 
@@ -87,72 +92,79 @@ def _live(graph: Graph, name: str) -> Iterator[Node]:
     return (node for node in graph.readers.get(name, ()) if not node.gone)
 
 
-def _infer(graph: Graph, nodes: set[Node]) -> list[str]:
-    """Infers these nodes of the main graph; names of values whose type is another one for those behind them."""
+def _infer(graph: Graph, nodes: set[Node]) -> dict[str, bool]:
+    """Infers these nodes of the main graph.
+
+    Names of values whose type is another one for nodes behind them, and whether nothing was known of it before.
+    """
     root = graph.root
-    model, whole = _model_of(graph, nodes)
+    model, along = _model_of(graph, nodes)
     inferred = infer_shapes(graph.source.with_proto(model)).proto.graph
-    symbols = _Symbols(graph, set(_symbols(model.graph)))
-    types = {value.name: value.type for value in (*inferred.value_info, *inferred.output)}
-    changed = []
-    for node, proto in zip(whole, inferred.node, strict=True):
-        if node not in nodes:  # it came along for the sizes that it computes
+    symbols = _Symbols(graph, model, inferred)
+    types, producers = root.types, root.producers
+    changed = {}
+    for value in (*inferred.value_info, *inferred.output):
+        name = value.name
+        node = producers.get(name)
+        if node is None or node in along or not value.HasField("type"):
             continue
-        for name in node.outputs:
-            type_ = types.get(name)
-            if type_ is None or not type_.WhichOneof("value"):
-                continue
-            symbols.rename(type_)
-            old = root.types.get(name)
-            if old is None or old.type != type_:
-                root.set_type(name, type_)
-                if any(_outermost(reader) not in nodes for reader in _live(graph, name)):
-                    changed.append(name)
-        if node.scopes:
-            for part in subgraphs(proto):
-                symbols.rename_all(part)
-            _read_inner(node, proto)
+        if symbols.new:
+            symbols.rename(value.type)
+        old = types.get(name)
+        if old is not None and old.type == value.type:
+            continue
+        types[name] = graph.adopt_value(value)
+        if any(_outermost(reader) not in nodes for reader in _live(graph, name)):
+            changed[name] = old is None
+    if any(node.scopes for node in nodes):
+        for proto in inferred.node:
+            made = next((producers[name] for name in proto.output if name in producers), None)
+            if made is not None and made in nodes and made.scopes:
+                for part in subgraphs(proto):
+                    symbols.rename_all(part)
+                _read_inner(made, proto)
+    root.touch()
     return changed
 
 
-def _model_of(graph: Graph, wanted: set[Node]) -> tuple[onnx.ModelProto, list[Node]]:
-    """A model of these nodes of the main graph, and of those whose sizes they read; and its nodes."""
+def _model_of(graph: Graph, wanted: set[Node]) -> tuple[onnx.ModelProto, set[Node]]:
+    """A model of these nodes of the main graph, and of others whose sizes they read; and these others."""
     source, root = graph.source.proto, graph.root
     proto = onnx.ModelProto(ir_version=source.ir_version)
     proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in graph.opsets.items())
     if graph.functions and any(node.kind in graph.functions for node in wanted):
         proto.functions.extend(source.functions)
-    own = set(wanted)
+    producers, types = root.producers, root.types
+    along: set[Node] = set()
     given: dict[str, None] = {}
-    queue = [node for node in root.nodes if node in own]
+    queue = [node for node in root.nodes if node in wanted]
     for node in queue:  # grows while it is walked
-        for name in node.reads():
-            maker = root.producers.get(name)
-            if maker in own or name in given:
+        for name in node.reads() if node.scopes else node.inputs:
+            maker = producers.get(name)
+            if maker is None:
+                given[name] = None
+            elif maker in wanted or maker in along:
                 continue
-            if maker is not None and (
-                maker.op_type == "Constant" or (_follows(maker, graph) and _may_be_sizes(root, name))
-            ):
-                own.add(maker)
+            elif maker.op_type == "Constant" or (_follows(maker, graph) and _may_be_sizes(root, name)):
+                along.add(maker)
                 queue.append(maker)
             else:
                 given[name] = None
-    nodes = [node for node in root.nodes if node in own]
+    nodes = [node for node in root.nodes if node in wanted or node in along] if along else queue
     part = proto.graph
     part.name = "new"
     for name in given:
         if name in root.tensors:
             part.initializer.append(root.tensors[name])
-        elif name in root.types:
-            part.input.append(root.types[name])
+        elif name in types:
+            part.input.append(types[name])
             if name in root.defaults:
                 part.initializer.append(root.defaults[name])
     part.node.extend([up_to_date(node) for node in nodes])
-    for node in nodes:
-        for name in node.outputs:
-            if name in root.types:
-                (part.output if name in root.outputs else part.value_info).append(root.types[name])
-    return proto, nodes
+    made = [name for node in nodes for name in node.outputs if name in types]
+    part.output.extend(types[name] for name in made if name in root.outputs)
+    part.value_info.extend(types[name] for name in made if name not in root.outputs)
+    return proto, along
 
 
 def _follows(node: Node, graph: Graph) -> bool:
@@ -176,18 +188,17 @@ def _may_be_sizes(scope: Scope, name: str) -> bool:
     return dims is None or len(dims) <= 1
 
 
-def _symbols(graph: onnx.GraphProto) -> Iterator[str]:
-    for part in all_graphs(graph):
-        for value in (*part.input, *part.value_info, *part.output):
-            yield from (dim for dim in dims_of(value.type) or () if isinstance(dim, str))
-
-
 class _Symbols:
-    """Names for sizes that inference has named without looking at the rest of the graph. known: names that mean the same."""
+    """Names for sizes that inference has named without looking at the rest of the graph.
 
-    def __init__(self, graph: Graph, known: set[str]) -> None:
+    new: whether there are any.
+    """
+
+    def __init__(self, graph: Graph, model: onnx.ModelProto, inferred: onnx.GraphProto) -> None:
+        known, found = (set(_SYMBOL.findall(proto.SerializeToString())) for proto in (model, inferred))
+        self.new = bool(found - known)
         self._graph = graph
-        self._renamed = {name: name for name in known}
+        self._renamed = {f"unk__{number.decode()}": f"unk__{number.decode()}" for number in known}
 
     def rename_all(self, graph: onnx.GraphProto) -> None:
         """In a graph and those inside its nodes."""

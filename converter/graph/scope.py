@@ -246,8 +246,7 @@ class Scope:
         self.results[position] = name
         self.outputs = set(self.results)
         if name not in self.types and old in self.types:
-            value = onnx.ValueInfoProto()
-            value.CopyFrom(self.types[old])
+            value = self.whole.adopt_value(self.types[old])
             value.name = name
             self.types[name] = value
         self.touch()
@@ -268,9 +267,7 @@ class Scope:
 
     def set_type(self, name: str, type_: onnx.TypeProto) -> None:
         """The type of a value of this graph that is no initializer."""
-        value = onnx.ValueInfoProto()
-        if name in self.types:
-            value.CopyFrom(self.types[name])
+        value = self.whole.adopt_value(self.types.get(name) or onnx.ValueInfoProto())
         value.name = name
         value.type.CopyFrom(type_)
         self.types[name] = value

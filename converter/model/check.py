@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import chain, islice
 
 import onnx
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from trtsmith.converter.model.structure import check_structure
@@ -85,16 +87,30 @@ def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:
 
 
 def _is_text(message: Message) -> bool:
+    fields = _text_fields(message.DESCRIPTOR)
     for field, value in message.ListFields():
-        if field.message_type is not None:
-            items = (value,) if isinstance(value, Message) else value
-            if not all(map(_is_text, items)):
+        nested = fields.get(field.number)
+        if nested:
+            if not all(map(_is_text, (value,) if isinstance(value, Message) else value)):
                 return False
-        elif field.type == field.TYPE_STRING:
-            items = (value,) if isinstance(value, (str, bytes)) else value
-            if any(isinstance(item, bytes) for item in items):
-                return False
+        elif nested is False and bytes in set(
+            map(type, (value,) if isinstance(value, (str, bytes)) else value)
+        ):
+            return False
     return True
+
+
+@cache
+def _text_fields(descriptor: Descriptor) -> dict[int, bool]:
+    """By number, the fields of a kind of message that are text (False) or messages (True).
+
+    A model has many messages of few kinds.
+    """
+    return {
+        field.number: field.message_type is not None
+        for field in descriptor.fields
+        if field.message_type is not None or field.type == field.TYPE_STRING
+    }
 
 
 def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:

@@ -37,7 +37,7 @@ class InvalidModelError(ConversionError):
 
 
 class UsageError(TrtsmithError):
-    """The command line, a path or the environment is wrong."""
+    """An option, a path or the environment is wrong."""
 
     exit_code = EXIT_USAGE
 

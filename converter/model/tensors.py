@@ -36,8 +36,11 @@ def is_external(tensor: onnx.TensorProto) -> bool:
     return bool(tensor.data_location == T.EXTERNAL)
 
 
+_NAMES: dict[int, str] = {number: name for name, number in T.DataType.items()}
+
+
 def data_type_name(data_type: int) -> str:
-    return str(T.DataType.Name(data_type)) if data_type in T.DataType.values() else str(data_type)
+    return _NAMES.get(data_type, str(data_type))
 
 
 def element_count(dims: tuple[int, ...]) -> int:
@@ -88,20 +91,23 @@ def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
         return Problem(what, where, expected, fix)
 
     dims, data_type = tuple(tensor.dims), tensor.data_type
-    shape = f"shape {list(dims[:16])} of type {data_type_name(data_type)}"
+
+    def shape() -> str:
+        return f"shape {list(dims[:16])} of type {data_type_name(data_type)}"
+
     if data_type != T.STRING and (data_type not in BITS or data_type in _UNREAD):
         return problem(f"Its data type is {data_type_name(data_type)}.", "a data type that onnxruntime reads")
     if tensor.HasField("segment"):
         return problem("It is one segment of a larger tensor.", "a whole tensor")
     if len(dims) > 64 or any(size < 0 for size in dims):
-        return problem(f"It has {shape}.", "at most 64 dimensions, none negative")
+        return problem(f"It has {shape()}.", "at most 64 dimensions, none negative")
     if too_large(dims, BITS.get(data_type, 8)):
-        return problem(f"It has {shape}, more than any machine can hold.", "a tensor that fits in memory")
+        return problem(f"It has {shape()}, more than any machine can hold.", "a tensor that fits in memory")
     filled = [field for field in _TYPED_FIELDS if len(getattr(tensor, field))]
     if is_external(tensor):
         if filled or tensor.raw_data:
             return problem("It has data both in the model and in an external file.", "one of the two")
-        return _check_reference(tensor, problem_where=where, shape=shape)
+        return _check_reference(tensor, problem_where=where, shape=shape())
     if tensor.HasField("raw_data"):
         if data_type == T.STRING or filled:
             return problem(
@@ -109,16 +115,16 @@ def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
             )
         length, expected = len(tensor.raw_data), byte_count(data_type, dims)
         if length != expected:
-            return problem(f"Its data is {length} bytes long.", f"{expected} bytes, for {shape}")
+            return problem(f"Its data is {length} bytes long.", f"{expected} bytes, for {shape()}")
         return None
     field, expected = _typed_field(data_type, element_count(dims))
     if any(name != field for name in filled):
         return problem(
-            f"Its data is in {filled[0] if filled[0] != field else filled[1]}.", f"{field}, for {shape}"
+            f"Its data is in {filled[0] if filled[0] != field else filled[1]}.", f"{field}, for {shape()}"
         )
     count = len(getattr(tensor, field))
     if count != expected:
-        return problem(f"It has {count} values in {field}.", f"{expected} values, for {shape}")
+        return problem(f"It has {count} values in {field}.", f"{expected} values, for {shape()}")
     return None
 
 

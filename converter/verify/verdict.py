@@ -39,10 +39,11 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
+        """Whether the outputs agree."""
         return self.status == "agree"
 
     def to_json(self) -> dict[str, Any]:
-        """JSON has neither infinity nor NaN: a relative error against a reference of zeros is null there."""
+        """Of JSON's types. It has neither infinity nor NaN: a relative error against a reference of zeros is null there."""
         document = asdict(self)
         for comparison in document["comparisons"]:
             for name in ("relative", "expected", "actual"):

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trtsmith.converter.engine.child.session import session
+
 ROOT = Path(__file__).resolve().parents[2]
 
 WORKERS = ("trtsmith.converter.engine.build.build_worker", "trtsmith.converter.engine.runtime.run_worker")
@@ -66,11 +68,11 @@ def peak_of(command: Sequence[str], folder: Path, environment: Mapping[str, str]
     path = os.pathsep.join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))
     environment = {**environment, "PYTHONPATH": path, "TMPDIR": str(folder)}
     started = time.monotonic()
-    process = subprocess.Popen(command, stdout=sys.stderr, cwd=folder, env=environment)
     peak = Peak()
-    while process.poll() is None:
-        peak.add(map(_resident, _tree(process.pid)))
-        time.sleep(_INTERVAL_S)
+    with session(command, stdout=sys.stderr, cwd=folder, env=environment) as process:
+        while process.poll() is None:
+            peak.add(map(_resident, _tree(process.pid)))
+            time.sleep(_INTERVAL_S)
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, command)
     took = f"{time.monotonic() - started:.1f} s, {peak.total >> 20} MiB"

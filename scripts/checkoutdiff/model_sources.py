@@ -86,13 +86,27 @@ def freezable(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return known if any(array.ndim <= 1 for array in known.values()) else {}
 
 
+def examples_of(rule: Any) -> Sequence[Any]:
+    """Models that the rule takes: on the rule itself in a checkout whose rules carry them, among the tests in others."""
+    if hasattr(rule, "examples"):
+        return tuple(rule.examples)
+    return tuple(import_module("tests.rule_examples").examples_of(rule))
+
+
+def refused_of(rule: Any) -> Sequence[str]:
+    """Models in which the rule refuses a node, found as its examples are."""
+    if hasattr(rule, "refused"):
+        return tuple(rule.refused)
+    return tuple(import_module("tests.rule_examples").refused_of(rule))
+
+
 def rules(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
     texts = {
         f"{rule.name}: {name}": text
         for rule in _longest(RULES)
         for name, text in (
-            *((example.name, example.text) for example in rule.examples),
-            *((f"refused {index}", text) for index, text in enumerate(rule.refused)),
+            *((example.name, example.text) for example in examples_of(rule)),
+            *((f"refused {index}", text) for index, text in enumerate(refused_of(rule))),
         )
     }
     for index, (name, text) in enumerate(texts.items()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -100,7 +101,10 @@ def _parameter(parameter: inspect.Parameter) -> str:
     stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
     typed = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
     equals = " = " if typed else "="
-    default = "" if parameter.default is parameter.empty else f"{equals}{parameter.default!r}"
+    value = parameter.default
+    # Texts have the quotes of the formatter, which formats the examples of documents too.
+    shown = json.dumps(value) if isinstance(value, str) else repr(value)
+    default = "" if value is parameter.empty else f"{equals}{shown}"
     return f"{stars}{parameter.name}{typed}{default}"
 
 

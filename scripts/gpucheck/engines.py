@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,20 +57,12 @@ def missing(notes: Notes) -> bool:
         notes.failure(
             f"not installed: {', '.join(absent)}; unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle"
         )
-    elif not _sees_gpu():
+    elif find_gpu() is None:
         notes.failure("no NVIDIA GPU that the driver knows of")
     else:
         return False
     notes.summary("engines cannot run on this machine")
     return True
-
-
-def _sees_gpu() -> bool:
-    """Asked in a child: the question begins CUDA, and no process forked after that could use it."""
-    pid = os.fork()
-    if not pid:
-        os._exit(0 if find_gpu() is not None else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def _found(name: str) -> bool:

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from gpucheck.crew import run_crew
 from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine, without_plugins
 from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
+from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -56,20 +56,11 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
         notes.summary("no networks on this machine")
         return
     end = time.monotonic() + limit_s
-    import onnxruntime  # noqa: F401  imported here once, so that no child has to
-    import tensorrt_rtx  # noqa: F401
-
-    from gpucheck.network_list import NAMES, network
-
-    def work(name: str) -> dict[str, Any]:
-        rows, failures = [], []
-        for row in judge_network(network(name, bundle), (*FORMS, *COMPARED), folder, open_engine):
-            rows.append(row)
-            failures += [] if row["passed"] or row["precision"] in COMPARED else [failure_text(row)]
-        return {"rows": rows, "failures": failures}
+    from gpucheck.network_list import NAMES
 
     done = agreed = 0
-    for name, finding in run_crew(deque(NAMES), work, AT_ONCE, limit_s, end, folder):
+    findings = run_jobs(__name__, deque(NAMES), AT_ONCE, limit_s, folder, end, bundle=str(bundle))
+    for name, finding in findings:
         rows, failures = finding.found.get("rows", []), finding.found.get("failures", [])
         for row in rows:
             notes.row(**{key: value if _is_json(value) else None for key, value in row.items()})
@@ -78,6 +69,17 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
         done += 1
         agreed += bool(rows) and not failures
     notes.summary(f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(FORMS)}")
+
+
+def work(job: str, folder: Path, bundle: str) -> dict[str, Any]:
+    """In a worker: one network, by name."""
+    from gpucheck.network_list import network
+
+    rows, failures = [], []
+    for row in judge_network(network(job, Path(bundle)), (*FORMS, *COMPARED), folder, open_engine):
+        rows.append(row)
+        failures += [] if row["passed"] or row["precision"] in COMPARED else [failure_text(row)]
+    return {"rows": rows, "failures": failures}
 
 
 def _is_json(value: Any) -> bool:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import onnx
 
-from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine, without_plugins
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
-from onnxcoverage.cases import Case, load_cases
+from onnxcoverage.cases import Case, load_cases, read_case, write_cases
+from onnxcoverage.jobs import RETIRE, run_jobs
 from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -42,6 +42,9 @@ FAULTS = ("wrong", "crashes", "hangs", "fails", "not done")
 
 UNCHANGED = "no such form"
 
+WORKER = __name__
+"""The module whose `work` runs in the workers."""
+
 
 @dataclass(frozen=True)
 class Form:
@@ -56,18 +59,12 @@ class Form:
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
     """The step. One row for each case; fails for wrong numbers, crashes, hangs, and fewer than LEAST_MATCHED matches."""
     end = time.monotonic() + limit_s
-    import onnxruntime  # noqa: F401  imported here once, so that no child has to
-    import tensorrt_rtx  # noqa: F401
-
     cases = {case.name: case for case in load_cases() if case.group == "tensors"}
 
-    def work(job: str) -> dict[str, Any]:
-        step, _, name = job.partition(":")
-        return judge_form(cases[name], FORMS[step](cases[name], folder), open_engine)
-
+    write_cases(cases.values(), folder)
     rows: dict[str, dict[str, Any]] = {}
     pending = deque(f"as it is:{name}" for name in cases)
-    for job, finding in run_crew(pending, work, os.cpu_count() or 1, CASE_S, end, folder):
+    for job, finding in run_jobs(WORKER, pending, os.cpu_count() or 1, CASE_S, folder, end):
         step, _, name = job.partition(":")
         died, _, how = finding.died.partition(": ")
         found = finding.found or {"verdict": died, "form": step, "reason": how}
@@ -79,6 +76,13 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
         rows[name] = combined(rows.get(name), found)
         notes.row(case=name, op=cases[name].operator, **rows[name])
     _conclude(rows, notes)
+
+
+def work(job: str, folder: Path) -> dict[str, Any]:
+    """In a worker: one form of one case, "rewritten:test_abs"."""
+    step, _, name = job.partition(":")
+    case = read_case(name, folder)
+    return judge_form(case, FORMS[step](case, folder), open_engine)
 
 
 def combined(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> dict[str, Any]:

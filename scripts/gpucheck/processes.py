@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from trtsmith.converter.engine.child.exits import describe_exit
+from trtsmith.converter.engine.child.session import end_session, session
 
 LEAST_S = 3.0
 """No step is started with less time than this."""
@@ -46,27 +47,19 @@ class Ended:
 def run_boxed(command: Sequence[str], limit_s: float, folder: Path | None = None) -> Ended:
     """Run a command and everything that it starts, at most limit_s long. Its output is stdout and stderr together."""
     began = time.monotonic()
-    child = subprocess.Popen(
-        list(command),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, _ = child.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)  # with its children: a kernel that hangs is in one of them
-        output, _ = child.communicate()
-        return Ended(
-            None, output, time.monotonic() - began, f"took longer than {limit_s:.0f} s and was ended"
-        )
+    late = False
+    with session(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
+        try:
+            said, _ = child.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            late = True
+            end_session(child)  # with its children: a kernel that hangs is in one of them
+            said, _ = child.communicate()
+    output, seconds = said.decode(errors="replace"), time.monotonic() - began
+    if late:
+        return Ended(None, output, seconds, f"took longer than {limit_s:.0f} s and was ended")
     problem = None
     if child.returncode != 0:
-        how = f"signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"
         last = " / ".join([line for line in output.splitlines() if line.strip()][-3:])
-        problem = f"ended with {how}: {last}"
-    return Ended(child.returncode, output, time.monotonic() - began, problem)
+        problem = f"{describe_exit(child.returncode)}: {last}"
+    return Ended(child.returncode, output, seconds, problem)

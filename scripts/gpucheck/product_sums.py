@@ -17,11 +17,11 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from gpucheck.crew import run_crew
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
+from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.target import RTX
@@ -73,16 +73,8 @@ LAYERS = (
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
     """The step. A row for each layer and precision."""
     end = time.monotonic() + limit_s
-    import onnxruntime  # noqa: F401  imported here once, so that no child has to
-    import tensorrt_rtx  # noqa: F401
-
-    jobs = {f"{layer.name} {flag}": (layer, flag) for layer in LAYERS for flag in FORMATS}
-
-    def work(name: str) -> dict[str, Any]:
-        return measure(*jobs[name], folder, open_engine)
-
     wrong = done = 0
-    for name, finding in run_crew(deque(jobs), work, AT_ONCE, TIMEOUT_S, end, folder):
+    for name, finding in run_jobs(__name__, deque(_jobs()), AT_ONCE, TIMEOUT_S, folder, end):
         done += 1
         problem = finding.died or finding.found["problem"]
         if not finding.died:
@@ -91,6 +83,15 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
             wrong += 1
             notes.failure(f"{name}: {problem}")
     notes.summary(f"{done - wrong} of {done} layers sum as converter/rewrite/precision/sums.py says")
+
+
+def _jobs() -> dict[str, tuple[Layer, str]]:
+    return {f"{layer.name} {flag}": (layer, flag) for layer in LAYERS for flag in FORMATS}
+
+
+def work(job: str, folder: Path) -> dict[str, Any]:
+    """In a worker: one layer in one precision."""
+    return measure(*_jobs()[job], folder, open_engine)
 
 
 def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, Any]:

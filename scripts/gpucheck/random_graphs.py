@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from gpucheck.crew import RETIRE, run_crew
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine, without_plugins
 from gpucheck.graph_draw import Draw, draw
 from gpucheck.graph_kinds import KINDS
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
+from onnxcoverage.jobs import RETIRE, run_jobs
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -40,19 +40,17 @@ TOLERANCES = {"float32": 3e-3, "float16": 2e-2}
 MOST_TEXT = 2000
 """Characters of a graph that go into the record."""
 
+WORKER = __name__
+"""The module whose `work` runs in the workers."""
+
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
     """The step. A row for each graph that is wrong, and one for each verdict; fails for other numbers, crashes and hangs."""
     end = time.monotonic() + limit_s
-    import tensorrt_rtx  # noqa: F401  imported here once, so that no child has to
-
-    def work(job: str) -> dict[str, Any]:
-        return judge(draw(int(job), KINDS), folder / f"graph-{job}.onnx", open_engine)
-
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}  # of each verdict a seed, and what was said
     jobs = deque(map(str, range(GRAPHS)))
-    for job, finding in run_crew(jobs, work, os.cpu_count() or 1, GRAPH_S, end, folder):
+    for job, finding in run_jobs(WORKER, jobs, os.cpu_count() or 1, GRAPH_S, folder, end):
         died, _, how = finding.died.partition(": ")
         found = finding.found or {"verdict": died, "reason": how}
         counts[found["verdict"]] += 1
@@ -65,6 +63,11 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
         notes.row(verdict=verdict, graphs=count, reason=first.get(verdict, ""))
     sums = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     notes.summary(f"{counts[AGREES]} of {GRAPHS - counts[NONE]} graphs agree with onnxruntime ({sums})")
+
+
+def work(job: str, folder: Path) -> dict[str, Any]:
+    """In a worker: the graph of a seed."""
+    return judge(draw(int(job), KINDS), folder / f"graph-{job}.onnx", open_engine)
 
 
 def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:

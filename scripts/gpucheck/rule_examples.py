@@ -9,41 +9,34 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpucheck.crew import run_crew
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import open_engine
 from gpucheck.node_tests import CASE_S, FORMS, judge_form
 from gpucheck.record import Notes
 from onnxcoverage.examples import example_case
+from onnxcoverage.jobs import run_jobs
 from tests.rule_examples import examples_of
 from trtsmith.converter.rewrite.rules import RULES
 
 PLUGIN = "-plugin"
 """How the names of rules end that put a plugin in a node's place which has no other form: see `without_plugins`."""
 
+WORKER = __name__
+"""The module whose `work` runs in the workers."""
+
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
     """The step. One row for each example; fails for any that gives other numbers or no engine that runs."""
     end = time.monotonic() + limit_s
-    import onnxruntime  # noqa: F401  imported here once, so that no child has to
-    import tensorrt_rtx  # noqa: F401
-
     rules = [rule for rule in RULES if not rule.name.endswith(PLUGIN)]
-    examples = [(rule, example) for rule in rules for example in examples_of(rule)]
-
-    def work(job: str) -> dict[str, Any]:
-        rule, example = examples[int(job)]
-        inside = folder / f"rule-{job}"
-        inside.mkdir()
-        case = replace(
-            example_case(rule, example, inside), name="case"
-        )  # names of examples are no names of files
-        return judge_form(case, FORMS["rewritten"](case, inside), open_engine)
-
-    pending = deque(map(str, range(len(examples))))
+    examples = {
+        f"{rule.name}:{number}": (rule, example)
+        for rule in rules
+        for number, example in enumerate(examples_of(rule))
+    }
     counts: Counter[str] = Counter()
-    for job, finding in run_crew(pending, work, os.cpu_count() or 1, CASE_S, end, folder):
-        rule, example = examples[int(job)]
+    for job, finding in run_jobs(WORKER, deque(examples), os.cpu_count() or 1, CASE_S, folder, end):
+        rule, example = examples[job]
         died, _, how = finding.died.partition(": ")
         found = finding.found or {"verdict": died, "form": "rewritten", "reason": how}
         notes.row(rule=rule.name, example=example.name, **found)
@@ -53,3 +46,14 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
     matched = sum(counts[verdict] for verdict in MATCHED)
     sums = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     notes.summary(f"{matched} of {len(examples)} examples match the original's outputs ({sums})")
+
+
+def work(job: str, folder: Path) -> dict[str, Any]:
+    """In a worker: an example by its rule's name and its number among the rule's examples."""
+    name, _, number = job.partition(":")
+    (rule,) = [rule for rule in RULES if rule.name == name]
+    inside = folder / f"rule-{name}-{number}"
+    inside.mkdir()
+    # names of examples are no names of files
+    case = replace(example_case(rule, examples_of(rule)[int(number)], inside), name="case")
+    return judge_form(case, FORMS["rewritten"](case, inside), open_engine)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.flavour import load_flavour
+from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
 from trtsmith.converter.engine.runtime.logged import process_hearing
 
 NO_GPU_TARGET = "SM86"
@@ -70,7 +71,7 @@ def build_engine(
     builder = trt.Builder(hearing.logger)
     hearing.take_errors()  # those of an earlier build
     if plugins:
-        trt.get_plugin_registry().load_library(str(libraries.plugin_library()))
+        _load_plugins(flavour)
     network = builder.create_network(0)
     parser = trt.OnnxParser(network, hearing.logger)
     if not parser.parse_from_file(str(path)):
@@ -94,6 +95,12 @@ def build_engine(
     hearing.take_errors()
     engine = builder.build_serialized_network(network, config)
     return Built(b"", _shown(hearing.take_errors())) if engine is None else Built(bytes(engine), "")
+
+
+@cache
+def _load_plugins(flavour: Flavour) -> None:
+    """Once in a process: TensorRT's registry keeps them."""
+    flavour.module.get_plugin_registry().load_library(str(libraries.plugin_library()))
 
 
 def _shown(errors: list[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,17 @@ def load_cases() -> list[Case]:
         found: list[Any] = [t for t in loader.load_model_tests(kind="node") if t.model is not None]
     kinds = {test.name: _own_operator(test.model) for test in found}
     return sorted((_case(test, kinds) for test in found), key=lambda case: case.name)
+
+
+def write_cases(cases: Iterable[Case], folder: Path) -> None:
+    """A file for each, for `read_case` in another process."""
+    for case in cases:
+        (folder / f"{case.name}.case").write_bytes(pickle.dumps(case))
+
+
+def read_case(name: str, folder: Path) -> Case:
+    case: Case = pickle.loads((folder / f"{name}.case").read_bytes())
+    return case
 
 
 def choose(

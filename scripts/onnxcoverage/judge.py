@@ -1,8 +1,9 @@
-"""Judges one case, each question in a child of its own: does it build as it is, rewritten, and is it right."""
+"""Judges one case, each question as a job of its own: does it build as it is, rewritten, and is it right."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import onnx
 from onnx import helper
 
 from onnxcoverage.builder import build_reason
-from onnxcoverage.cases import Case
+from onnxcoverage.cases import Case, read_case
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError
@@ -106,6 +107,20 @@ def built_rewritten(case: Case, folder: Path) -> dict[str, Any]:
     types = {v.name: v.type for v in onnx.load(path, load_external_data=False).graph.input}
     feeds = {name: as_type(case.inputs[name], type_) for name, type_ in types.items() if name in case.inputs}
     return {"reason": build_reason(path, feeds, plugins=True)}
+
+
+STEPS: Mapping[str, Callable[[Case, Path], dict[str, Any]]] = {
+    "as is": built_as_is,
+    "rewrite": rewritten,
+    "rewrite unfrozen": partial(rewritten, freeze_inputs=False),
+    "build": built_rewritten,
+}
+
+
+def work(job: str, folder: Path) -> dict[str, Any]:
+    """One step of one case of `write_cases`: "build:test_abs"."""
+    step, _, name = job.partition(":")
+    return STEPS[step](read_case(name, folder), folder)
 
 
 def _texts(problems: tuple[Problem, ...]) -> list[str]:

@@ -78,8 +78,8 @@ def test_a_function_has_its_signature_and_examples(toy: ModuleType) -> None:
         '```pycon\n>>> do("x").passed\nTrue\n```'
     )
     lines = page_of(toy, "with_so_many_options").splitlines()
-    assert lines[1:4] == ["def with_so_many_options(", "    first: str = '',", "    second: str = '',"]
-    assert lines[6:8] == ["    fifth: str = '',", ") -> None: ..."]
+    assert lines[1:4] == ["def with_so_many_options(", '    first: str = "",', '    second: str = "",']
+    assert lines[6:8] == ['    fifth: str = "",', ") -> None: ..."]
 
 
 def test_a_result_has_its_fields_and_public_methods(toy: ModuleType) -> None:

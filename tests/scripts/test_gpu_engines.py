@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,66 +12,19 @@ import pytest
 from onnx import helper
 
 from gpucheck import engines, node_tests, rule_examples
-from gpucheck.crew import RETIRE, run_crew
-from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError
 from gpucheck.record import Notes, read_notes
 from onnxcoverage.cases import Case
+from onnxcoverage.jobs import RETIRE
 from tests.rule_examples import examples_of
+from tests.scripts.engine_doubles import Change, by_onnxruntime, in_workers, refuses
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rules import RULES
-from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 
 Arrays = Mapping[str, np.ndarray]
-Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
-
-
-def ends_at(seconds: float) -> float:
-    return time.monotonic() + seconds
-
-
-def test_a_crew_reuses_its_members_and_survives_crashes_hangs_and_errors(tmp_path: Path) -> None:
-    def work(name: str) -> dict[str, Any]:
-        if name == "crash":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if name == "hang":
-            time.sleep(60)
-        if name == "fail":
-            raise ValueError("no")
-        return {"pid": os.getpid(), RETIRE: name == "last"}
-
-    jobs = deque(["a", "crash", "b", "hang", "fail", "c", "last", "d", "e"])
-    found = dict(run_crew(jobs, work, 1, 1.5, ends_at(60), tmp_path))
-    assert found["crash"].died == "crashes: SIGKILL"
-    assert found["hang"].died == "hangs: not done after 1.5 s"
-    assert found["fail"].died == "fails: ValueError: no"
-    pids = {name: finding.found["pid"] for name, finding in found.items() if finding.found}
-    assert pids["c"] == pids["last"] != pids["d"] == pids["e"]
-    assert pids["a"] != pids["b"] and RETIRE not in found["last"].found
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_crew_takes_jobs_that_come_while_it_works(tmp_path: Path) -> None:
-    jobs = deque(["a"])
-    done = []
-    for name, finding in run_crew(jobs, lambda name: {"got": name}, 2, 10, ends_at(60), tmp_path):
-        done.append((name, finding.found["got"]))
-        if name == "a":
-            jobs.extend(["b", "c"])
-    assert sorted(done) == [("a", "a"), ("b", "b"), ("c", "c")]
-
-
-def test_what_a_crew_has_no_time_for_is_named(tmp_path: Path) -> None:
-    def work(name: str) -> dict[str, Any]:
-        time.sleep(30)
-        return {}
-
-    found = dict(run_crew(deque("abc"), work, 2, 20, ends_at(1), tmp_path))
-    assert {finding.died for finding in found.values()} == {"not done: no time was left"}
-    assert sorted(found) == ["a", "b", "c"]
 
 
 def one_node(
@@ -94,25 +43,6 @@ def one_node(
 def saved(proto: onnx.ModelProto, folder: Path) -> Model:
     onnx.save(proto, folder / "saved.onnx")
     return load_model(folder / "saved.onnx")
-
-
-def by_onnxruntime(change: Change = lambda outputs: outputs) -> engines.Opener:
-    """An engine that onnxruntime runs, with something done to its outputs."""
-
-    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
-        model = load_model(path)
-        return Engine(
-            lambda feeds: change(to_model(run(model, to_engine(feeds, io_types)), io_types)), lambda: None
-        )
-
-    return opener
-
-
-def refuses(verdict: str) -> engines.Opener:
-    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
-        raise EngineError(verdict, "because")
-
-    return opener
 
 
 def product_case(random: bool = False) -> Case:
@@ -194,11 +124,14 @@ def test_the_second_form_decides_and_the_first_is_remembered() -> None:
     assert node_tests.combined(first, {"verdict": node_tests.UNCHANGED, "reason": "-"}) == first
 
 
-def step_on(cases: list[Case], opener: engines.Opener, folder: Path, patch: pytest.MonkeyPatch) -> Any:
+def step_on(cases: list[Case], double: str, folder: Path, patch: pytest.MonkeyPatch) -> Any:
     patch.setattr(node_tests, "load_cases", lambda: cases)
-    patch.setattr(node_tests, "open_engine", opener)
-    node_tests.check(folder, 100, Notes(folder / "notes.jsonl"))
-    return read_notes(folder / "notes.jsonl", "onnx-tests", None)
+    in_workers(node_tests, double, patch)
+    inside = folder / double
+    inside.mkdir(exist_ok=True)
+    (inside / "notes.jsonl").unlink(missing_ok=True)
+    node_tests.check(inside, 100, Notes(inside / "notes.jsonl"))
+    return read_notes(inside / "notes.jsonl", "onnx-tests", None)
 
 
 def test_the_step_fails_for_too_few_matches_and_for_wrong_numbers(
@@ -206,34 +139,26 @@ def test_the_step_fails_for_too_few_matches_and_for_wrong_numbers(
 ) -> None:
     pytest.importorskip("tensorrt_rtx")
     monkeypatch.setattr(node_tests.os, "cpu_count", lambda: 1)
-    few = step_on([product_case()], by_onnxruntime(), tmp_path, monkeypatch)
+    few = step_on([product_case()], "exact", tmp_path, monkeypatch)
     assert few.failures == ["1 cases match; 500 are wanted"]
     assert few.rows == [
         {"case": "product", "op": "MatMul", "form": "as it is", "verdict": "exact", "reason": ""}
     ]
     monkeypatch.setattr(node_tests, "LEAST_MATCHED", 1)
-    (tmp_path / "notes.jsonl").unlink()
-    assert step_on([product_case()], by_onnxruntime(), tmp_path, monkeypatch).verdict == "pass"
-    (tmp_path / "notes.jsonl").unlink()
+    assert step_on([product_case()], "exact", tmp_path, monkeypatch).verdict == "pass"
     monkeypatch.setattr(node_tests, "LEAST_MATCHED", 0)
-    wrong = by_onnxruntime(lambda outputs: {"y": outputs["y"] + 1})
-    assert step_on([product_case()], wrong, tmp_path, monkeypatch).failures == [
-        "product: wrong: output 'y': differs by 1"
-    ]
-    (tmp_path / "notes.jsonl").unlink()
-    crash = by_onnxruntime(lambda outputs: os.kill(os.getpid(), signal.SIGKILL))  # type: ignore[arg-type,func-returns-value]
-    assert step_on([product_case()], crash, tmp_path, monkeypatch).failures == ["product: crashes: SIGKILL"]
+    wrong = step_on([product_case()], "wrong", tmp_path, monkeypatch)
+    assert wrong.failures == ["product: wrong: output 'y': differs by 1"]
+    crash = step_on([product_case()], "crash", tmp_path, monkeypatch)
+    assert crash.failures == ["product: crashes: SIGKILL"]
 
 
 def test_without_tensorrt_or_gpu_a_step_fails_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
-    gpu = Gpu("G", (9, 0))
     monkeypatch.setattr(engines, "NEEDED", ())
-    monkeypatch.setattr(engines, "find_gpu", lambda: asked.append(1) or gpu)
+    monkeypatch.setattr(engines, "find_gpu", lambda: Gpu("G", (9, 0)))
     assert not engines.missing(Notes(tmp_path / "there.jsonl"))
-    assert not asked  # in this process, whose children could not use CUDA after that
     monkeypatch.setattr(engines, "find_gpu", lambda: None)
     assert engines.missing(Notes(tmp_path / "gpu.jsonl"))
     assert read_notes(tmp_path / "gpu.jsonl", "s", None).failures == [
@@ -260,7 +185,7 @@ def test_the_examples_of_rules_are_judged_by_what_the_original_gives(
     rules = tuple(rule for rule in RULES if rule.name in ("byte-casts", "log-sums", "unique-plugin"))
     monkeypatch.setattr(rule_examples, "RULES", rules)
     monkeypatch.setattr(rule_examples.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(rule_examples, "open_engine", by_onnxruntime())
+    in_workers(rule_examples, "exact", monkeypatch)
 
     def found(name: str) -> Any:
         folder = tmp_path / name
@@ -274,7 +199,7 @@ def test_the_examples_of_rules_are_judged_by_what_the_original_gives(
     assert {row["rule"] for row in right.rows} == {"byte-casts", "log-sums"}  # no plugin is in these engines
     assert right.summary.startswith(f"{count} of {count} examples match")
 
-    monkeypatch.setattr(rule_examples, "open_engine", refuses(NOT_BUILT))
+    in_workers(rule_examples, "refuses", monkeypatch)
     none = found("none")
     assert none.verdict == "fail" and len(none.failures) == count
     assert "not built: because" in none.failures[0]

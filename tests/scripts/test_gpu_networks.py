@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 
 from gpucheck.engines import NOT_BUILT, Engine, EngineError
 from gpucheck.record import Notes, read_notes
-from onnxcoverage.forks import Finding
+from onnxcoverage.jobs import Finding
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 
@@ -240,7 +240,7 @@ def test_a_form_s_flags_reach_the_precision(
     real, asked = networks.in_precision, []
 
     def spy(result: Any, request: Any, feeds: Any) -> Any:
-        asked.append((request.precision, request.fp16_sums, result.flavour))
+        asked.append((request.precision, request.fp16_sums, result.target.flavour))
         return real(result, request, feeds)
 
     monkeypatch.setattr(networks, "in_precision", spy)
@@ -319,12 +319,11 @@ def test_pictures_of_text_differ_and_have_edges() -> None:
 
 
 def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was forked from one in which PyTorch ran threads waits for them for ever."""
-
     def make(name: str, bundle: Path) -> Any:
-        raise AssertionError(f"{name} was made before the fork")
+        raise AssertionError(f"{name} was made here")
 
-    def crew(pending: Any, work: Any, *_: Any) -> Any:
+    def jobs(module: str, pending: Any, *_: Any, bundle: str) -> Any:
+        assert (module, bundle) == ("gpucheck.networks", str(tmp_path))
         good, bad, lost = pending[0], pending[1], list(pending)[2:]
         yield (
             good,
@@ -334,7 +333,7 @@ def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: py
         yield from ((name, Finding({}, "hangs")) for name in lost)
 
     monkeypatch.setattr(network_list, "network", make)
-    monkeypatch.setattr(networks, "run_crew", crew)
+    monkeypatch.setattr(networks, "run_jobs", jobs)
     networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"))
     found = read_notes(tmp_path / "notes", "networks", "")
     good, bad, *lost = network_list.NAMES
@@ -355,14 +354,14 @@ def test_what_is_shown_beside_the_others_need_not_agree(
         figures = {"size": "min", "output": "y", "engine": 2.0, "allowed": 1.0, "onnxruntime": None}
         yield from ({"network": "n", "precision": f, "passed": f not in network, **figures} for f in forms)
 
-    def crew(pending: Any, work: Any, *_: Any) -> Any:
-        yield from ((name, Finding(work(name))) for name in list(pending)[:2])
+    def jobs(module: str, pending: Any, *_: Any, bundle: str) -> Any:
+        yield from ((name, Finding(networks.work(name, tmp_path, bundle))) for name in list(pending)[:2])
 
     first, second = network_list.NAMES[:2]
     wrong = {first: networks.COMPARED, second: ("fp16", *networks.COMPARED)}
     monkeypatch.setattr(network_list, "network", lambda name, bundle: wrong[name])
     monkeypatch.setattr(networks, "judge_network", judged)
-    monkeypatch.setattr(networks, "run_crew", crew)
+    monkeypatch.setattr(networks, "run_jobs", jobs)
     networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"))
     told = read_notes(tmp_path / "notes", "networks", "")
     assert told.summary.startswith("1 of 2 networks")

@@ -2,12 +2,8 @@
 
 import importlib.util
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +11,6 @@ import numpy as np
 import pytest
 
 from onnxcoverage.cases import Case
-from onnxcoverage.forks import run_all
 from onnxcoverage.judge import _fault
 from onnxcoverage.record import Outcome, outcomes_of, to_json
 
@@ -53,26 +48,6 @@ def covered(folder: Path, *arguments: str) -> dict[str, Any]:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
     result: dict[str, Any] = json.loads(file.read_text())
     return result
-
-
-def test_crashes_hangs_and_errors_of_children_are_findings(tmp_path: Path) -> None:
-    def crash() -> dict[str, Any]:
-        os.kill(os.getpid(), signal.SIGABRT)
-        return {}
-
-    def hang() -> dict[str, Any]:
-        time.sleep(60)
-        return {}
-
-    def fail() -> dict[str, Any]:
-        raise ValueError("no")
-
-    jobs = {"good": lambda: {"a": 1}, "crash": crash, "hang": hang, "fail": fail}
-    found = dict(run_all(deque(jobs.items()), 2, 2, tmp_path))
-    assert found["good"].found == {"a": 1}
-    assert found["crash"].died == "crashes: SIGABRT"
-    assert found["hang"].died.startswith("hangs")
-    assert found["fail"].died == "fails: ValueError: no"
 
 
 def test_outputs_are_judged_by_the_suites_tolerances() -> None:

@@ -1,6 +1,6 @@
 """Random graphs of scripts/gpucheck: what is drawn, and how an engine's outputs are judged; onnxruntime is the engine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +9,12 @@ import onnx
 import pytest
 
 from gpucheck import random_graphs
-from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Engine, EngineError, Opener
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Opener
 from gpucheck.graph_draw import Draw, NothingFitsError, draw
 from gpucheck.graph_kinds import KINDS
 from gpucheck.random_graphs import difference, judge
 from gpucheck.record import Notes, read_notes
-from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-
-Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
-
-
-def by_onnxruntime(change: Change = lambda outputs: outputs) -> Opener:
-    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
-        model = load_model(path)
-        return Engine(
-            lambda feeds: change(to_model(run(model, to_engine(feeds, io_types)), io_types)), lambda: None
-        )
-
-    return opener
+from tests.scripts.engine_doubles import by_onnxruntime, in_workers, refuses
 
 
 def test_a_seed_gives_the_same_graph_each_time() -> None:
@@ -96,12 +82,6 @@ def test_verdicts(tmp_path: Path) -> None:
     assert judged(by_onnxruntime(lambda outputs: {}))["verdict"] == "wrong"
     assert not list(tmp_path.iterdir())
 
-    def refuses(verdict: str) -> Opener:
-        def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
-            raise EngineError(verdict, "because")
-
-        return opener
-
     assert judged(refuses(NOT_BUILT)) == {"verdict": NOT_BUILT, "reason": "because", "retire": False}
     assert judged(refuses(DOES_NOT_RUN)) == {"verdict": DOES_NOT_RUN, "reason": "because", "retire": True}
 
@@ -124,13 +104,13 @@ def test_the_step_fails_for_wrong_numbers_and_counts_the_rest(
     pytest.importorskip("tensorrt_rtx")
     monkeypatch.setattr(random_graphs, "GRAPHS", 12)
     monkeypatch.setattr(random_graphs.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(random_graphs, "open_engine", by_onnxruntime())
+    in_workers(random_graphs, "exact", monkeypatch)
     random_graphs.check(tmp_path, 60, Notes(tmp_path / "right.jsonl"))
     right = read_notes(tmp_path / "right.jsonl", "graphs", None)
     assert (right.verdict, right.rows) == ("pass", [{"verdict": "agrees", "graphs": 12, "reason": ""}])
     assert right.summary.startswith("12 of 12 graphs agree")
 
-    monkeypatch.setattr(random_graphs, "open_engine", by_onnxruntime(lambda outputs: {}))
+    in_workers(random_graphs, "empty", monkeypatch)
     random_graphs.check(tmp_path, 60, Notes(tmp_path / "wrong.jsonl"))
     wrong = read_notes(tmp_path / "wrong.jsonl", "graphs", None)
     assert wrong.verdict == "fail" and len(wrong.failures) == 12

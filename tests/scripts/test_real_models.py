@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from generate_docs import render_real_models
+from docpages.evidence import render_real_models
 from real_models import RealModel, convert_forms, extract, main
 from tests.converter.rewrite.rules.transformer_models import encoder
 

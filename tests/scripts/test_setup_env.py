@@ -304,6 +304,7 @@ def test_a_python_that_is_too_old_is_told_so() -> None:
 GOOD = [f"trtsmith/converter/lib/{name}" for name in native.LIBRARIES] + [
     "trtsmith/converter/cli/main.py",
     "trtsmith/importers/__init__.py",
+    "trtsmith/api.py",
     "trtsmith/py.typed",
     "trtsmith-0.1.0.dist-info/licenses/LICENSE",
 ]

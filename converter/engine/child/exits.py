@@ -19,9 +19,16 @@ def describe_exit(returncode: int) -> str:
     """What ended a process, for a returncode of subprocess: negative for a signal."""
     if returncode >= 0:
         return f"exited with code {returncode}"
-    try:
-        name = signal.Signals(-returncode).name
-    except ValueError:
-        return f"was ended by signal {-returncode}"
+    name = signal_name(-returncode)
+    if not name.startswith("SIG"):
+        return f"was ended by {name}"
     meaning = _MEANINGS.get(name)
     return f"died of {name}" + (f" ({meaning})" if meaning else "")
+
+
+def signal_name(number: int) -> str:
+    """ "SIGSEGV"; "signal 77" for one that has no name here."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -85,7 +85,7 @@ class _Worker:
         self.key: Any = None
         self.until: float | None = None
         self.limit_s: float | None = None
-        self._waiting = b""  # of a request, for room in the pipe
+        self._waiting = memoryview(b"")  # of a request, for room in the pipe
         self._pending = b""  # of an event
         request_read, self.requests = os.pipe()
         self.events, event_write = os.pipe()
@@ -115,7 +115,7 @@ class _Worker:
         os.truncate(self.log_path, 0)
         self.state, self.phase = state, state.value
         self._limit(limit_s)
-        self._waiting = json.dumps(request).encode() + b"\n"
+        self._waiting = memoryview(json.dumps(request).encode() + b"\n")  # its parts are no copies
         self.write()
 
     def rest(self) -> None:
@@ -133,7 +133,7 @@ class _Worker:
         except BlockingIOError:
             pass
         except BrokenPipeError:  # it died; its end of the other pipe says so
-            self._waiting = b""
+            self._waiting = memoryview(b"")
 
     def read(self) -> list[dict[str, Any]] | None:
         """The events that have come; None at the end of the pipe."""

@@ -161,7 +161,9 @@ class Runner:
     ) -> Runner:
         """Load an engine by the manifest beside it: its TensorRT, its plugin libraries, the types of inputs and outputs.
 
-        profile: the optimization profile with which the runner itself is called. Other arguments are those of `open`.
+        profile: the optimization profile with which the runner itself is called.
+
+        Other arguments are those of `open`.
 
         Raises UsageError as `open` does, and where engine or libraries are not those that the manifest is about.
         """

@@ -6,11 +6,11 @@ import base64
 import json
 import os
 import pickle
-import signal
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from trtsmith.converter.engine.child.exits import signal_name
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.model.errors import UsageError
@@ -95,12 +95,12 @@ class Worker:
 
 def encode(request: tuple[int, str, object]) -> str:
     """A request as text. It may hold arrays."""
-    return base64.b85encode(pickle.dumps(request, protocol=5)).decode()
+    return base64.b64encode(pickle.dumps(request, protocol=5)).decode()
 
 
 def decode(text: str) -> Any:
     """In the child, of what its parent sent; what comes back from it is never unpickled."""
-    return pickle.loads(base64.b85decode(text))
+    return pickle.loads(base64.b64decode(text))
 
 
 def _death(death: ChildDied, what: str) -> WorkerDiedError:
@@ -115,15 +115,8 @@ def _ending(death: ChildDied, what: str) -> str:
     if death.code is None:
         how = "closed its pipe"
     elif death.code < 0:
-        how = f"ended the process with {_signal(-death.code)}"
+        how = f"ended the process with {signal_name(-death.code)}"
     else:
         how = f"ended the process with exit code {death.code}"
     said = [line for line in death.log.splitlines() if line.strip()]
     return how + (f", which said: {' / '.join(said[-3:])}" if said else "")
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

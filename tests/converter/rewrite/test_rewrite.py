@@ -206,9 +206,8 @@ def test_a_refused_node_has_one_problem_whatever_its_name(tmp_path: Path) -> Non
     assert planned.routes() == {"unsupported": 5}
 
 
-@pytest.mark.parametrize("kind", ["plain", "equal names", "refused"])
-def test_time_is_linear_in_the_number_of_nodes(kind: str, tmp_path: Path) -> None:
-    count = 10_000
+def seconds_of(kind: str, count: int, folder: Path) -> float:
+    """Process time of loading, rewriting and planning so many nodes."""
     op, domain = {
         "plain": ("Relu", ""),
         "refused": ("MMCVDeformConv2d", "mmcv"),
@@ -222,11 +221,19 @@ def test_time_is_linear_in_the_number_of_nodes(kind: str, tmp_path: Path) -> Non
         for i in range(count)
     ]  # fmt: skip
     outputs = [value(f"v{i + 1}", (4, 4)) for i in range(count) if not chain or i == count - 1]
-    path = save(tmp_path / "m.onnx", nodes, [value("v0", (4, 4))], outputs)
+    path = save(folder / f"{count}.onnx", nodes, [value("v0", (4, 4))], outputs)
     started = time.process_time()
     planned = plan(rewrite(load_model(path)))
-    assert time.process_time() - started < 5
+    seconds = time.process_time() - started
     assert len(planned.nodes) == count and len(planned.problems) == (count if kind == "refused" else 0)
+    return seconds
+
+
+@pytest.mark.parametrize("kind", ["plain", "equal names", "refused"])
+def test_time_is_linear_in_the_number_of_nodes(kind: str, tmp_path: Path) -> None:
+    """Eight times the nodes take about eight times as long, and not 64 times, whatever machine it is."""
+    seconds_of(kind, 100, tmp_path)  # what is imported and read once
+    assert seconds_of(kind, 10_000, tmp_path) < 24 * seconds_of(kind, 1_250, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tests.processes import checkout_environment, children
+from tests.processes import checkout_environment, children, has_ended
 from trtsmith.converter.engine.build.build import WORKER, build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, PluginUse
 from trtsmith.converter.engine.child.pool import Pool
@@ -292,21 +291,7 @@ def test_child_ends_with_its_parent(
         (child,) = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
         parent.send_signal(ending)
         parent.wait(timeout=20)
-    deadline = time.monotonic() + 10
-    while _runs(int(child)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    survived = _runs(int(child))
-    if survived:
-        os.kill(int(child), signal.SIGKILL)
-    assert not survived
+    assert has_ended(int(child))
     assert os.listdir(wanted.engine_path.parent) == []
     if ending == signal.SIGINT:
         assert list(tmp_path.glob("trtsmith-child-*")) == []
-
-
-def _runs(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"

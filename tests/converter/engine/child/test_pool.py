@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import checkout_environment
+from tests.processes import checkout_environment, has_ended
 from trtsmith.converter.engine.child.pool import NotDone, Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.errors import ConversionError, UsageError
@@ -87,13 +87,6 @@ def jobs(**asked: Mapping[str, Any]) -> deque[tuple[str, str]]:
     return deque((key, json.dumps(request)) for key, request in asked.items())
 
 
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def test_one_worker_answers_many_requests(pool: Pool) -> None:
     first, second = ask(pool, value=[1, "é"]), ask(pool, value=2)
     assert first["value"] == [1, "é"] and second["value"] == 2
@@ -139,7 +132,7 @@ def test_a_request_that_takes_too_long_is_ended(pool: Pool) -> None:
     with pytest.raises(ChildDied, match="did not finish within 1 s while at work") as death:
         ask(pool, 1.0, do="hang")
     assert death.value.timed_out and death.value.code is None
-    assert not is_running(before) and ask(pool)["pid"] != before
+    assert has_ended(before) and ask(pool)["pid"] != before
 
 
 def test_a_worker_that_is_spent_is_replaced(pool: Pool) -> None:
@@ -159,7 +152,7 @@ def test_requests_are_shared_by_workers_and_more_may_come(folder: Path) -> None:
     assert "SIGSEGV" in str(found["crash"].error) and "within 3 s" in str(found["hang"].error)
     assert found["late"].get()["value"] == 9
     pids = {outcome.get()["pid"] for outcome in found.values() if outcome.error is None}
-    assert not any(map(is_running, pids))
+    assert all(map(has_ended, pids))
 
 
 def test_what_a_worker_tells_on_the_way_is_heard(pool: Pool) -> None:
@@ -219,7 +212,7 @@ def test_workers_that_are_let_end_say_how(folder: Path) -> None:
     with Pool("worker_under_test", environment=environment, paths=[folder]) as pool:
         before = ask(pool)["pid"]
         pool.finish(20.0)
-        assert not is_running(before) and ask(pool)["pid"] != before
+        assert has_ended(before) and ask(pool)["pid"] != before
     with Pool("worker_under_test", environment={**environment, "BAD_END": "1"}, paths=[folder]) as pool:
         ask(pool)
         with pytest.raises(ChildDied, match=r"SIGABRT.* while ending"):
@@ -251,10 +244,7 @@ def test_workers_end_with_their_parent(
     assert str(idle) in children
     parent.send_signal(ending)
     parent.wait(timeout=20)
-    deadline = time.monotonic() + 10
-    while any(is_running(int(pid)) for pid in children) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(is_running(int(pid)) for pid in children)
+    assert all(has_ended(int(pid)) for pid in children)
     if ending == signal.SIGINT:
         assert list(folder.glob("trtsmith-pool-*")) == []
 

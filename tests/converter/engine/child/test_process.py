@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import select
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.processes import children
+from tests.processes import children, has_ended
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.errors import ConversionError, UsageError
 
@@ -121,19 +119,6 @@ def test_time_is_up(first: bool) -> None:
     assert death.value.timed_out
     assert children() == before
     assert has_ended(int(death.value.log.split()[-1]))  # what it started is ended too
-
-
-def has_ended(pid: int) -> bool:
-    """Whether the process is gone, or goes within ten seconds: a signal takes its time. Else it is ended here."""
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    gone, _, _ = select.select([process], [], [], 10)
-    if not gone:
-        signal.pidfd_send_signal(process, signal.SIGKILL)
-    os.close(process)
-    return bool(gone)
 
 
 def test_module_that_is_not_there() -> None:

@@ -16,6 +16,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.types import to_engine
+from trtsmith.importers.registry import by_name
 
 RNG = np.random.default_rng(0)
 
@@ -34,10 +35,11 @@ def runs(result: Rewritten, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarra
     return run(expand(result.model), feeds)
 
 
-def test_every_example_of_the_wild_in_one_model(tmp_path: Path) -> None:
+def test_every_foreign_example_in_one_model(tmp_path: Path) -> None:
     """Values of one node have the names of another's ports, and nodes have no names."""
     nodes, inputs, weights, feeds, oracles = [], [], {}, {}, {}
-    for index, example in enumerate(e for e in EXAMPLES if e.op_type != "DeformConv"):
+    fixed = [e for e in EXAMPLES if e.op_type != "DeformConv" and not by_name()[e.op].sizes]
+    for index, example in enumerate(fixed):  # the others have outputs of other types, and several
         add(example, f"e{index}_", nodes, inputs, weights, feeds, oracles)
     outputs = [value(name, None) for name in oracles]
     versions = {node.domain: 1 for node in nodes if node.domain}

@@ -16,13 +16,13 @@ from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.engine.plugin_call import plugin_call
 from trtsmith.converter.rewrite.precision.affine import fold_affine
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.target import RTX
+from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.registry import by_name
 
 FEEDS = {"x": normal(2, 6, 5, 4)}
@@ -172,8 +172,12 @@ def test_deformable_convolutions_are_folded(tmp_path: Path, masked: bool, bias: 
     """TensorRT folds nothing into the weights of a plugin."""
     op = "ModulatedDeformableConvolution" if masked else "DeformableConvolution"
     arguments = f"x, offset, {'mask, ' if masked else ''}k{bias}"
+    fields = plugin_attributes(by_name()[op], FIELDS)
+    attributes = ", ".join(
+        f'{n} = "{v}"' if isinstance(v, str) else f"{n} = {v!r}" for n, v in fields.items()
+    )
     body = f"""(float[N,6,5,4] x, float[N,18,3,2] offset, float[N,9,3,2] mask) => (float[N,8,3,2] y) {{
-        {plugin_call("a", by_name()[op], arguments, FIELDS)}
+        a = trtsmith.{op} <{attributes}> ({arguments})
         [norm] d = BatchNormalization (a, s, b, m, v)
         [last] y = Relu (d)
     }}"""
