@@ -1,4 +1,4 @@
-"""Types and shapes of onnxruntime's own operators, so that onnx's shape inference goes through them.
+"""Infers types and shapes of onnxruntime's own operators, so that onnx's shape inference goes through them.
 
 onnxruntime's optimiser fuses nodes of a model into operators of its domain `com.microsoft`, and saves them, of which onnx
 knows nothing: a graph of twelve encoder layers would have types up to the first of them only. Only what follows from the

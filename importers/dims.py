@@ -1,4 +1,4 @@
-"""Dimensions that are not known: a value that swallows arithmetic, so that shape rules need no special cases."""
+"""Represents a dimension that is not known: a value that swallows arithmetic, so that shape rules need no special cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugin nodes back into standard ONNX: the reference that onnxruntime runs, and the native form of the operator."""
+"""Expands plugin nodes into standard ONNX: the reference that onnxruntime runs, and the native form of the operator."""
 
 from __future__ import annotations
 

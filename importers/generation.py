@@ -1,4 +1,4 @@
-"""What the values of an operator's input mean, for whoever makes some up: a network's own inputs may reach it."""
+"""Names the values that suit an operator's input, for whoever makes some up: a network's own inputs may reach it."""
 
 from __future__ import annotations
 

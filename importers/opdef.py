@@ -1,4 +1,4 @@
-"""The data that defines an operator. One frozen OpDef per operator; everything else derives from it.
+"""Defines the data of an operator: one frozen OpDef for each, from which everything else derives.
 
 An OpDef says what the plugin is (identity, fields, ports, shapes), how other tools write the operator
 (aliases), what it computes (a float64 numpy reference and an expansion into standard ONNX operators) and with which

@@ -1,4 +1,4 @@
-"""What every message to a user is made of: what, where, expected, fix."""
+"""Defines the four parts of every message to a user: what, where, expected, fix."""
 
 from __future__ import annotations
 

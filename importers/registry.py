@@ -1,4 +1,4 @@
-"""The operators that trtsmith knows: an explicit list, no import side effects."""
+"""Lists the operators that trtsmith knows, explicitly: no import side effects."""
 
 from __future__ import annotations
 

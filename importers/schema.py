@@ -1,4 +1,4 @@
-"""ONNX schemas of our operators, so that onnx's own shape inference goes through plugin nodes in one pass."""
+"""Registers ONNX schemas of our operators, so that onnx's shape inference goes through plugin nodes in one pass."""
 
 from __future__ import annotations
 

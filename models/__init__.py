@@ -1,4 +1,4 @@
-"""PyTorch models that use operators TensorRT cannot import, with seeded weights, real inputs and a real exporter.
+"""Provides PyTorch models that use operators TensorRT cannot import, with seeded weights, real inputs and a real exporter.
 
 `python -m models.export NAME -o DIR` writes a model, inputs for it and PyTorch's outputs for them.
 """

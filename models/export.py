@@ -1,4 +1,4 @@
-"""Export a model of this package: `python -m models.export NAME -o DIR`.
+"""Exports a model of this package: `python -m models.export NAME -o DIR`.
 
 Writes DIR/NAME.onnx, DIR/NAME.inputs.npz (keys are the graph's input names) and DIR/NAME.expected.npz (PyTorch's own
 outputs for those inputs, keys are the graph's output names), and prints the three paths.

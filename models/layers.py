@@ -1,4 +1,4 @@
-"""Blocks that more than one model uses: the ResNet trunk and the seeded initialisation."""
+"""Provides blocks that more than one model uses: the ResNet trunk and the seeded initialisation."""
 
 from __future__ import annotations
 

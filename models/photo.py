@@ -1,4 +1,4 @@
-"""The photograph that ships with the repository, and the preprocessing that the vision models expect."""
+"""Reads the photograph that ships with the repository, preprocessed as the vision models expect it."""
 
 from __future__ import annotations
 

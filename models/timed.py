@@ -1,4 +1,4 @@
-"""The models of this package as `trtsmith bench --torch` wants them: `--torch models.timed:centernet_dcn`.
+"""Provides the models of this package as `trtsmith bench --torch` wants them: `--torch models.timed:centernet_dcn`.
 
 Each name of models.MODELS is a function, and NAME_small its quick variant: inputs by name in, a callable out.
 """

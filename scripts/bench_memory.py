@@ -1,4 +1,4 @@
-"""Measure the memory of rewrite, convert and verify on a model of 2 GB with external data, beside the model's size.
+"""Measures the memory of rewrite, convert and verify on a model of 2 GB with external data, beside the model's size.
 
     python scripts/bench_memory.py          # writes benchmarks/memory.json; needs 10 GB of disk and some 12 GB of memory
     python scripts/bench_memory.py --engine # with a GPU and TensorRT-RTX: writes benchmarks/<gpu>/memory.json

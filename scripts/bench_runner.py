@@ -1,4 +1,4 @@
-"""Measure what the runner adds to an inference on the GPU: Session.infer against a bare loop of execute_async_v3.
+"""Measures what the runner adds to an inference on the GPU: Session.infer against a bare loop of execute_async_v3.
 
     python scripts/bench_runner.py                     # prints JSON
     python scripts/bench_runner.py -o runner.json

@@ -1,4 +1,4 @@
-"""The Markdown tables of benchmark records: python3 scripts/bench_table.py NEWEST.json [OLDER.json ...]"""
+"""Writes the Markdown tables of benchmark records: python3 scripts/bench_table.py NEWEST.json [OLDER.json ...]"""
 
 from __future__ import annotations
 

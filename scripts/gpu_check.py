@@ -1,4 +1,4 @@
-"""Run all GPU checks on this machine, without a network, and record what they find as JSON.
+"""Runs all GPU checks on this machine, without a network, and records what they find as JSON.
 
     python3 scripts/gpu_check.py                     # writes benchmarks/<gpu>/check.json
     python3 scripts/gpu_check.py --only accuracy     # one step, or several

@@ -1,4 +1,4 @@
-"""Write converter/rewrite/native_operators.json: the operators that the installed TensorRT's ONNX parser imports.
+"""Writes converter/rewrite/native_operators.json: the operators that the installed TensorRT's ONNX parser imports.
 
     python scripts/native_operators.py
 

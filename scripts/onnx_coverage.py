@@ -1,4 +1,4 @@
-"""ONNX's own backend node tests through TensorRT-RTX: which build as they are, which after rewriting, and are they right.
+"""Converts ONNX's own backend node tests for TensorRT-RTX: which build as they are, which after rewriting, which are right.
 
     python scripts/onnx_coverage.py --json benchmarks/onnx_coverage.json      # all 1,884
     python scripts/onnx_coverage.py --ops ReduceSum,Squeeze

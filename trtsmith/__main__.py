@@ -1,4 +1,4 @@
-"""`python -m trtsmith` is the command."""
+"""Runs the command: `python -m trtsmith`."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""Timing engines: what trtexec prints, by layer, against other runtimes, and plugin against native operators."""
+"""Times engines: what trtexec prints, by layer, against baselines, and plugins against native operators."""

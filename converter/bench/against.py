@@ -1,4 +1,4 @@
-"""Times what computes the same model, in the same run, and looks whether the engine gives its numbers."""
+"""Times baselines of the same model in the same run, and compares their outputs with the engine's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child side of --against: `run_child` runs it. One rival of the engine on one set of inputs, in a process of its own."""
+"""Child side of --against: times one baseline of the engine on one set of inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine is timed against: the same model in onnxruntime, and the user's own PyTorch code.
+"""Makes the baselines of an engine: the same model in onnxruntime, and the user's own PyTorch code.
 
 Each is a call from inputs to outputs, timed by the host's clock one inference at a time, as the engine's `response` is.
 """

@@ -1,4 +1,4 @@
-"""What the process that times an engine is asked: plain data, to JSON and from it."""
+"""Describes to the process that times an engine what it has to do: plain data, to JSON and from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child side of `trtsmith bench`: `run_child` runs it. Loads the engine once and times it at each set of inputs."""
+"""Child side of `trtsmith bench`: loads the engine once and times it at each set of inputs."""
 
 from __future__ import annotations
 

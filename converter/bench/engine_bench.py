@@ -1,4 +1,4 @@
-"""Stage: time an engine, by layer, against other runtimes, and its plugins against native operators: `trtsmith bench`."""
+"""Stage: times an engine, by layer, against baselines, and its plugins against native operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expansion of one operator as a TensorRT engine, built and run in this process on PyTorch's memory.
+"""Builds the expansion of one operator as a TensorRT engine and runs it in this process on PyTorch's memory.
 
 For a plugin's figures beside those of the same operator made of standard ones, where no engine can hold the plugin:
 TensorRT-RTX before 1.7.1 imports none, and later ones do not run on every GPU.

@@ -1,4 +1,4 @@
-"""A model of nothing but one operator's expansion, with what is constant in an engine as constants."""
+"""Makes a model of nothing but one operator's expansion, with what is constant in an engine as constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of many single times, and what they say of a run."""
+"""Summarises many single times: statistics, and what they say of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the outputs of what was timed agree? By onnxruntime's, and by what TensorRT's precision is allowed."""
+"""Judges whether the outputs of what was timed agree with onnxruntime's, as TensorRT's precision allows."""
 
 from __future__ import annotations
 

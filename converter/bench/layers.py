@@ -1,4 +1,4 @@
-"""From the times that TensorRT's profiler reports to a profile by layer, by operator type and by plugin."""
+"""Turns the times of TensorRT's profiler into a profile by layer, by operator type and by plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugin against native: the model with our operators as plugins, and as their expansions into standard operators.
+"""Times plugin against native: a model with our operators as plugins, and as their expansions.
 
 reason   why no engine with the plugins could be timed, or null
 plugin   the engine with plugins, or its `unavailable`:

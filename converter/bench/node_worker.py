@@ -1,4 +1,4 @@
-"""Child side of one plugin node beside its expansion: `run_child` runs it. Needs PyTorch with CUDA, and TensorRT."""
+"""Child side of one plugin node beside its expansion. Needs PyTorch with CUDA, and TensorRT."""
 
 from __future__ import annotations
 

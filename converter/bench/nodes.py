@@ -1,4 +1,4 @@
-"""The plugin nodes of a model with what flows into them: for timing each alone, where no engine can hold them."""
+"""Finds the plugin nodes of a model and what flows into them, to time each alone where no engine can hold them."""
 
 from __future__ import annotations
 

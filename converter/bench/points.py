@@ -1,4 +1,4 @@
-"""At which shapes an engine is timed: points of its profile, shapes of the user's, or shapes of the user's arrays."""
+"""Chooses the shapes at which an engine is timed: of its profile, of the user, or of the user's arrays."""
 
 from __future__ import annotations
 

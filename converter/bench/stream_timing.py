@@ -1,4 +1,4 @@
-"""One stream of timed inferences on a GPU: copies in, the engine, copies out, with CUDA events between them."""
+"""Times inferences on one stream of a GPU: copies in, the engine, copies out, with CUDA events between them."""
 
 from __future__ import annotations
 

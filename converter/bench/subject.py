@@ -1,4 +1,4 @@
-"""What is timed: an engine that is there, or one that is built of a model for the occasion."""
+"""Provides the engine to be timed: one that is there, or one that is built of a model for the occasion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timed loop: inferences kept in flight on one or several streams, as trtexec keeps them.
+"""Keeps inferences in flight on one or several streams and times them, as trtexec does.
 
 On every stream the next inference is enqueued before the last one is waited for: enqueue 0, enqueue 1, wait for 0,
 enqueue 2, wait for 1, and so on. So the GPU has work while the host prepares more. What touches the GPU is behind the

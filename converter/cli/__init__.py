@@ -1,1 +1,1 @@
-"""The command `trtsmith`: its arguments, what it prints, and how it ends."""
+"""Defines the command `trtsmith`: its arguments, what it prints, and how it ends."""

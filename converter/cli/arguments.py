@@ -1,4 +1,4 @@
-"""Types of command-line arguments. argparse shows the message of an ArgumentTypeError as it is."""
+"""Reads command-line arguments. argparse shows the message of an ArgumentTypeError as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see: results on stdout, everything else on stderr."""
+"""Prints results on stdout and everything else on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command ends when it does not simply return: signals, closed standard streams, and files that fail."""
+"""Ends a command that does not simply return: signals, closed standard streams, and files that fail."""
 
 from __future__ import annotations
 

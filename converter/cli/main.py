@@ -1,4 +1,4 @@
-"""The command `trtsmith`: arguments in, exit code out. Every command is a module of trtsmith.converter.cli.commands."""
+"""Runs the command `trtsmith`: arguments in, exit code out. Every command is a module of trtsmith.converter.cli.commands."""
 
 from __future__ import annotations
 

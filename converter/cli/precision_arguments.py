@@ -1,4 +1,4 @@
-"""The command-line arguments of a precision. Apart from the others: only commands that convert can import what they need."""
+"""Defines the command-line arguments of a precision, apart from the others: only commands that convert can import these."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The conversion: load, rewrite, plan, build, verify, bundle."""
+"""Converts a model in stages: load, rewrite, plan, build, verify, bundle."""

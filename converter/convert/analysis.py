@@ -1,4 +1,4 @@
-"""What is known of a model before anything is built: the graph that TensorRT gets, and how every node will reach it.
+"""Analyses a model before anything is built: the graph that TensorRT gets, and how every node will reach it.
 
 `rewrite`, `check`, `convert`, `locate`, `bench` and the Python API all begin here.
 """

@@ -1,4 +1,4 @@
-"""What a conversion tells of its engine: the facts of the manifest, and what to warn of."""
+"""Gathers the facts of a conversion for the manifest of its engine, and warns where one matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage: which inputs become constants, and to what: --freeze NAME=VALUE, and --inputs FILE.npz as an example."""
+"""Stage: chooses inputs that become constants: --freeze NAME=VALUE, and --inputs FILE.npz as an example."""
 
 from __future__ import annotations
 

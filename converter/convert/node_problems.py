@@ -1,4 +1,4 @@
-"""What keeps a single node from reaching TensorRT: plugins that cannot be created or run, operators that nobody knows."""
+"""Explains why a node cannot reach TensorRT: a plugin that cannot be created or run, an operator that nobody knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that no engine runs, by their nature, and the place to run them instead."""
+"""Lists operators that no engine runs, by their nature, and says where to run them instead."""
 
 from __future__ import annotations
 

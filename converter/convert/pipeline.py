@@ -1,4 +1,4 @@
-"""The conversion, on one screen: load, rewrite, plan, build, verify, bundle."""
+"""Converts a model, on one screen: load, rewrite, plan, build, verify, bundle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage: how every node will reach TensorRT, and everything that stands in the way, all at once. Needs no GPU."""
+"""Stage: plans how every node will reach TensorRT, and tells all problems at once. Needs no GPU."""
 
 from __future__ import annotations
 

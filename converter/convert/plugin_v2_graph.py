@@ -1,4 +1,4 @@
-"""The rewritten graph for TensorRT 8.6 to 10 with V2 plugins.
+"""Writes the rewritten graph for TensorRT 8.6 to 10 with V2 plugins.
 
 The node is the same: op_type, `plugin_version`, `plugin_namespace` and the fields as attributes are what a parser of 8.6
 looks at. What differs is the types: TensorRT before 10 has neither 64-bit integers nor bfloat16 as plugin inputs.

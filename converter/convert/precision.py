@@ -1,4 +1,4 @@
-"""Stage: the type in which the network is computed, after all other rewriting: --precision, --keep-fp32, --io-precision."""
+"""Stage: chooses the types in which the network is computed: --precision, --keep-fp32, --io-precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of `check`, `convert` and `verify`: the JSON that --report writes, and what is read back of it."""
+"""Writes the reports of `check`, `convert` and `verify` as the JSON of --report, and reads them back."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""TensorRT itself: building engines, running them, and the files around them."""
+"""Builds and runs TensorRT's engines, and writes the files around them."""

@@ -1,4 +1,4 @@
-"""Where our compiled libraries are, and what they say of themselves."""
+"""Finds our compiled libraries, and reads what they say of themselves."""
 
 from __future__ import annotations
 

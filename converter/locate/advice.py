@@ -1,4 +1,4 @@
-"""What a user can do where no node is wrong and the outputs disagree by what their precision rounds."""
+"""Advises a user where no node is wrong and the outputs disagree by what their precision rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of consecutive nodes whose values fit in memory together."""
+"""Cuts a graph into runs of consecutive nodes whose values fit in memory together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes, values and how errors grow, in the words of the report."""
+"""Describes nodes, values and the growth of errors in the words of the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's main graph as the search reads it: who makes a value, what a node reads, what depends on the inputs."""
+"""Answers the questions of the search about a graph: who makes a value, what a node reads, what depends on the inputs."""
 
 from __future__ import annotations
 

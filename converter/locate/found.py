@@ -1,4 +1,4 @@
-"""What the search for a node found, as plain data."""
+"""Defines what the search for a node finds, as plain data."""
 
 from __future__ import annotations
 

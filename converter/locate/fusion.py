@@ -1,4 +1,4 @@
-"""An error that is gone as soon as values between nodes are outputs: which nodes must be left together for it.
+"""Finds the nodes that must be left together for an error that is gone as soon as values between nodes are outputs.
 
 An output keeps TensorRT from fusing the node that makes it with those that read it. So the range of nodes is looked for
 which, alone left unmarked, still gives the error.

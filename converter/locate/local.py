@@ -1,4 +1,4 @@
-"""The error that one node makes by itself: its outputs against onnxruntime's for the very inputs that it had."""
+"""Measures the error that one node makes by itself: its outputs against onnxruntime's for the inputs that it had."""
 
 from __future__ import annotations
 

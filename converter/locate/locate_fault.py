@@ -1,4 +1,4 @@
-"""Which node is it? The rewritten graph against the original, then an executor against the rewritten graph."""
+"""Searches for the wrong node: the rewritten graph against the original, then an executor against the rewritten graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that is wrong by itself, with the values that show it."""
+"""Describes a node that is wrong by itself, with the values that show it."""
 
 from __future__ import annotations
 

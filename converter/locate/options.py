@@ -1,4 +1,4 @@
-"""How a search for a node is made, apart from what it is made in."""
+"""Holds the options of a search for a node."""
 
 from __future__ import annotations
 

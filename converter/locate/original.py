@@ -1,4 +1,4 @@
-"""The original model as something to run the rewritten graph against: values that have kept their names."""
+"""Runs the original model to compare the rewritten graph with, by the values that have kept their names."""
 
 from __future__ import annotations
 

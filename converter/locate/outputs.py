@@ -1,4 +1,4 @@
-"""The model's own outputs in a search: what they are compared with, and how closely."""
+"""Judges the model's own outputs in a search: what they are compared with, and how closely."""
 
 from __future__ import annotations
 

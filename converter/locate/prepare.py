@@ -1,4 +1,4 @@
-"""From what a user names on the command line to the inputs of a search: model, inputs, what to run the graph on."""
+"""Prepares a search from what a user names on the command line: model, inputs, executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element types and sizes of all values of a model, as onnxruntime sees them when it runs it on given inputs."""
+"""Probes the element types and sizes of all values of a model by running it in onnxruntime on given inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The precision of the graph that is searched: that of the engine, as its manifest tells it, or what the user asks for."""
+"""Gives the graph that is searched its precision: that of the engine's manifest, or what the user asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes that compute one node's outputs from values that are known, as a model of their own."""
+"""Cuts out the nodes that compute one node's outputs from values that are known, as a model of their own."""
 
 from __future__ import annotations
 

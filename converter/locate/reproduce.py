@@ -1,4 +1,4 @@
-"""The minimal model of a fault: the node with the tensors that it had."""
+"""Makes the minimal model of a fault: the node with the tensors that it had."""
 
 from __future__ import annotations
 

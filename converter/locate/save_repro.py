@@ -1,4 +1,4 @@
-"""A node that was found, as a folder that shows the error again: model, inputs, outputs, and the commands."""
+"""Saves a node that was found as a folder that shows the error again: model, inputs, outputs, and the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every intermediate value of an executor against onnxruntime's, and the first node that is wrong by itself."""
+"""Compares every intermediate value of an executor with onnxruntime's, and finds the first node that is wrong by itself."""
 
 from __future__ import annotations
 

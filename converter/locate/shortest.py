@@ -1,4 +1,4 @@
-"""The shortest run of consecutive places for which something holds, by two binary searches."""
+"""Finds the shortest run of consecutive places for which something holds, by two binary searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes of a graph in reduced precision must be in float32 for the outputs to agree."""
+"""Finds the nodes of a graph in reduced precision that must be in float32 for the outputs to agree."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Models as files and in memory: loading, checking and saving them, their weights, the shapes of their inputs."""
+"""Loads, checks and saves models, and reads their weights and the shapes of their inputs."""

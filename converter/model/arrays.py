@@ -1,4 +1,4 @@
-"""Arrays from files that users name on the command line, and to them. Pickles are never loaded."""
+"""Reads and writes arrays in files that users name on the command line. Pickles are never loaded."""
 
 from __future__ import annotations
 

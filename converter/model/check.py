@@ -1,4 +1,4 @@
-"""What is wrong with a model before anything is done with it. Works on a skeleton and reads no weights."""
+"""Checks a model before anything is done with it. Works on a skeleton and reads no weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that end a command. Each carries its four-part problems and the exit code that the command returns."""
+"""Defines the errors that end a command, each with its four-part problems and its exit code."""
 
 from __future__ import annotations
 

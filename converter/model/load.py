@@ -1,4 +1,4 @@
-"""Model files in and out. Weights are memory-mapped on the way in and copied from file to file on the way
+"""Loads and saves model files. Weights are memory-mapped on the way in and copied from file to file on the way
 out.
 
 model = load_model("detector.onnx")     # the graph is parsed; weights stay where they are

@@ -1,4 +1,4 @@
-"""A model in memory: a graph without weights, and the mapped files that hold them."""
+"""Holds a model in memory: a graph without weights, and the mapped files that hold them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime on a Model: the weights are used where they are mapped, and are neither copied to disk nor into
+"""Runs onnxruntime on a Model: the weights are used where they are mapped, and are neither copied to disk nor into
 a proto.
 """
 

@@ -1,4 +1,4 @@
-"""Files that a user names to be written: refused before any work is done, and written whole or not at all."""
+"""Writes files that a user names: refused before any work is done, and written whole or not at all."""
 
 from __future__ import annotations
 

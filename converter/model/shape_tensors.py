@@ -1,4 +1,4 @@
-"""Profiles of shape tensors: integer inputs whose values, not whose sizes, decide the shapes in the engine."""
+"""Reads profiles of shape tensors: integer inputs whose values, not whose sizes, decide the shapes in the engine."""
 
 from __future__ import annotations
 

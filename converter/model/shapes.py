@@ -1,4 +1,4 @@
-"""Optimisation profiles from the command line: --shapes, and trtexec's three flags."""
+"""Reads optimisation profiles from the command line: --shapes, and trtexec's three flags."""
 
 from __future__ import annotations
 

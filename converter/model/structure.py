@@ -1,4 +1,4 @@
-"""Is the graph a graph? Every value made once, by something, and before it is needed by itself."""
+"""Checks that a graph is one: every value made once, by something, and before it is needed by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a TensorProto says of its data: how many bytes, where, and whether that is consistent."""
+"""Reads what a TensorProto says of its data: how many bytes, where, and whether that is consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that hold weights, memory-mapped, and the rules by which a model may refer to them."""
+"""Maps files that hold weights into memory, and enforces the rules by which a model may refer to them."""
 
 from __future__ import annotations
 

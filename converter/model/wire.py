@@ -1,4 +1,4 @@
-"""ONNX files at the level of the protobuf wire format: weights are cut out of a model, or put back, without
+"""Edits ONNX files at the level of the protobuf wire format: weights are cut out of a model, or put back, without
 reading them.
 
 A model is a tree of length-delimited messages. `rewrite` walks the few kinds that can hold a weight and lets

@@ -1,1 +1,1 @@
-"""Plugin libraries without TensorRT: the host that drives them, and the contract that they are tested against."""
+"""Drives plugin libraries without TensorRT, and tests them against the plugin contract."""

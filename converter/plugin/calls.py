@@ -1,4 +1,4 @@
-"""Run a plugin's kernel in the child process and get its outputs back, whatever they are."""
+"""Runs a plugin's kernel in the child process and gets its outputs back, whatever they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract and kernel cases of our own plugins, derived from their definitions."""
+"""Derives contract and kernel cases of our own plugins from their definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plugin is tested with and what the tests find: plain data."""
+"""Defines what a plugin is tested with and what the tests find: plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record of measurements was made with."""
+"""Records what measurements were made with: GPU, driver and packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One plugin node with saved inputs through the plugin host: is the kernel wrong, or what was made around it?
+"""Replays one plugin node with saved inputs through the plugin host, to tell a wrong kernel from a wrong engine around it.
 
 The folder is what `trtsmith locate` saves: node.onnx with one plugin node, inputs.npz, expected.npz. TensorRT is not
 needed; a GPU is.

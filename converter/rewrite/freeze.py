@@ -1,4 +1,4 @@
-"""Graph inputs become constants, with the values that the user gives; and which inputs TensorRT needs so.
+"""Makes constants of graph inputs, with the values that the user gives; and finds the inputs that TensorRT needs so.
 
 TensorRT wants some operands as constants (axes, ratios) and takes others as shape tensors, whose values an optimization
 profile gives (the target of a Reshape, the repeats of a Tile).

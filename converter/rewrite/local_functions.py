@@ -1,4 +1,4 @@
-"""Functions of the model itself: their nodes come into the graph where TensorRT would not take them in the function.
+"""Inlines functions of the model itself where TensorRT would not take their nodes in the function.
 
 TensorRT's parser inlines functions itself, so that one with operators that it imports stays as it is.
 """

@@ -1,4 +1,4 @@
-"""The operators that TensorRT's ONNX parser imports."""
+"""Lists the operators that TensorRT's ONNX parser imports."""
 
 from __future__ import annotations
 

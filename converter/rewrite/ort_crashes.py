@@ -1,4 +1,4 @@
-"""Models at which onnxruntime itself crashes, in a form at which it does not."""
+"""Rewrites models at which onnxruntime itself crashes into a form at which it does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage: the graph that TensorRT gets, and the reference graph that onnxruntime runs, from one source."""
+"""Stage: makes the graph that TensorRT gets, and the reference graph that onnxruntime runs, from one source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The TensorRT that a graph is written for, and the faults of TensorRT that rules write around."""
+"""Describes the TensorRT that a graph is written for, and the faults of TensorRT that rules write around."""
 
 from __future__ import annotations
 

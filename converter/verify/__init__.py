@@ -1,4 +1,4 @@
-"""Stage: do the numbers agree? Inputs, tolerances, comparisons and the verdict on them."""
+"""Stage: verifies numbers: inputs, tolerances, comparisons and the verdict on them."""
 
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.given import load_expected, load_inputs

@@ -1,4 +1,4 @@
-"""How far an engine's outputs may be from onnxruntime's: twice what the engine's own precision changes in that network."""
+"""Allows outputs twice the difference from onnxruntime's that the engine's own precision makes in that network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One set of outputs against another: what agrees, and by how much each differs."""
+"""Compares one set of outputs with another: what agrees, and by how much each differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine itself, run on a GPU, against onnxruntime on the original model."""
+"""Compares the engine itself, run on a GPU, with onnxruntime on the original model."""
 
 from __future__ import annotations
 

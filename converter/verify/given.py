@@ -1,4 +1,4 @@
-"""Inputs and expected outputs that the user gives in .npz files."""
+"""Reads inputs and expected outputs that the user gives in .npz files."""
 
 from __future__ import annotations
 

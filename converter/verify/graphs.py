@@ -1,4 +1,4 @@
-"""The original model against the graph from which the engine is built, both in onnxruntime: needs no GPU."""
+"""Compares the original model with the graph from which the engine is built, both in onnxruntime: needs no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that nobody gave: made up from a fixed seed, by what the model's nodes do with them."""
+"""Makes up inputs that nobody gave, from a fixed seed, by what the model's nodes do with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an engine's inputs and outputs are those of a model: names, element types, ranks and fixed sizes."""
+"""Compares an engine's inputs and outputs with those of a model: names, element types, ranks and fixed sizes."""
 
 from __future__ import annotations
 

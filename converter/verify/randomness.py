@@ -1,4 +1,4 @@
-"""Outputs that random numbers decide: two runtimes never draw the same, so they cannot be compared."""
+"""Finds outputs that random numbers decide: two runtimes never draw the same, so they cannot be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict on a graph in reduced precision: what TensorRT computes, rounded as declared, against the original."""
+"""Judges a graph in reduced precision: what TensorRT computes, rounded as declared, against the original."""
 
 from __future__ import annotations
 

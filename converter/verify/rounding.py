@@ -1,4 +1,4 @@
-"""What a precision costs a network: the model with its values rounded as a GPU rounds them, to run in onnxruntime."""
+"""Measures what a precision costs a network: the model with its values rounded as a GPU rounds them, in onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of inputs for an engine: one for each of the smallest, usual and largest sizes of its profile."""
+"""Makes sets of inputs for an engine: one for each of the smallest, usual and largest sizes of its profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far outputs may be from their reference: by element type, and as the user says with --rtol and --atol."""
+"""Defines how far outputs may be from their reference: by element type, and as the user says with --rtol and --atol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict on a set of comparisons: only agreement is a pass."""
+"""Gives the verdict on a set of comparisons: only agreement is a pass."""
 
 from __future__ import annotations
 

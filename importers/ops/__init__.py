@@ -1,1 +1,1 @@
-"""The definitions, one module for each operator; modules with a leading underscore hold what several share."""
+"""Holds the definitions, one module for each operator; modules with a leading underscore hold what several share."""

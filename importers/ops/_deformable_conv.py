@@ -1,4 +1,4 @@
-"""What deformable convolution (Dai et al., arXiv 1703.06211) and its modulated form (Zhu et al., 1811.11168) share.
+"""Defines what deformable convolution (Dai et al., arXiv 1703.06211) and its modulated form (arXiv 1811.11168) share.
 
 Both are one computation: the second multiplies every sample by a mask. N batch, C channels in, O channels out, G groups
 of the convolution, OG groups of offsets, K = KH*KW taps in row-major order, Ho x Wo output.

@@ -1,4 +1,4 @@
-"""Aliases that deformable convolutions with a mask and without share."""
+"""Lists the aliases that deformable convolutions with a mask and without share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test inputs for deformable convolution, with a mask and without."""
+"""Makes test inputs for deformable convolution, with a mask and without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deformable convolution in standard ONNX operators: columns by flat gathers, then a MatMul for each group."""
+"""Expands deformable convolution into standard ONNX: columns by flat gathers, then a MatMul for each group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the operators' cases of more than 2^31 elements."""
+"""Makes what the operators' cases of more than 2^31 elements share."""
 
 from __future__ import annotations
 

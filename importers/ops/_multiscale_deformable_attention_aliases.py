@@ -1,4 +1,4 @@
-"""The forms in which other tools write multi-scale deformable attention."""
+"""Lists the forms in which other tools write multi-scale deformable attention."""
 
 from __future__ import annotations
 

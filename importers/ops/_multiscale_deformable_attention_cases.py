@@ -1,4 +1,4 @@
-"""Test inputs of multi-scale deformable attention."""
+"""Makes test inputs of multi-scale deformable attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multi-scale deformable attention on tensors of more than 2^31 elements."""
+"""Runs multi-scale deformable attention on tensors of more than 2^31 elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multi-scale deformable attention in standard ONNX operators."""
+"""Expands multi-scale deformable attention into standard ONNX operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes at which networks use multi-scale deformable attention, and what it has to compute."""
+"""Lists sizes at which networks use multi-scale deformable attention, and counts what it has to compute."""
 
 from __future__ import annotations
 

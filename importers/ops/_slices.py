@@ -1,4 +1,4 @@
-"""What operators on the slices of a tensor along an axis share: Compress and Unique of ONNX."""
+"""Defines what operators on the slices of a tensor along an axis share: Compress and Unique of ONNX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values."""
+"""Selects boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values."""
 
 from __future__ import annotations
 

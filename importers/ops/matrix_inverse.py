@@ -1,4 +1,4 @@
-"""Inverse of square matrices (numpy.linalg.inv over the last two dimensions)."""
+"""Inverts square matrices, as numpy.linalg.inv over the last two dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a tensor is not zero: NonZero of ONNX, whose number of results depends on values."""
+"""Finds the positions at which a tensor is not zero: NonZero of ONNX, whose number of results depends on values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slices of a tensor along an axis at which a condition holds: Compress of ONNX."""
+"""Selects the slices of a tensor along an axis at which a condition holds: Compress of ONNX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The different slices of a tensor along an axis: Unique of ONNX."""
+"""Finds the different slices of a tensor along an axis: Unique of ONNX."""
 
 from __future__ import annotations
 

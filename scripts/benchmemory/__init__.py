@@ -1,1 +1,1 @@
-"""The parts of scripts/bench_memory.py."""
+"""Holds the parts of scripts/bench_memory.py."""

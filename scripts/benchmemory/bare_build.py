@@ -1,4 +1,4 @@
-"""A process that does nothing but hand a model to TensorRT-RTX and write the engine: the builder's own use of memory.
+"""Hands a model to TensorRT-RTX and writes the engine, to measure the builder's own use of memory.
 
     python bare_build.py MODEL ENGINE CAPABILITY [PLUGIN_LIBRARY]     # a member of ComputeCapability: SM86, CURRENT
 

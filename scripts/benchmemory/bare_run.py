@@ -1,4 +1,4 @@
-"""A process that does nothing but load an engine with TensorRT-RTX and run it once: the runtime's own use of memory.
+"""Loads an engine with TensorRT-RTX and runs it once, to measure the runtime's own use of memory.
 
     python bare_run.py ENGINE     # of float32 inputs and outputs of fixed shapes
 

@@ -1,4 +1,4 @@
-"""The model whose conversion is measured: a chain of matrix products, most of it weights in one external file."""
+"""Makes the model whose conversion is measured: a chain of matrix products, most of it weights in one external file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of a command and of all its children while they run, sampled from /proc."""
+"""Samples the memory of a command and of all its children from /proc while they run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The parts of scripts/compare_checkouts.py."""
+"""Holds the parts of scripts/compare_checkouts.py."""

@@ -1,4 +1,4 @@
-"""Finds a CUDA compiler that works: the machine's, else the one that PyPI carries. Fetches nothing by itself."""
+"""Finds a CUDA compiler that works: the machine's, else the one on PyPI. Fetches nothing by itself."""
 
 from __future__ import annotations
 

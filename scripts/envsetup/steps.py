@@ -1,4 +1,4 @@
-"""What every set-up step uses: its error, commands whose output goes to a log, stamps that skip finished work."""
+"""Provides what every set-up step uses: its error, commands whose output goes to a log, stamps that skip finished work."""
 
 from __future__ import annotations
 

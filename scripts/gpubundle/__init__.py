@@ -1,1 +1,1 @@
-"""What scripts/gpu_bundle.py packs, how it is cut into chunks, and how it is put together again."""
+"""Packs what scripts/gpu_bundle.py bundles, cuts it into chunks, and puts it together again."""

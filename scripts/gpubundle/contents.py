@@ -1,4 +1,4 @@
-"""What goes into a bundle: wheels that the GPU machine lacks, our compiled libraries, and models.
+"""Chooses what goes into a bundle: wheels that the GPU machine lacks, our compiled libraries, and models.
 
 The models of models/ travel without their weights (gpubundle/skeleton.py): 210 MB of random numbers that the GPU
 machine makes for itself.

@@ -1,4 +1,4 @@
-"""The index of a bundle: its files, and the parts into which their bytes are cut. Standard library only."""
+"""Describes the files of a bundle, and the parts into which their bytes are cut. Standard library only."""
 
 from __future__ import annotations
 

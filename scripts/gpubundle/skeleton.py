@@ -1,4 +1,4 @@
-"""Exports of models/ without their weights, and the weights put back from a PyTorch module of the same structure."""
+"""Exports models/ without their weights, and puts the weights back from a PyTorch module of the same structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence for tolerances: our error and a framework's in the same dtype, both against float64; and determinism.
+"""Measures the evidence for tolerances: our error and a framework's in the same dtype, against float64; and determinism.
 
 Frameworks: PyTorch's formulation of the operator (OpDef.torch_reference) on the GPU, without TF32 and without reduced
 precision in the sums of half-precision products; for deformable convolution also torchvision's own kernel.

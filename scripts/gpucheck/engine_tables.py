@@ -1,4 +1,4 @@
-"""What the record of engines says, as Markdown: ONNX's node tests by operator, and networks beside PyTorch's error."""
+"""Writes the record of engines as Markdown: ONNX's node tests by operator, and networks beside PyTorch's error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every step needs that runs engines: TensorRT-RTX and the runner, or a word on what is missing."""
+"""Provides what every step needs that runs engines: TensorRT-RTX and the runner, or a word on what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small random graphs of standard operators, with inputs and the outputs that onnxruntime gives, node by node.
+"""Draws small random graphs of standard operators, with inputs and the outputs that onnxruntime gives, node by node.
 
 A graph is drawn node after node: an operator that fits some value that is there, with random attributes and second
 operands. What onnxruntime refuses, what grows too large and what is not finite is drawn again. Values that arithmetic has

@@ -1,4 +1,4 @@
-"""What graph_draw.py draws: for each kind of operator a value that fits, and random attributes."""
+"""Draws for each kind of operator a value that fits, and random attributes, for graph_draw.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run cases once in this process, for compute-sanitizer: memory exactly as large as the tensors."""
+"""Runs cases once in this process, for compute-sanitizer: memory exactly as large as the tensors."""
 
 from __future__ import annotations
 

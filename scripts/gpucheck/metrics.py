@@ -1,4 +1,4 @@
-"""Errors against a float64 reference, and which of them are allowed."""
+"""Measures errors against a float64 reference, and says which of them are allowed."""
 
 from __future__ import annotations
 

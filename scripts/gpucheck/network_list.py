@@ -1,4 +1,4 @@
-"""The networks that run on the GPU, with inputs and PyTorch's run: those of models/, and those that others published."""
+"""Lists the networks that run on the GPU, with inputs and PyTorch's run: those of models/, and published ones."""
 
 from __future__ import annotations
 

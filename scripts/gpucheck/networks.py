@@ -1,4 +1,4 @@
-"""Whole networks on the GPU: engines without plugins, in every precision and at every end of their dynamic shapes.
+"""Runs whole networks on the GPU: engines without plugins, in every precision and at every end of their dynamic shapes.
 
 An engine may be at most twice as far from the exact outputs as PyTorch's own run of the network in that precision on the
 same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree with it as well.

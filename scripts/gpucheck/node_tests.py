@@ -1,4 +1,4 @@
-"""ONNX's own backend node tests on the GPU: engines of the cases about tensors, run and compared with ONNX's outputs."""
+"""Runs ONNX's own backend node tests on the GPU: engines of the cases about tensors, compared with ONNX's outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of every plugin in a library, and its kernels in every case and dtype."""
+"""Tests the contract of every plugin in a library, and its kernels in every case and dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child processes with a time box."""
+"""Runs child processes within a time limit."""
 
 from __future__ import annotations
 

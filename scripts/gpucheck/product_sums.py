@@ -1,4 +1,4 @@
-"""In what type TensorRT sums products: engines of one layer in 16 bits, against float64 on the same rounded numbers.
+"""Finds the type in which TensorRT sums products: engines of one layer in 16 bits, against float64 on the same numbers.
 
 An error above that of rounding the result is the sum's. What converter/rewrite/precision/sums.py and affine.py do rests on
 these numbers.

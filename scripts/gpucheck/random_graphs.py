@@ -1,4 +1,4 @@
-"""Random graphs as engines: converted as `trtsmith convert` does it, run, and compared with onnxruntime node by node."""
+"""Runs random graphs as engines: converted as `trtsmith convert` does it, and compared with onnxruntime node by node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a plugin with numpy arrays in device memory exactly as large as its tensors, neither filled nor fenced."""
+"""Runs a plugin with numpy arrays in device memory exactly as large as its tensors, neither filled nor fenced."""
 
 from __future__ import annotations
 

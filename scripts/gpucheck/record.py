@@ -1,4 +1,4 @@
-"""What a step finds, written while it runs, and the file that holds all steps."""
+"""Records what a step finds while it runs, and writes the file that holds all steps."""
 
 from __future__ import annotations
 

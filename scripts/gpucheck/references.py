@@ -1,4 +1,4 @@
-"""Reference results of all cases with a tolerance, computed once and kept in a folder for the steps that compare with them.
+"""Computes reference results of all cases once, with a tolerance, and keeps them for the steps that compare with them.
 
 All are the operators' own numpy references in float64. The largest takes about 4 s, so no other oracle is needed; the
 accuracy step also compares them with PyTorch in float64 on the GPU.

@@ -1,4 +1,4 @@
-"""Registers, stack and shared memory of every kernel in a library, from cuobjdump."""
+"""Reads registers, stack and shared memory of every kernel in a library from cuobjdump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch in which every factor of a float32 product is rounded to TF32.
+"""Makes PyTorch round every factor of a float32 product to TF32.
 
 With TF32 allowed, cuDNN and cuBLAS still compute what is small in float32, and choose by shape; TensorRT does not.
 """

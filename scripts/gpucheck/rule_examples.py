@@ -1,4 +1,4 @@
-"""Every rule's examples as engines: rewritten, built without plugins, run, and compared with the original's outputs."""
+"""Runs every rule's examples as engines: rewritten, built without plugins, and compared with the original's outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""compute-sanitizer over all small cases and the sizes of the benchmarks, its tools side by side."""
+"""Runs compute-sanitizer over all small cases and the sizes of the benchmarks, its tools side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that are scripts of their own: their exit code is the verdict, their last line the summary."""
+"""Runs steps that are scripts of their own: their exit code is the verdict, their last line the summary."""
 
 from __future__ import annotations
 

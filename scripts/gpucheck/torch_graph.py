@@ -1,4 +1,4 @@
-"""An ONNX graph computed by PyTorch, node by node, in one floating-point type: a framework's own run of that network.
+"""Computes an ONNX graph in PyTorch, node by node, in one floating-point type: a framework's own run of that network.
 
 For networks that come as ONNX files only. It covers the operators of convolutional networks as PaddlePaddle exports
 them; the semantics are those of ONNX's operator specification. Shapes and indices are computed on the CPU.

@@ -1,1 +1,1 @@
-"""The parts of scripts/onnx_coverage.py."""
+"""Holds the parts of scripts/onnx_coverage.py."""

@@ -1,4 +1,4 @@
-"""One engine of one case: TensorRT-RTX's parser and builder in this process, for sm86 or for the GPU that is there."""
+"""Builds one engine of one case with TensorRT-RTX in this process, for sm86 or for the GPU that is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's own backend node tests, as plain data: a model, its inputs, what it has to give, and what it is about."""
+"""Loads ONNX's own backend node tests as plain data: a model, its inputs, what it has to give, and what it is about."""
 
 from __future__ import annotations
 

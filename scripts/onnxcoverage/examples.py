@@ -1,4 +1,4 @@
-"""The examples of rules (tests/rule_examples) as cases: a model, inputs, and what the original gives."""
+"""Makes cases of the examples of rules (tests/rule_examples): a model, inputs, and what the original gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of one case, each question as a job of its own: built as it is, rewritten, right, built then."""
+"""Judges one case, each question as a job of its own: does it build as it is, rewritten, and is it right."""
 
 from __future__ import annotations
 

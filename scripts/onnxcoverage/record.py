@@ -1,4 +1,4 @@
-"""The record of a coverage run: what each case gave, sums by operator, and the text that is printed of it."""
+"""Records a coverage run: what each case gave, sums by operator, and the text that is printed of it."""
 
 from __future__ import annotations
 

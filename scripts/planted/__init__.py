@@ -1,1 +1,1 @@
-"""Errors that are planted in models, to see that the search for a node finds each of them."""
+"""Plants errors in models, to see that the search for a node finds each of them."""

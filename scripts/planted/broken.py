@@ -1,4 +1,4 @@
-"""A plugin library with one plugin whose kernel is broken: the matrix inverse writes its result transposed.
+"""Builds a plugin library with one broken kernel: the matrix inverse writes its result transposed.
 
 It is built from the sources of plugins_cpp, of which a copy is edited; nothing of it gets into the library that is shipped.
 """

@@ -1,4 +1,4 @@
-"""Changes to a graph behind the search's back. Each leaves a graph alone in which its node is not."""
+"""Changes a graph behind the search's back. Each change leaves a graph alone in which its node is not."""
 
 from __future__ import annotations
 

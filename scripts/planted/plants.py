@@ -1,4 +1,4 @@
-"""The errors that are planted, each with the node that has to be named."""
+"""Lists the errors that are planted, each with the node that has to be named."""
 
 from __future__ import annotations
 

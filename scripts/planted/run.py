@@ -1,4 +1,4 @@
-"""Plant one error, search for it, and judge what was named."""
+"""Plants one error, searches for it, and judges what was named."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The parts of scripts/plugin_vs_native.py."""
+"""Holds the parts of scripts/plugin_vs_native.py."""

@@ -1,4 +1,4 @@
-"""Workers with a time box for each item: one that hangs or dies costs that item, and another worker goes on."""
+"""Gives workers a time limit for each item: one that hangs or dies costs that item, and another worker goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Markdown tables of what plugin_vs_native.py measured, and of why a figure is missing."""
+"""Writes the Markdown tables of what plugin_vs_native.py measured, and of why a figure is missing."""
 
 from __future__ import annotations
 

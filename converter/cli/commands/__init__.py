@@ -1,1 +1,1 @@
-"""One module a command: add_parser() for its arguments, run() for its work."""
+"""Holds one module for each command: add_parser() for its arguments, run() for its work."""

@@ -1,1 +1,1 @@
-"""Results as text: tables and sentences for a terminal."""
+"""Prints results as text: tables and sentences for a terminal."""

@@ -1,4 +1,4 @@
-"""The verdict as people read it."""
+"""Prints the verdict of a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of `trtsmith bench` as people read it."""
+"""Prints the record of `trtsmith bench`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of `trtsmith plugin bench` as people read it."""
+"""Prints the result of `trtsmith plugin bench`."""
 
 from __future__ import annotations
 

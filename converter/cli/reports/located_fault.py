@@ -1,4 +1,4 @@
-"""What was found, for people."""
+"""Prints what `trtsmith locate` found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugin against native, of the record of `trtsmith bench`, as people read it."""
+"""Prints the part of a `trtsmith bench` record that compares plugins with native operators."""
 
 from __future__ import annotations
 

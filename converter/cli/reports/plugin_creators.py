@@ -1,4 +1,4 @@
-"""The creators of a plugin library as people read them."""
+"""Prints the creators of a plugin library."""
 
 from __future__ import annotations
 

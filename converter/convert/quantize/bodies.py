@@ -1,4 +1,4 @@
-"""Plugin nodes as calls of functions, and plugin nodes again: to calibrate a model is to run it in onnxruntime."""
+"""Replaces plugin nodes by calls of functions, and back: to calibrate a model is to run it in onnxruntime."""
 
 from __future__ import annotations
 

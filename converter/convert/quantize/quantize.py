@@ -1,4 +1,4 @@
-"""Stage: a network in int8 or fp8. One that carries Q/DQ nodes is left as it is; another is calibrated."""
+"""Stage: makes a network of int8 or fp8. One that has Q/DQ nodes is left as it is; another is calibrated."""
 
 from __future__ import annotations
 

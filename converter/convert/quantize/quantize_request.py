@@ -1,4 +1,4 @@
-"""What the two sides of a calibration say to each other: plain data that comes back the same from JSON."""
+"""Describes a calibration to the process that makes it: plain data that comes back the same from JSON."""
 
 from __future__ import annotations
 

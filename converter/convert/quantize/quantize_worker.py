@@ -1,4 +1,4 @@
-"""The child process of a calibration; the only one that imports nvidia-modelopt."""
+"""Child side of a calibration; the only module that imports nvidia-modelopt."""
 
 from __future__ import annotations
 

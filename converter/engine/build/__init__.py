@@ -1,1 +1,1 @@
-"""Everything that touches TensorRT: the flavours, the build in a child process, and what its messages mean."""
+"""Builds engines: the flavours of TensorRT, the build in a child process, and what its messages mean."""

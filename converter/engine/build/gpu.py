@@ -1,4 +1,4 @@
-"""What GPU is there, asked of the driver itself: no CUDA toolkit, no TensorRT, no torch."""
+"""Asks the driver itself which GPU is there: no CUDA toolkit, no TensorRT, no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child side of a build: what the parsed network looks like, and whether the profiles fit it."""
+"""Child side of a build: describes the parsed network, and checks that the profiles fit it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child side of a build: load plugin libraries and create every plugin before the parser does.
+"""Child side of a build: loads plugin libraries and creates every plugin before the parser does.
 
 The parser drops attributes that the creator does not know, and a plugin that dislikes a field fails far from
 its cause. Creating each plugin here first, with exactly the fields of its node, lets a wrong one fail with a

@@ -1,4 +1,4 @@
-"""Which GPUs an engine is built for: TensorRT-RTX is told, TensorRT builds for the GPU that is there."""
+"""Chooses the GPUs that an engine is built for: TensorRT-RTX is told, TensorRT builds for the GPU that is there."""
 
 from __future__ import annotations
 

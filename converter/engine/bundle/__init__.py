@@ -1,1 +1,1 @@
-"""Bundles: an engine, the plugin libraries that it needs, and a manifest."""
+"""Bundles an engine with the plugin libraries that it needs, and a manifest."""

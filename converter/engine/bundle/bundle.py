@@ -1,4 +1,4 @@
-"""Stage: what a deployment needs, side by side: engine, plugin library, manifest."""
+"""Stage: puts side by side what a deployment needs: engine, plugin library, manifest."""
 
 from __future__ import annotations
 

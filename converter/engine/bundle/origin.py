@@ -1,4 +1,4 @@
-"""What a manifest says of the model that its engine was built from: which file, in what precision, with what frozen."""
+"""Reads from a manifest the model that its engine was built from: files, precision, frozen inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an engine to all that is needed to run it: what the manifest beside it says, checked against what is there."""
+"""Finds all that is needed to run an engine in the manifest beside it, and checks it against what is there."""
 
 from __future__ import annotations
 

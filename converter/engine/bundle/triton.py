@@ -1,4 +1,4 @@
-"""Stage: an engine as a model of a Triton Inference Server repository: config.pbtxt and the engine in a version folder.
+"""Stage: writes an engine as a model of a Triton Inference Server repository: config.pbtxt and a version folder.
 
 The server finds it as REPOSITORY/NAME, with REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.plan.
 """

@@ -1,4 +1,4 @@
-"""The configuration of an engine for Triton Inference Server: config.pbtxt, of what the engine's manifest says.
+"""Writes the config.pbtxt of an engine for Triton Inference Server from what its manifest says.
 
 Field names and values are those of model_config.proto (triton-inference-server/common), to which a test holds them.
 """

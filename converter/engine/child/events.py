@@ -1,4 +1,4 @@
-"""What a child process tells its parent: one JSON line for each event, on a pipe of their own."""
+"""Carries what a child process tells its parent: one JSON line for each event, on a pipe of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ended a process, in words."""
+"""Says in words what ended a process."""
 
 from __future__ import annotations
 

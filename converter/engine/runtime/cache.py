@@ -1,4 +1,4 @@
-"""TensorRT-RTX's runtime cache: kernels that were compiled when an engine was first used, kept in a file."""
+"""Keeps TensorRT-RTX's runtime cache in a file: kernels that were compiled when an engine was first used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An execution context of an engine, as TensorRT and TensorRT-RTX each want it made."""
+"""Makes an execution context of an engine, as TensorRT and TensorRT-RTX each want it made."""
 
 from __future__ import annotations
 

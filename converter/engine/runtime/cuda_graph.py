@@ -1,4 +1,4 @@
-"""CUDA graphs of a context's work: one for each set of addresses, as long as the shapes stay."""
+"""Captures a context's work in CUDA graphs: one for each set of addresses, as long as the shapes stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One GPU: memory, streams, copies and graphs, through NVIDIA's cuda-bindings and cuda-core. Nothing else imports them.
+"""Manages one GPU through NVIDIA's cuda-bindings and cuda-core, which nothing else imports: memory, streams, copies, graphs.
 
 Everything is asked for by plain integers (addresses, stream handles), which TensorRT takes as well. A call that CUDA
 refuses is a DeviceError with CUDA's own name of the error.

@@ -1,4 +1,4 @@
-"""A tensor in device memory, which PyTorch, CuPy and others take without a copy."""
+"""Represents a tensor in device memory, which PyTorch, CuPy and others take without a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays from one process to another: raw bytes in a file, a JSON file that says which is what.
+"""Passes arrays from one process to another: raw bytes in a file, and a JSON file that describes them.
 
 Not .npz: that has no name for bfloat16 and float8, and cannot be memory-mapped.
 """

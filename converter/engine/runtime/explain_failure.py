@@ -1,4 +1,4 @@
-"""What goes wrong when an engine is loaded and run, in a user's words."""
+"""Explains in a user's words what went wrong when an engine was loaded or run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the arrays fit the engine? What is wrong with names, types, shapes and values, said before TensorRT sees them."""
+"""Checks that arrays fit the engine, and explains wrong names, types, shapes and values before TensorRT sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inputs of a session: arrays of any library become addresses for TensorRT, without a copy where that is possible."""
+"""Binds the inputs of a session: arrays of any library become addresses, without a copy where that is possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorRT says while an engine is loaded and run, kept for our messages."""
+"""Keeps what TensorRT says while an engine is loaded and run, for our messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs of a session: buffers of a known size, and buffers that grow for sizes that only the data decide."""
+"""Holds the outputs of a session: buffers of a known size, and buffers that grow where data decide the size."""
 
 from __future__ import annotations
 

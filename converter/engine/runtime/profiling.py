@@ -1,4 +1,4 @@
-"""What TensorRT tells of an engine's layers: the time of each, and what it is made of."""
+"""Reads what TensorRT tells of an engine's layers: the time of each, and what it is made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the process that runs an engine, and what comes back: plain data, to JSON and from it."""
+"""Describes a run to the process that makes it, and what comes back: plain data, to JSON and from it."""
 
 from __future__ import annotations
 

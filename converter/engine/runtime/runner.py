@@ -1,4 +1,4 @@
-"""Engines in this Python process: a Runner holds one, its Sessions run it on arrays of numpy, PyTorch, CuPy and others.
+"""Runs engines in this Python process: a Runner holds one, its Sessions run it on arrays of numpy, PyTorch, CuPy and others.
 
     from trtsmith import Runner
 

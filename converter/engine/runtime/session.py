@@ -1,4 +1,4 @@
-"""One execution context of an engine with a stream and output buffers of its own: inputs in, outputs out, no copies."""
+"""Runs one execution context of an engine with a stream and output buffers of its own, without copies."""
 
 from __future__ import annotations
 

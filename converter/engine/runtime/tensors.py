@@ -1,4 +1,4 @@
-"""What an engine says of itself: its inputs and outputs, and what it was loaded with. No TensorRT, no CUDA."""
+"""Describes an engine: its inputs and outputs, and what it was loaded with. No TensorRT, no CUDA."""
 
 from __future__ import annotations
 

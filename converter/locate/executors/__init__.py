@@ -1,1 +1,1 @@
-"""What a graph runs on while the node at fault is looked for: TensorRT, our kernels alone, or onnxruntime."""
+"""Runs graphs while the node at fault is looked for: with TensorRT, our kernels alone, or onnxruntime."""

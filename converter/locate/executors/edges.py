@@ -1,4 +1,4 @@
-"""Models whose inputs and outputs have types that numpy's own files and onnxruntime's Python do not know.
+"""Changes models so that inputs and outputs have types that numpy's files and onnxruntime's Python know.
 
 bfloat16 and float8 cross such an edge as float32, which holds each of their values exactly, with a Cast behind it.
 """

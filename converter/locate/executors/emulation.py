@@ -1,4 +1,4 @@
-"""Graphs with float16 and bfloat16 values as onnxruntime's CPU runs them: nodes compute in float32, results are rounded."""
+"""Runs graphs of float16 and bfloat16 on onnxruntime's CPU: nodes compute in float32, results are rounded."""
 
 from __future__ import annotations
 

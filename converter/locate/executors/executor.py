@@ -1,4 +1,4 @@
-"""What a graph with plugin nodes is run on: TensorRT, our kernels without TensorRT, or onnxruntime."""
+"""Defines what an executor of graphs with plugin nodes has to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugin nodes by their kernels through the plugin host, everything else in onnxruntime: no TensorRT is needed.
+"""Runs plugin nodes by their kernels through the plugin host, everything else in onnxruntime, without TensorRT.
 
 It shows what a kernel does in its place in a model, on any CUDA GPU. What TensorRT makes of the other nodes it cannot show.
 """

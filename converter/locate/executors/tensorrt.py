@@ -1,4 +1,4 @@
-"""TensorRT as an executor: an engine is built for each set of outputs, and run on the GPU that is there."""
+"""Executes with TensorRT: an engine is built for each set of outputs, and run on the GPU that is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `trtsmith plugin bench` times our kernels against."""
+"""Lists the baselines that `trtsmith plugin bench` times our kernels against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expansion of an operator into standard ones, run by onnxruntime on PyTorch's memory and stream."""
+"""Runs the expansion of an operator by onnxruntime on PyTorch's memory and stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of `trtsmith plugin bench`: statistics, limits, rotation. Nothing here needs a GPU."""
+"""Computes the figures of `trtsmith plugin bench`: statistics, limits, rotation. Nothing here needs a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPU that `trtsmith plugin bench` measures on, with our kernels and those of others on it."""
+"""Measures on one GPU for `trtsmith plugin bench`, with our kernels and those of others on it."""
 
 from __future__ import annotations
 

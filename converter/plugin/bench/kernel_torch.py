@@ -1,4 +1,4 @@
-"""The GPU side of `trtsmith plugin bench`, on PyTorch's memory, streams and events.
+"""Measures on the GPU for `trtsmith plugin bench`, on PyTorch's memory, streams and events.
 
 Every run is timed by itself, between two events. The GPU is kept busy until the run and both events are queued, so that
 no time of the host is in it; and the runs take sets of inputs and outputs in turn, copies of one another at addresses of

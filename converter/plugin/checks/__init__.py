@@ -1,1 +1,1 @@
-"""The checks of `trtsmith plugin test`."""
+"""Holds the checks of `trtsmith plugin test`."""

@@ -1,4 +1,4 @@
-"""The checks that a plugin must pass, run in a child process.
+"""Defines a check of a plugin, run in a child process, and what the checks share.
 
 Each raises CheckFailedError or NotTestableError, or returns a note.
 

@@ -1,4 +1,4 @@
-"""Checks that run kernels."""
+"""Checks kernels by running them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks on output types, shapes and formats. All need a case, since inputs cannot be guessed."""
+"""Checks output types, shapes and formats. All need a case, since inputs cannot be guessed."""
 
 from __future__ import annotations
 

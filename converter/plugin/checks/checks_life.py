@@ -1,4 +1,4 @@
-"""Checks on clones and on life in an engine and its execution contexts."""
+"""Checks clones, and life in an engine and its execution contexts."""
 
 from __future__ import annotations
 

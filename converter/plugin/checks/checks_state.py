@@ -1,4 +1,4 @@
-"""Checks on identity and serialisation."""
+"""Checks identity and serialisation."""
 
 from __future__ import annotations
 

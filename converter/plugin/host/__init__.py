@@ -1,1 +1,1 @@
-"""The plugin host: drives a plugin library without TensorRT."""
+"""Drives a plugin library without TensorRT."""

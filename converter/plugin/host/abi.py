@@ -1,4 +1,4 @@
-"""The C ABI of libtrtsmith_host.so as ctypes: enumerations, structures and function signatures, nothing more.
+"""Declares the C ABI of libtrtsmith_host.so for ctypes: enumerations, structures and function signatures, nothing more.
 
 Mirrors plugins_cpp/host/api.h; ABI must equal its TSH_ABI.
 """

@@ -1,4 +1,4 @@
-"""Run a plugin on device memory that the caller owns."""
+"""Runs a plugin on device memory that the caller owns."""
 
 from __future__ import annotations
 

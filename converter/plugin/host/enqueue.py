@@ -1,4 +1,4 @@
-"""Run and time a plugin on a GPU with numpy arrays, with its memory poisoned before and fenced after.
+"""Runs and times a plugin on a GPU with numpy arrays, with its memory poisoned before and fenced after.
 
 Outputs and workspace hold 0xFF bytes before the kernel runs (NaN in every floating type), so that what it forgets to
 write and what it reads too early shows; after each lies a guard zone that it must not touch.

@@ -1,4 +1,4 @@
-"""Drive any TensorRT plugin library from Python without TensorRT: load, create, ask, serialise, run, time.
+"""Drives any TensorRT plugin library from Python without TensorRT: load, create, ask, serialise, run, time.
 
     with Host().open(path) as library:
         with library.creator(name).create(fields) as plugin:

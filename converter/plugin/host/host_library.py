@@ -1,4 +1,4 @@
-"""Loading libtrtsmith_host.so and calling it: a status other than OK becomes a PluginError."""
+"""Loads libtrtsmith_host.so and calls it: a status other than OK becomes a PluginError."""
 
 from __future__ import annotations
 

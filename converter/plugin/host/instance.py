@@ -1,4 +1,4 @@
-"""One plugin, V3 or V2 alike: everything that can be asked of it without a GPU."""
+"""Asks one plugin, V3 or V2 alike, everything that can be asked of it without a GPU."""
 
 from __future__ import annotations
 

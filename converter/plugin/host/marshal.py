@@ -1,4 +1,4 @@
-"""Between plain values and the structures of the C ABI."""
+"""Converts between plain values and the structures of the C ABI."""
 
 from __future__ import annotations
 

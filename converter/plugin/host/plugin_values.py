@@ -1,4 +1,4 @@
-"""Plain values that go into and come out of plugins: fields, tensor descriptions, shapes. No library is needed."""
+"""Defines the plain values that go into and come out of plugins: fields, tensor descriptions, shapes. Needs no library."""
 
 from __future__ import annotations
 

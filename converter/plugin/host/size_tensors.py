@@ -1,4 +1,4 @@
-"""Outputs whose sizes depend on values: the shapes that a run gave them, from what it wrote to its size tensors."""
+"""Reads the shapes that a run gave to outputs of data-dependent shape from what it wrote to its size tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passes for custom operators, in the order in which they run: an explicit tuple.
+"""Lists the passes for custom operators, in the order in which they run.
 
 They alone work on GraphSurgeon's graphs. A model that concerns none of them does not wait for its import.
 """

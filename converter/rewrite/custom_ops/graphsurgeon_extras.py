@@ -1,4 +1,4 @@
-"""What GraphSurgeon has no words for: taken out of a model before it is imported, put back after it is
+"""Sets aside what GraphSurgeon has no words for: taken out of a model before it is imported, put back after it is
 exported.
 """
 

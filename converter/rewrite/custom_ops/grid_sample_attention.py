@@ -1,4 +1,4 @@
-"""Multi-scale deformable attention that was exported as a chain of GridSample becomes one plugin node.
+"""Replaces multi-scale deformable attention that was exported as a chain of GridSample by one plugin node.
 
 The formula is the PyTorch fallback of Deformable DETR and mmcv: value is cut into levels, each is sampled by a
 GridSample at `2 * location - 1`, the samples are stacked, multiplied with the attention weights and summed.

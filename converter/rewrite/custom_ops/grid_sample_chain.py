@@ -1,4 +1,4 @@
-"""Finds chains of GridSample, Concat, Mul and ReduceSum: what looks like multi-scale deformable attention."""
+"""Finds chains of GridSample, Concat, Mul and ReduceSum that look like multi-scale deformable attention."""
 
 from __future__ import annotations
 

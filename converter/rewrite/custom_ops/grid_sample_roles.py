@@ -1,4 +1,4 @@
-"""Which axes of a tensor are the plugin's: batch, heads, levels and so on, from the layouts that its chains end in."""
+"""Finds the plugin's axes of a tensor (batch, heads, levels and so on) from the layouts that its chains end in."""
 
 from __future__ import annotations
 

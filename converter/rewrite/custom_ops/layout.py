@@ -1,4 +1,4 @@
-"""Index maps of tensors that are another tensor's elements, moved: a proof of what a chain of movements does.
+"""Maps the elements of a tensor to those of another that it was moved from, to prove what a chain of movements does.
 
 A layout says, for each axis of a tensor, which atoms it is made of, outermost first. An atom is a run of `size`
 positions, `stride` apart, along one labelled axis of the tensor where the chain began. Reshape splits and joins atoms,

@@ -1,4 +1,4 @@
-"""What each operator that moves elements does to a layout."""
+"""Applies to a layout what each operator that moves elements does to it."""
 
 from __future__ import annotations
 

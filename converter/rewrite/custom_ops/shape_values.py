@@ -1,4 +1,4 @@
-"""What a graph computes as the target of a Reshape, where exporters write it as Shape, Gather, Mul and Concat."""
+"""Evaluates the target of a Reshape where exporters write it as Shape, Gather, Mul and Concat."""
 
 from __future__ import annotations
 

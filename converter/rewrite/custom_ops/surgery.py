@@ -1,4 +1,4 @@
-"""Graph surgery that passes share: walking all graphs, reading nodes, putting ONNX nodes in a node's place."""
+"""Does the graph surgery that passes share: walking graphs, reading nodes, putting ONNX nodes in a node's place."""
 
 from __future__ import annotations
 

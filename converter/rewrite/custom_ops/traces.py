@@ -1,4 +1,4 @@
-"""Chains of movements, from where a pattern reads them up to where they begin, and nodes that bring a tensor into order."""
+"""Traces chains of movements from where a pattern reads them up to where they begin, and brings a tensor into order."""
 
 from __future__ import annotations
 

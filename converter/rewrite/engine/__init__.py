@@ -1,1 +1,1 @@
-"""What a rule is, and the engine that applies rules to a graph."""
+"""Defines rules, and applies them to a graph."""

@@ -1,4 +1,4 @@
-"""Functions made into nodes for one node of a model: the bodies by which ONNX defines operators, and expansions."""
+"""Inlines functions for one node of a model: the bodies by which ONNX defines operators, and expansions."""
 
 from __future__ import annotations
 

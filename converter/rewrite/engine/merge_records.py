@@ -1,4 +1,4 @@
-"""Records of several passes over one model, told as one."""
+"""Merges the records of several passes over one model, so that each original node has one."""
 
 from __future__ import annotations
 

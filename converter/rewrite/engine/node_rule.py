@@ -1,4 +1,4 @@
-"""What a rule is: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
+"""Defines rules: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
 
 How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView and a NodeRule of it:
 

@@ -1,4 +1,4 @@
-"""What a pass is and what it gives back. Rules depend on this module; it depends on no rule."""
+"""Defines passes and the records that they give back. Rules depend on this module; it depends on no rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules for standard operators, by family: explicit tuples, in the order in which a node is offered to them."""
+"""Lists the rules for standard operators, by family, in the order in which a node is offered to them."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules import (

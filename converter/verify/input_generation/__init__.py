@@ -1,1 +1,1 @@
-"""What the inputs of a model mean, by what its nodes do with them; and made-up values that suit."""
+"""Generates inputs of a model that suit what its nodes do with them."""

@@ -1,4 +1,4 @@
-"""Made-up values that suit a meaning: arrays from a seeded generator."""
+"""Draws arrays of a described kind from a seeded generator."""
 
 from __future__ import annotations
 

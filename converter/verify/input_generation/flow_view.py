@@ -1,4 +1,4 @@
-"""One operand of a node that a graph input reaches, as the rules on meanings see it."""
+"""Shows the rules of input generation one operand of a node that a graph input reaches."""
 
 from __future__ import annotations
 

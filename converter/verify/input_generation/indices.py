@@ -1,4 +1,4 @@
-"""Operands that are indices or lengths: how large they may be is the size of what they point into."""
+"""Bounds operands that are indices or lengths by the size of what they point into."""
 
 from __future__ import annotations
 

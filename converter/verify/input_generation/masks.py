@@ -1,4 +1,4 @@
-"""Operands that say which elements count: as 0 and 1, as numbers added to attention's scores, or as lengths."""
+"""Recognises operands that say which elements count: as 0 and 1, as numbers added to attention's scores, or as lengths."""
 
 from __future__ import annotations
 

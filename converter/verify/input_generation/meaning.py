@@ -1,4 +1,4 @@
-"""What one input's values mean: plain data, and a sentence that says it."""
+"""Describes the values that suit one input: plain data, and a sentence that says it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operands of each operator are: the rules by which an input's meaning is found."""
+"""Says by operator what suits its operands: the rules by which values for an input are chosen."""
 
 from __future__ import annotations
 

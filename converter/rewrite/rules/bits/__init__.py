@@ -1,4 +1,4 @@
-"""Bits: shifts, masks, casts between narrow types."""
+"""Rewrites operators on bits: shifts, masks, casts between narrow types."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.bits.bit_cast import BIT_CAST

@@ -1,4 +1,4 @@
-"""BitCast by arithmetic: TensorRT has no way to read a float's bits as an integer, nor the reverse.
+"""Rewrites BitCast as arithmetic: TensorRT has no way to read a float's bits as an integer, nor the reverse.
 
 Between integers of a width it is a Cast, which wraps. A float's sign, exponent and fraction are found by comparison
 with powers of two and put together as a number, or the other way round.

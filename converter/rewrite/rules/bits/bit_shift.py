@@ -1,4 +1,4 @@
-"""BitShift by division and multiplication with powers of two, looked up by the shift. TensorRT has no shifts.
+"""Rewrites BitShift as division and multiplication with powers of two: TensorRT has no shifts.
 
 A negative shift, or one by the type's width or more, moves every bit out: the result is 0, or -1 for a negative number
 to the right, as ONNX prescribes from opset 28 on (earlier opsets leave it open). Signed types are of opset 28 too.

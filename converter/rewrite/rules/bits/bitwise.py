@@ -1,4 +1,4 @@
-"""BitwiseAnd, -Or, -Xor and -Not by integer arithmetic: TensorRT has logical operators for bools only.
+"""Rewrites BitwiseAnd, -Or, -Xor and -Not as integer arithmetic: TensorRT has logical operators for bools only.
 
 Only And looks at bits. The others follow from it without overflow, as every difference below is itself a value of the
 type (b - (a & b) is b & ~a):  a | b = a + (b - (a & b)),  a ^ b = (a - (a & b)) + (b - (a & b)),  ~a = -1 - a.

@@ -1,4 +1,4 @@
-"""Casts of int8 and uint8 to bool, and of uint8 to int8, written so that TensorRT-RTX keeps them before another Cast.
+"""Rewrites casts of int8 and uint8 to bool, and of uint8 to int8, so that TensorRT-RTX keeps them before another Cast.
 
 TensorRT-RTX 1.6.1 takes the pair for one Cast from the first type to the last: a byte of 200 that is cast to bool and
 then to float32 comes out as 200, one that is cast to int8 and then to int32 as 200 (seen on an H200, for every last

@@ -1,4 +1,4 @@
-"""A value that is clipped to the range of a narrow integer type, cast to it and back, without the narrow type.
+"""Removes a narrow integer type between two Casts of a value that was clipped to its range.
 
 That is what is left between a QuantizeLinear and its DequantizeLinear once both are arithmetic, and TensorRT has neither
 uint8 nor 16-bit integers inside a network. The value goes through int32, so that it is a whole number without a sign

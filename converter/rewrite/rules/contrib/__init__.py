@@ -1,4 +1,4 @@
-"""Operators of onnxruntime's own domain."""
+"""Rewrites operators of onnxruntime's own domain."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.contrib.activations import CONTRIB_ACTIVATIONS

@@ -1,4 +1,4 @@
-"""onnxruntime's elementwise fusions: GELU in all its forms, with its bias; sums, Dropout and Softmax with theirs.
+"""Rewrites onnxruntime's elementwise fusions: GELU in all its forms; sums, Dropout and Softmax with a bias.
 
 Their definitions are onnxruntime's documentation of the operators (docs/ContribOperators.md).
 """

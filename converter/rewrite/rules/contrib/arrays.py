@@ -1,4 +1,4 @@
-"""onnxruntime's own forms of operators that ONNX has: ExpandDims, and Range without a step."""
+"""Rewrites onnxruntime's own forms of operators that ONNX has: ExpandDims, and Range without a step."""
 
 from __future__ import annotations
 

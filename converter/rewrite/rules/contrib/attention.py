@@ -1,4 +1,4 @@
-"""onnxruntime's Attention: the projection to query, key and value, and their attention.
+"""Rewrites onnxruntime's Attention as its projection to query, key and value, and their attention.
 
 TensorRT takes it for ONNX's operator of that name, whose inputs are others, so that it always becomes standard operators.
 """

@@ -1,4 +1,4 @@
-"""onnxruntime's CropAndResize: boxes of images, resized to one size."""
+"""Rewrites onnxruntime's CropAndResize, boxes of images in one size, as GridSample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's EmbedLayerNormalization: the embeddings of words, positions and segments, added and normalised."""
+"""Rewrites onnxruntime's EmbedLayerNormalization as gathers of the embeddings, sums and LayerNormalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's Rfft and Irfft, which its CUDA provider alone runs, as products with cosines and sines."""
+"""Rewrites onnxruntime's Rfft and Irfft, which its CUDA provider alone runs, as products with cosines and sines."""
 
 from __future__ import annotations
 

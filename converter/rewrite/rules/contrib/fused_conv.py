@@ -1,4 +1,4 @@
-"""onnxruntime's fused convolutions: a sum and an activation after them, or channels last."""
+"""Splits onnxruntime's fused convolutions: a sum and an activation after them, or channels last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's fused matrix products: transposed operands, a factor, an activation."""
+"""Splits onnxruntime's fused matrix products: transposed operands, a factor, an activation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's GroupQueryAttention: a cache of keys and values, rotary embeddings, several queries for each key.
+"""Rewrites onnxruntime's GroupQueryAttention: a cache of keys and values, rotary embeddings, several queries for each key.
 
 Of row b, seqlens_k[b] + 1 tokens count, and the new ones are the last of them: they go into the cache behind those that
 were there, wherever that is, and what is behind them is zero, as onnxruntime's CPU provider leaves it. A first prompt

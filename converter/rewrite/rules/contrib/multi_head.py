@@ -1,4 +1,4 @@
-"""onnxruntime's MultiHeadAttention, where TensorRT does not take it: a bias, masks, a past, packed inputs, more outputs.
+"""Rewrites onnxruntime's MultiHeadAttention where TensorRT does not take it: a bias, masks, a past, packed inputs.
 
 What TensorRT-RTX 1.7.1 takes was asked of its parser: query, key and value of three dimensions and equal widths, with a
 sum to the scores at most, and one output.

@@ -1,4 +1,4 @@
-"""onnxruntime's fused normalisations: with a skip connection, without a mean, in groups of channels, of embeddings."""
+"""Rewrites onnxruntime's fused normalisations: with a skip connection, without a mean, in groups of channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's QEmbedLayerNormalization: EmbedLayerNormalization of dequantised tables.
+"""Rewrites onnxruntime's QEmbedLayerNormalization as EmbedLayerNormalization of dequantized tables.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QEmbedLayerNormalization. Another
 rule takes EmbedLayerNormalization.

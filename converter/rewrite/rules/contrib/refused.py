@@ -1,4 +1,4 @@
-"""onnxruntime's operators that TensorRT would take for others, and that no rule makes into standard ones."""
+"""Refuses onnxruntime's operators that TensorRT would take for others, and that no rule makes into standard ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's RotaryEmbedding, in the forms that TensorRT does not take.
+"""Rewrites onnxruntime's RotaryEmbedding in the forms that TensorRT does not take.
 
 Pairs of channels are turned by an angle that depends on the position; Su et al., arXiv 2104.09864. What TensorRT-RTX 1.7.1
 takes was asked of its parser: one position for each row and token, and the number of heads given with three dimensions.

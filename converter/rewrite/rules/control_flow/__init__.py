@@ -1,4 +1,4 @@
-"""If, Loop and Scan."""
+"""Rewrites If, Loop and Scan."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.control_flow.constant_if import CONSTANT_IF

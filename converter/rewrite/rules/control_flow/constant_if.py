@@ -1,4 +1,4 @@
-"""An If whose condition is constant only since folding becomes the branch that runs, where TensorRT may refuse the If.
+"""Replaces an If whose condition is constant only since folding by the branch that runs.
 
 TensorRT-RTX 1.7.1 imports only the live branch where the condition is a constant of the graph. Where the graph computes
 it (from fixed shapes, say), both branches are imported, and both have to be right: their operators known, their types

@@ -1,4 +1,4 @@
-"""What in the body of a Loop TensorRT cannot run in a loop, so that only the body written out several times helps."""
+"""Finds what TensorRT cannot run in the body of a Loop, so that only unrolling helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that TensorRT does not run as they are and that end after a fixed number of runs: the body, written out."""
+"""Unrolls Loops that TensorRT does not run as they are and that end after a fixed number of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans over a fixed length that TensorRT does not run as they are: the body, written out."""
+"""Unrolls Scans over a fixed length that TensorRT does not run as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that move elements between positions: blocks, channels and depth."""
+"""Rewrites operators that move elements between positions: blocks, channels and depth."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.layout.col2im import COL2IM

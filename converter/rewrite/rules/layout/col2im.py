@@ -1,4 +1,4 @@
-"""Col2Im, which TensorRT does not import: blocks are laid out with zeros between, shifted to their places and added.
+"""Rewrites Col2Im, which TensorRT does not import: blocks with zeros between are shifted to their places and added.
 
 Image and block decompose by axes, so that a block of h x w needs h + w shifted copies and not h * w.
 """

@@ -1,4 +1,4 @@
-"""ConvTranspose that is strided and dilated at once, or has an output_shape and an input of unknown size.
+"""Rewrites ConvTranspose that is strided and dilated at once, or has an output_shape and an input of unknown size.
 
 TensorRT has no kernel for the first: the weights get zeros between them instead. It turns output_shape into paddings
 when it parses, and cannot for an unknown size: the whole result is computed and cut.

@@ -1,4 +1,4 @@
-"""SpaceToDepth in the order column, row, depth (CRD), as a transpose.
+"""Rewrites SpaceToDepth in the order column, row, depth (CRD) as a transpose.
 
 TensorRT-RTX 1.6.1 computes the order depth, column, row whatever the attribute `mode` says (seen on an H200).
 """

@@ -1,4 +1,4 @@
-"""Matrices and vectors."""
+"""Rewrites operators on matrices and vectors."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.matrices.determinant import DETERMINANT

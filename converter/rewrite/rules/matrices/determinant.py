@@ -1,4 +1,4 @@
-"""Det by elimination with partial pivoting, unrolled over the columns: TensorRT has no determinant.
+"""Rewrites Det as elimination with partial pivoting, unrolled over the columns: TensorRT has no determinant.
 
 Golub and Van Loan, Matrix Computations, 3.4: the pivots' product, negated for each exchange of rows. A column without
 a pivot makes the product zero. Halves are computed in float32.

@@ -1,4 +1,4 @@
-"""EyeLike of a matrix whose size is known at run time only: TensorRT makes a constant of it, or refuses."""
+"""Rewrites EyeLike of a matrix whose size only a run tells: TensorRT makes a constant of it, or refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trilu of an upper triangle, as a selection by row and column numbers.
+"""Rewrites Trilu of an upper triangle as a selection by row and column numbers.
 
 TensorRT-RTX 1.6.1 computes the lower triangle instead (seen on an H200 for int64, with every k; lower ones are right). It
 makes the mask as "row < column or row = column", for every element type, so that no type is taken to be spared.

@@ -1,4 +1,4 @@
-"""Vectors where TensorRT wants a matrix: they get a dimension of one, and lose it again.
+"""Gives vectors a dimension of one where TensorRT wants a matrix, and takes it away again.
 
 TensorRT-RTX 1.7.1 refuses ArgMax, ArgMin, Hardmax, LogSoftmax and Softmax of a vector ("at least 2 dimensions are
 required"), and loses a dimension in the product of a vector with a stack of matrices.

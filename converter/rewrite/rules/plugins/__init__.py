@@ -1,4 +1,4 @@
-"""Plugin nodes that a TensorRT cannot run where they are."""
+"""Replaces plugin nodes that a TensorRT cannot run where they are."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.plugins.workspace_in_branch import WORKSPACE_IN_BRANCH

@@ -1,4 +1,4 @@
-"""Plugins that ask for a workspace, inside a branch of an If: their expansions into standard operators, for TensorRT-RTX."""
+"""Expands plugins that ask for a workspace inside a branch of an If, for TensorRT-RTX."""
 
 from __future__ import annotations
 

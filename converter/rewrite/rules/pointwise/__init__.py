@@ -1,4 +1,4 @@
-"""Operators that look at one element at a time."""
+"""Rewrites operators that look at one element at a time."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.pointwise.constant_logic import CONSTANT_LOGIC

@@ -1,4 +1,4 @@
-"""Or with a constant True, And with a constant False, for TensorRT-RTX.
+"""Folds Or with a constant True and And with a constant False, for TensorRT-RTX.
 
 TensorRT-RTX 1.6.1 knows that the other operand does not matter, and writes the constant's own elements only: one, where
 it stands for all (seen on an H200). The other operand and its opposite give the same, and are computed.

@@ -1,4 +1,4 @@
-"""Mod of floats with the sign of the divisor (fmod = 0, from opset 28 on): TensorRT has the one with the dividend's sign.
+"""Rewrites Mod of floats with the divisor's sign (fmod = 0, from opset 28 on): TensorRT has the dividend's sign.
 
 From r = fmod(x, y), as Python's % does: r + y where r is not zero and its sign is not y's; zero takes y's sign. An
 infinite y leaves a finite x as it is, which x - trunc(x / y) * y would make NaN. The zero of y's sign is 0 / y: of a

@@ -1,4 +1,4 @@
-"""Operators that ONNX defines by a function body, and that TensorRT does not import or refuses, become that body.
+"""Replaces operators that TensorRT does not import or refuses by the function bodies with which ONNX defines them.
 
 The body is onnx's own, for the model's opset and, where it depends on them, the types of the node's inputs.
 """

@@ -1,4 +1,4 @@
-"""Gates in float16 and bfloat16, in float32 between Casts, for TensorRT-RTX.
+"""Computes gates of float16 and bfloat16 in float32 between Casts, for TensorRT-RTX.
 
 Gates are products of an image with one number for each of its channels, as squeeze-and-excitation has them. TensorRT-RTX
 1.6.1 makes one kernel of such a gate in 16 bits and the depthwise convolution before it. For dynamic shapes it has none, and

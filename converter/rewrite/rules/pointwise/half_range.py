@@ -1,4 +1,4 @@
-"""Range in float16 and bfloat16, which TensorRT has in float32, int32 and int64 only: in float32, then rounded.
+"""Computes Range of float16 and bfloat16 in float32, then rounds: TensorRT has it in float32, int32 and int64 only.
 
 So every element is start + i * delta rounded once, where ONNX's definition adds `delta` again and again in the type.
 """

@@ -1,4 +1,4 @@
-"""HardSwish and Mish of bfloat16 in float32: TensorRT-RTX 1.7.1 has them for float32 and float16 only.
+"""Computes HardSwish and Mish of bfloat16 in float32: TensorRT-RTX 1.7.1 has them for float32 and float16 only.
 
 The result is rounded once, which is at least as near as a computation in bfloat16.
 """

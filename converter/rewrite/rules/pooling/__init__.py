@@ -1,4 +1,4 @@
-"""Pooling, and what looks at windows as pooling does."""
+"""Rewrites pooling, and what looks at windows as pooling does."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.pooling.lrn import LRN

@@ -1,4 +1,4 @@
-"""LRN with an even or large window, or of another rank than 4 and 5: the sum of squares by slices of the channels."""
+"""Rewrites LRN with an even or large window, or of another rank than 4 and 5, as sums over slices of the channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MaxPool with its second output, where each maximum was; TensorRT gives the maxima only.
+"""Computes the second output of MaxPool, the place of each maximum; TensorRT gives the maxima only.
 
 The maximum is carried together with its index through the taps of one axis after the other, last axis first. A later
 tap wins only if it is greater, so that of equal values the first one in row-major order stays, as ONNX runtimes have it.

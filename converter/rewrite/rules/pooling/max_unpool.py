@@ -1,4 +1,4 @@
-"""MaxUnpool, which TensorRT does not import: a scatter of the values into zeros.
+"""Rewrites MaxUnpool, which TensorRT does not import, as a scatter of the values into zeros.
 
 In which tensor the indices count is open where output_shape is not the size that kernel, strides and pads imply: for
 onnx.reference and ONNX's test it is the implied one, padded at the ends afterwards; for onnxruntime it is the output.

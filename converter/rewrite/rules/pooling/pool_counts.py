@@ -1,4 +1,4 @@
-"""How many elements each window of an average pooling has: the pooling of ones, one axis at a time."""
+"""Counts the elements in each window of an average pooling: the pooling of ones, one axis at a time."""
 
 from __future__ import annotations
 

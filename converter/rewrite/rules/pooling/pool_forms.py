@@ -1,4 +1,4 @@
-"""MaxPool, AveragePool and LpPool in the forms that TensorRT refuses: dilated, of integers, of another norm, of 1-D.
+"""Rewrites MaxPool, AveragePool and LpPool where TensorRT refuses them: dilated, of integers, of another norm, of 1-D.
 
 Each becomes strided slices that are combined (pool_windows.py), for sizes that are known or not.
 

@@ -1,4 +1,4 @@
-"""The windows of ONNX's pooling operators, axis by axis, as strided slices of the padded input.
+"""Writes the windows of ONNX's pooling operators, axis by axis, as strided slices of the padded input.
 
 A pooling over a box is one over each of its axes in turn (a maximum, a sum), so that a kernel of 5 x 5 x 5 needs 15
 slices and not 125. All taps of an axis have the same length, which follows from the input's, known or not: the tap t is

@@ -1,4 +1,4 @@
-"""RoiAlign, whose plugin TensorRT-RTX lacks: four gathers for the corners of every sample, then a mean or a maximum.
+"""Rewrites RoiAlign, whose plugin TensorRT-RTX lacks: four gathers for each sample's corners, then a mean or a maximum.
 
 Formula: ONNX's reference implementation. In mode "max" that takes the largest of the weighted corners, not the largest
 interpolated sample.

@@ -1,4 +1,4 @@
-"""Quantised operators: TensorRT's own int8 where it is exact, else exact arithmetic."""
+"""Rewrites quantized operators: TensorRT's own int8 where it is exact, else exact arithmetic."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.quantized.conv_rules import CONV_INTEGER, QLINEAR_CONV

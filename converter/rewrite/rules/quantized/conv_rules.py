@@ -1,4 +1,4 @@
-"""The rules for ConvInteger and QLinearConv."""
+"""Defines the rules for ConvInteger and QLinearConv."""
 
 from __future__ import annotations
 

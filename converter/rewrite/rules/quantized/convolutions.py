@@ -1,4 +1,4 @@
-"""ConvInteger and QLinearConv: exact products of 8-bit numbers, by a float32 convolution.
+"""Rewrites ConvInteger and QLinearConv as a float32 convolution that multiplies 8-bit numbers exactly.
 
 https://onnx.ai/onnx/operators/onnx__QLinearConv.html: padding is the zero point, which is zero once the zero point is
 taken away; the bias is int32 in steps of x_scale * w_scale. A reduction that is too long is cut by input channels.

@@ -1,4 +1,4 @@
-"""DequantizeLinear that TensorRT refuses: uint8 around 128 as int8, weights without their zero points, constants
+"""Rewrites DequantizeLinear that TensorRT refuses: uint8 around 128 as int8, weights without their zero points, constants
 computed, else float32 arithmetic.
 
 https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html: (x - x_zero_point) * x_scale, here in float32 and rounded

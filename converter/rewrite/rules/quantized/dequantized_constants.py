@@ -1,4 +1,4 @@
-"""DequantizeLinear of constants: kept in int4 or int8 where TensorRT takes them so, else computed."""
+"""Keeps constants of DequantizeLinear in int4 or int8 where TensorRT takes them so, else computes them."""
 
 from __future__ import annotations
 

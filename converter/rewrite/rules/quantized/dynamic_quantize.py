@@ -1,4 +1,4 @@
-"""DynamicQuantizeLinear as float32 arithmetic.
+"""Rewrites DynamicQuantizeLinear as float32 arithmetic.
 
 https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html; its function body divides zero by zero where all of the
 tensor is zero. onnxruntime gives such a tensor the scale 1, and so does this.

@@ -1,4 +1,4 @@
-"""Element types that quantisation writes: their ranges, and how they are named."""
+"""Lists the element types that quantization writes, with their ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of integers by floating-point hardware, exactly.
+"""Multiplies integers exactly by floating-point hardware.
 
 float32 has all integers up to 2^24. A sum of products is exact, whatever the order of its terms, if the magnitudes of
 the terms add up to no more. So a reduction is cut into parts that are that short, and the parts are added in int32. For

@@ -1,4 +1,4 @@
-"""onnxruntime's GatherBlockQuantized: a table of 2, 4 or 8 bits in blocks, dequantised, then Gather.
+"""Rewrites onnxruntime's GatherBlockQuantized: a table of 2, 4 or 8 bits in blocks, dequantized, then Gather.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized: uint8 data is
 packed along the last axis, and its zero point is 2^(bits - 1) where none is given; that of the 4-bit types is zero.

@@ -1,4 +1,4 @@
-"""How a scale and its zero point lie on the data: one for all, one for each index of an axis, one for each block.
+"""Reads how a scale and its zero point lie on the data: one for all, for each index of an axis, or for each block.
 
 https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html: a scalar (or one element) is for the whole tensor; a vector is
 for `axis`; a scale of the data's rank is for blocks of `block_size` along `axis`, the last of which may be shorter.

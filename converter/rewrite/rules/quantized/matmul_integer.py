@@ -1,4 +1,4 @@
-"""MatMulInteger: exact products of 8-bit matrices, in int32."""
+"""Rewrites MatMulInteger as exact products of 8-bit matrices, in int32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's MatMulNBits: weights of 2, 4 or 8 bits in blocks, dequantised, then a MatMul.
+"""Rewrites onnxruntime's MatMulNBits: weights of 2, 4 or 8 bits in blocks, dequantized, then a MatMul.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MatMulNBits: B is [N, blocks of
 K, bytes], the first number in a byte's lowest bits; zero points are packed in the same way, or floats; 2^(bits - 1) if

@@ -1,4 +1,4 @@
-"""onnxruntime's MatMulIntegerToFloat and DynamicQuantizeMatMul: an exact integer product, scaled, plus a bias.
+"""Rewrites onnxruntime's MatMulIntegerToFloat and DynamicQuantizeMatMul: an exact product, scaled, plus a bias.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 """

@@ -1,4 +1,4 @@
-"""Exact products of 8-bit matrices, for all operators that have them."""
+"""Writes exact products of 8-bit matrices, for all operators that have them."""
 
 from __future__ import annotations
 

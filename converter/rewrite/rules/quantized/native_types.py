@@ -1,4 +1,4 @@
-"""Which QuantizeLinear and DequantizeLinear nodes TensorRT computes as ONNX says, so that they stay as they are.
+"""Recognises QuantizeLinear and DequantizeLinear nodes that TensorRT computes as ONNX says, so that they stay.
 
 TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales (but for what is dequantised from int4), whole
 blocks, an even number of 4-bit values. It takes uint8 with a zero point of zero too, and computes it in int8, with no

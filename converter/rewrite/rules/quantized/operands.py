@@ -1,4 +1,4 @@
-"""The operands of integer products: the quantised values less their zero points, as float32, with what bounds them."""
+"""Writes the operands of integer products: quantized values less their zero points, as float32, with what bounds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime's QAttention: an exact integer projection to query, key and value, then attention in float.
+"""Rewrites onnxruntime's QAttention: an exact integer projection to query, key and value, then attention in float.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QAttention. What it writes are
 MatMulIntegerToFloat and MultiHeadAttention, which other rules take.

@@ -1,4 +1,4 @@
-"""onnxruntime's QGemm: an exact integer product, an int32 bias, one multiplication.
+"""Rewrites onnxruntime's QGemm: an exact integer product, an int32 bias, one multiplication.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.QGemm: the bias is in steps of
 a_scale * b_scale, and alpha is for both; without y_scale the output is float32.

@@ -1,4 +1,4 @@
-"""QLinearMatMul: an exact integer product, then one multiplication, as onnxruntime does.
+"""Rewrites QLinearMatMul as an exact integer product and one multiplication, as onnxruntime does.
 
 https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html and
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md: the steps are

@@ -1,4 +1,4 @@
-"""onnxruntime's QLinear operators without products of matrices: dequantise, compute in float32, quantise.
+"""Rewrites onnxruntime's QLinear operators without matrix products: dequantize, compute in float32, quantize.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md gives each by that formula. What it writes are
 DequantizeLinear and QuantizeLinear, so that int8 around zero stays quantised where TensorRT fuses it.

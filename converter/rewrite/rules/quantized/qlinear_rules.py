@@ -1,4 +1,4 @@
-"""The rules for onnxruntime's QLinear operators that are dequantised, computed in float32 and quantised."""
+"""Defines the rules for onnxruntime's QLinear operators that are dequantized, computed in float32 and quantized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QuantizeLinear that TensorRT refuses, or computes in another type: as float32 arithmetic.
+"""Rewrites QuantizeLinear that TensorRT refuses, or computes in another type, as float32 arithmetic.
 
 https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html: saturate(round_half_to_even(x / y_scale) + y_zero_point), the
 division in the scale's type or in `precision`. To the low floats there is no rounding to integers: a saturating Cast.

@@ -1,4 +1,4 @@
-"""What follows an exact sum of integer products: the bias, the scale, and the rounding to the output's type."""
+"""Writes what follows an exact sum of integer products: the bias, the scale, and the rounding to the output's type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a real number of quantisation steps to the quantised value: round half to even, add the zero point, saturate."""
+"""Rounds a number of quantization steps to the quantized value: half to even, plus the zero point, saturated."""
 
 from __future__ import annotations
 

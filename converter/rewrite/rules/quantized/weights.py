@@ -1,4 +1,4 @@
-"""Constant weights in the forms that TensorRT keeps quantised: int4 or int8 around zero, whole blocks.
+"""Writes constant weights as TensorRT keeps them quantized: int4 or int8 around zero, whole blocks.
 
 TensorRT-RTX 1.7.1 wants positive scales for int8, and takes any for constants of int4. A negative scale is a positive one of
 the negated numbers; what a scale of zero stands for is zero.

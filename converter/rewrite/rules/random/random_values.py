@@ -1,4 +1,4 @@
-"""Bernoulli, Multinomial, and random tensors in types that TensorRT does not draw.
+"""Rewrites Bernoulli, Multinomial, and random tensors in types that TensorRT does not draw.
 
 All draw from RandomUniformLike or its kin in float32, which TensorRT has. ONNX prescribes distributions, not values:
 a seed makes a run of one runtime repeatable, and two runtimes never draw the same.

@@ -1,4 +1,4 @@
-"""Dropout in training mode by a comparison with uniform numbers: TensorRT has the one that does nothing.
+"""Rewrites Dropout in training mode as a comparison with uniform numbers: TensorRT has the one that does nothing.
 
 That is how a Monte Carlo dropout model, which estimates its uncertainty at inference, is exported.
 """

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN."""
+"""Rewrites LSTM, GRU and RNN."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.recurrent.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM

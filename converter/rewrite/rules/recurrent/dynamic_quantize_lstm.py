@@ -1,4 +1,4 @@
-"""onnxruntime's DynamicQuantizeLSTM: an LSTM with dequantised weights.
+"""Rewrites onnxruntime's DynamicQuantizeLSTM as an LSTM with dequantized weights.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicQuantizeLSTM: weights are
 [directions, input, 4 * hidden], the other way round than LSTM's. It rounds the input of each step to 8 bits before it

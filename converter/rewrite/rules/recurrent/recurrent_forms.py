@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN in the forms that TensorRT refuses, made into the ones that it takes.
+"""Rewrites LSTM, GRU and RNN in the forms that TensorRT refuses as those that it takes.
 
 - sequence_lens with float16 or bfloat16: its parser masks in float32, and the types clash; the layer runs in float32;
 - GRU in bfloat16, for the same kind of reason;

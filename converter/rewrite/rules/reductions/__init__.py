@@ -1,4 +1,4 @@
-"""Reductions, statistics and running products."""
+"""Rewrites reductions, statistics and running products."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.reductions.axes import AXES

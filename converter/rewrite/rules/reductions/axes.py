@@ -1,4 +1,4 @@
-"""Reductions whose axes are constant only once constants are folded: TensorRT wants them so in the graph itself."""
+"""Writes the axes of reductions as constants where they are constant only once constants are folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BatchNormalization in training mode, by the statistics of the batch; and that of opset 7 for each element.
+"""Rewrites BatchNormalization in training mode, by the statistics of the batch, and that of opset 7 for each element.
 
 Training mode is an attribute from opset 14 on. Before, a node has it that names more outputs than Y.
 """

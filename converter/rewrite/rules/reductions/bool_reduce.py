@@ -1,4 +1,4 @@
-"""ReduceMax and ReduceMin of booleans (ONNX opset 20) are "any" and "all", which TensorRT does not reduce: it counts.
+"""Rewrites ReduceMax and ReduceMin of booleans (opset 20) as counts: TensorRT does not reduce booleans.
 
 The largest of booleans is true where there are some; the smallest where none is false. So nothing at all has the
 largest false and the smallest true, as ONNX says of empty sets.

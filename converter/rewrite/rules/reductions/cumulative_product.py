@@ -1,4 +1,4 @@
-"""CumProd by doubling where the axis has a known length, else by Scan: TensorRT has cumulative sums only.
+"""Rewrites CumProd by doubling where the axis has a known length, else by Scan: TensorRT has cumulative sums only.
 
 After the step of width w every element is the product of its last 2w factors; log2(n) steps. Integers wrap as in a
 sequential product, in which only the order of the factors differs. A reversed product is the mirror image.

@@ -1,4 +1,4 @@
-"""Mean and LpNormalization of 16-bit types in float32.
+"""Computes Mean and LpNormalization of 16-bit types in float32.
 
 TensorRT-RTX 1.6.1 divides a Mean of float16 by the first half of the float32 number of its operands, whose bits are those
 of 0 or of anything else, and squares for an LpNormalization overflow from 256 on (seen on an H200).

@@ -1,4 +1,4 @@
-"""LogSoftmax and ReduceLogSumExp by the differences from the maximum, for TensorRT-RTX.
+"""Rewrites LogSoftmax and ReduceLogSumExp by the differences from the maximum, for TensorRT-RTX.
 
 TensorRT-RTX 1.6.1 takes the exponentials as they come (seen on an H200): LogSoftmax gives -inf where a value is 104 below
 the sum in float32 and 17 in float16, ReduceLogSumExp gives inf for values from 89 on in float32, from 12 in float16.

@@ -1,4 +1,4 @@
-"""The axes of a Reduce node, however its opset has them: an attribute, or an input from opset 13 or 18 on."""
+"""Reads the axes of a Reduce node, however its opset has them: an attribute, or an input from opset 13 or 18 on."""
 
 from __future__ import annotations
 

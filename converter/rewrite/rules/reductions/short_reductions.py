@@ -1,4 +1,4 @@
-"""Reductions of what a reduction along a short axis made: a copy goes between the two, for TensorRT-RTX.
+"""Puts a copy between a reduction along a short axis and a reduction of its result, for TensorRT-RTX.
 
 TensorRT-RTX 1.6.1 joins both into one kernel that gives wrong numbers (seen on an H200, in float32 and float16): first a
 Softmax, a LayerNormalization or any Reduce along 2 to 6 elements, whose result meets the elements it was made of

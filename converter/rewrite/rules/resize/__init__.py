@@ -1,4 +1,4 @@
-"""Resize and GridSample."""
+"""Rewrites Resize and GridSample."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.resize.grid_sample_types import GRID_SAMPLE_TYPES

@@ -1,4 +1,4 @@
-"""GridSample whose input and grid differ in type: TensorRT wants one, and the wider of the two loses nothing."""
+"""Casts GridSample's input and grid to the wider of their types: TensorRT wants one."""
 
 from __future__ import annotations
 

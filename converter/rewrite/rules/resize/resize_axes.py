@@ -1,4 +1,4 @@
-"""A Resize along one axis: gathers of the neighbours and a weighted sum, or a product with the matrix of weights."""
+"""Writes a Resize along one axis: gathers of the neighbours and a weighted sum, or a product with a matrix of weights."""
 
 from __future__ import annotations
 

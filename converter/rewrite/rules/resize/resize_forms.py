@@ -1,4 +1,4 @@
-"""Resize in the forms that TensorRT refuses: antialiased, cropped, of a kept aspect ratio, symmetric, of integers.
+"""Rewrites Resize where TensorRT refuses it: antialiased, cropped, of a kept aspect ratio, symmetric, of integers.
 
 Interpolation is done one axis after the other: gathers of the neighbours and a weighted sum, or a product with the
 matrix of weights where there are many. Weights are constants for known sizes, else the graph computes them.

@@ -1,4 +1,4 @@
-"""The same as converter/rewrite/rules/resize/resize_weights.py, computed by the graph in float32, for sizes of run time.
+"""Computes in the graph, in float32, what resize_weights.py computes in numpy, for sizes that only a run tells.
 
 The nearest input is found in int64 where the scale is a quotient of sizes: TensorRT-RTX 1.6.1 divides float32 approximately
 (7 / 14 is more than a half, seen on an H200), and a coordinate midway between two inputs is common.

@@ -1,4 +1,4 @@
-"""What a Resize node asks for, axis by axis: lengths, scale, part of the input. Numbers where they are known."""
+"""Reads what a Resize node asks for, axis by axis: lengths, scale, part of the input. Numbers where they are known."""
 
 from __future__ import annotations
 

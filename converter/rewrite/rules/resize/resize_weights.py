@@ -1,4 +1,4 @@
-"""Where the outputs of a Resize lie in its input, and with which weights they take what is there: one axis, in numpy.
+"""Computes where the outputs of a Resize lie in its input, and with which weights they take what is there, in numpy.
 
 Formulas: ONNX's Resize and its reference implementation. Cubic: Keys (1981), "Cubic convolution interpolation". All in
 float64; weights are rounded once, when they become a constant.

@@ -1,4 +1,4 @@
-"""Scatters."""
+"""Rewrites scatters."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.scatter.scatter_elements import SCATTER_ELEMENTS

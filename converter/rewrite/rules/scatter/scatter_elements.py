@@ -1,4 +1,4 @@
-"""ScatterElements with a reduction, or with more indices than elements, by what TensorRT has.
+"""Rewrites ScatterElements with a reduction, or with more indices than elements, by what TensorRT has.
 
 TensorRT's scatter overwrites, and orders nothing.
 

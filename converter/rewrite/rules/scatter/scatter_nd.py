@@ -1,4 +1,4 @@
-"""ScatterND with a reduction, by one without: TensorRT's scatter overwrites, and orders nothing.
+"""Rewrites ScatterND with a reduction by one without: TensorRT's scatter overwrites, and orders nothing.
 
 As for ScatterElements, updates with the same index tuple are combined first, found by comparing the M tuples in pairs;
 then each with the slice that it goes to. The pairs cost M times the size of the updates, in parts.

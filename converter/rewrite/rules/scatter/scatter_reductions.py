@@ -1,4 +1,4 @@
-"""The reductions that a scatter may do: by which operator, the value that changes no other, and in how many parts.
+"""Lists the reductions of scatters: operators, neutral values, and the number of parts to take.
 
 Updates are compared in pairs to find those of one element. Many are taken in parts, one after the other, so that the
 pairs of one part are few; each part scatters into what the one before it gave.

@@ -1,4 +1,4 @@
-"""TensorScatter by ScatterElements.
+"""Rewrites TensorScatter as ScatterElements.
 
 TensorRT has a layer for 4-D, linear, along the last but one, which updates the cache in place: TensorRT-RTX 1.6.1 runs it
 only if the cache comes in and goes out at one address ("should alias but memory addresses differ", seen on an H200), as

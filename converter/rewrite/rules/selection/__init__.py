@@ -1,4 +1,4 @@
-"""Operators that select elements: NonZero, Unique, Compress, TopK, NonMaxSuppression."""
+"""Rewrites operators that select elements: NonZero, Unique, Compress, TopK, NonMaxSuppression."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.selection.compress import COMPRESS

@@ -1,4 +1,4 @@
-"""Compress of a known number of results: a Gather of the elements that the condition lets through.
+"""Rewrites Compress of a known number of results as a Gather of the elements that the condition lets through.
 
 Others are left to the plugin (compress_plugin.py), where it takes the type.
 """

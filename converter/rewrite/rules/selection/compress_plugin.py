@@ -1,4 +1,4 @@
-"""Compress by a condition that only a run tells, by our plugin: no TensorRT has a layer for it."""
+"""Replaces Compress by a condition that only a run tells with our plugin: no TensorRT has a layer for it."""
 
 from __future__ import annotations
 

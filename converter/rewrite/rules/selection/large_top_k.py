@@ -1,4 +1,4 @@
-"""TopK of more elements than TensorRT's layer gives (3,840), in rounds: the best so many, then the best of the rest.
+"""Splits a TopK of more elements than TensorRT's layer gives (3,840) into rounds: the best so many, then the next best.
 
 The rest is gathered in its order, so that the lower index still wins between equals, by scattering what was not chosen
 to its position among those; what was chosen goes to one place behind them, which is cut off.

@@ -1,4 +1,4 @@
-"""NonMaxSuppression whose model declares how many boxes it gives: the greedy selection, unrolled.
+"""Unrolls NonMaxSuppression whose model declares how many boxes it gives.
 
 TensorRT-RTX has no kernel for its layer. How many boxes are left depends on the data, which standard operators cannot
 express; a model that declares the number promises it, and then the first that many rows are the result. Other models

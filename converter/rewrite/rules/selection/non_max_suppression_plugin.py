@@ -1,4 +1,4 @@
-"""NonMaxSuppression of a number of boxes that only a run tells, by our plugin.
+"""Replaces NonMaxSuppression of a number of boxes that only a run tells with our plugin.
 
 TensorRT-RTX has a layer for it and no kernel for the layer.
 """

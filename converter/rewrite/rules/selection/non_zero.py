@@ -1,4 +1,4 @@
-"""NonZero whose number of results is known beforehand: its input is constant, or the model declares the size.
+"""Rewrites NonZero whose number of results is known: its input is constant, or the model declares the size.
 
 Other nodes stay as they are for TensorRT, which has a layer, and become a plugin for TensorRT-RTX (non_zero_plugin.py).
 """

@@ -1,4 +1,4 @@
-"""NonZero of a number of results that only a run tells, by our plugin: TensorRT-RTX has no layer for it."""
+"""Replaces NonZero of a number of results that only a run tells with our plugin: TensorRT-RTX has no layer for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes where a mask is true, as a tensor of a size that is known beforehand."""
+"""Writes the positions at which a mask is true, as a tensor of a size that is known beforehand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unique over all elements whose number of results is known beforehand: declared by the model, or one element.
+"""Rewrites Unique over all elements whose number of results is known: declared by the model, or one element.
 
 An element is the first of its kind if no earlier one is equal; all pairs are compared. Other nodes, and those along an
 axis, are left to the plugin (unique_plugin.py), where it takes the type.

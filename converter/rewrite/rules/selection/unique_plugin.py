@@ -1,4 +1,4 @@
-"""Unique of a number of results that only a run tells, by our plugin: no TensorRT has a layer for it."""
+"""Replaces Unique of a number of results that only a run tells with our plugin: no TensorRT has a layer for it."""
 
 from __future__ import annotations
 

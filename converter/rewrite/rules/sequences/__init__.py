@@ -1,4 +1,4 @@
-"""Sequences and optionals."""
+"""Rewrites operators on sequences and optionals."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.sequences.optionals import OPTIONALS

@@ -1,4 +1,4 @@
-"""Optionals that are known to hold something, or nothing: a tensor is itself, and the question has one answer."""
+"""Removes optionals that are known to hold something, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SequenceMap over static sequences: the body once for each position."""
+"""Unrolls SequenceMap over static sequences: the body once for each position."""
 
 from __future__ import annotations
 

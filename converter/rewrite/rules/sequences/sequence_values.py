@@ -1,4 +1,4 @@
-"""What a sequence or an optional holds, where the nodes that built it say so.
+"""Finds what a sequence or an optional holds, where the nodes that built it say so.
 
 TensorRT has tensors only. Most sequences of exported models are static all the same: a list of tensors that were put
 together, taken apart and joined again at positions that the model fixes. Such a sequence is a list of value names here.

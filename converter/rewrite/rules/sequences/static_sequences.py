@@ -1,4 +1,4 @@
-"""Static sequences, unrolled away: who reads one reads the tensors in it, and then nobody reads the sequence."""
+"""Removes static sequences: nodes that read one read the tensors in it, until nothing reads the sequence."""
 
 from __future__ import annotations
 

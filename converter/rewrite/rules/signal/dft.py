@@ -1,4 +1,4 @@
-"""DFT, for which TensorRT-RTX has no layer: a product with a matrix of cosines and sines."""
+"""Rewrites DFT, for which TensorRT-RTX has no layer, as a product with a matrix of cosines and sines."""
 
 from __future__ import annotations
 

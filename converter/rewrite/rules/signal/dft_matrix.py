@@ -1,4 +1,4 @@
-"""The matrices of discrete Fourier transforms, over values stored as (real, imaginary) pairs.
+"""Makes the matrices of discrete Fourier transforms, over values stored as (real, imaginary) pairs.
 
 A transform of n points into k is one product of n * c numbers by an [n * c, k * d] matrix, c and d being 1 for real and
 2 for complex values. Angles are reduced modulo the length as whole numbers, computed in float64 and rounded once.

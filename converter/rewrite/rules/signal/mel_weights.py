@@ -1,4 +1,4 @@
-"""MelWeightMatrix of constant parameters is a constant; TensorRT does not import the operator.
+"""Computes MelWeightMatrix of constant parameters: TensorRT does not import the operator.
 
 Formula: ONNX's reference implementation, the triangles of HTK's mel scale over bins of the spectrum.
 """

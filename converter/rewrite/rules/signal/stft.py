@@ -1,4 +1,4 @@
-"""STFT in the forms that TensorRT refuses: a window that the graph computes, a complex signal.
+"""Rewrites STFT in the forms that TensorRT refuses: a window that the graph computes, a complex signal.
 
 Frames are gathered, weighted and multiplied by the matrix of the Fourier transform.
 """
