@@ -73,17 +73,17 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     trials = tuple(trials_of(op, types))
     plan = folder / f"{name}-{number}.plan"
     if step == "run":
-        return _Judge(op, types).report((STATIC, run_static(trials, folder)), *run_dynamic(trials, folder))
+        return Judge(op, types).report((STATIC, run_static(trials, folder)), *run_dynamic(trials, folder))
     # Of all cases one is enough: what is tried is where the kernel comes from.
     trial = next(trial for trial in trials if trial.kind == "ordinary")
     if step == "embed":
         plan.write_bytes(built((trial,), folder, dynamic=False, embed=True))
         return {}
-    found = _Judge(op, types).report((EMBEDDED, run_embedded(trial, plan)))
+    found = Judge(op, types).report((EMBEDDED, run_embedded(trial, plan)))
     return found | {RETIRE: True}  # the library that came with the plan stays in this process
 
 
-class _Judge:
+class Judge:
     """Compares outputs with references, and sums up."""
 
     def __init__(self, op: OpDef, types: Mapping[str, str]) -> None:
