@@ -22,7 +22,12 @@ Reference = Callable[[OpDef, Case, str, Arrays], Mapping[str, np.ndarray]]
 
 def contract_cases(ops: Iterable[OpDef] = OPS) -> tuple[ContractCase, ...]:
     """One contract case for each small case of the operators, in the first dtype of their keys and int64."""
-    return tuple(_contract_case(op, case) for op in ops for case in op.cases if not case.large)
+    return tuple(
+        contract_case(op, case, op.dtypes(TYPE_VARIABLES[op.key][0]))
+        for op in ops
+        for case in op.cases
+        if not case.large
+    )
 
 
 def compute_reference(op: OpDef, case: Case, dtype: str, inputs: Arrays) -> Mapping[str, np.ndarray]:
@@ -75,9 +80,9 @@ def cast_inputs(
         }
 
 
-def _contract_case(op: OpDef, case: Case) -> ContractCase:
+def contract_case(op: OpDef, case: Case, types: Mapping[str, str]) -> ContractCase:
+    """One case of an operator in one choice of dtypes."""
     choices = type_choices(op)
-    types = op.dtypes(TYPE_VARIABLES[op.key][0])
     inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
     known = {name: tuple(value.shape) for name, value in inputs.items()}
     # Until a plugin has run, its bound stands for a size that depends on values.

@@ -57,6 +57,15 @@ class GpuCase:
     tolerance: tuple[float, ...]
     shape_values: tuple[Shape, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """The class of cases that it is of."""
+        arrays = (*self.inputs, *self.expected)
+        if any(array.size == 0 for array in arrays):
+            return "no elements"
+        floats = [np.asarray(array, np.float64) for array in arrays if array.dtype.kind not in "iub"]
+        return "ordinary" if all(np.isfinite(array).all() for array in floats) else "NaN or infinity"
+
 
 class Verdict(Enum):
     PASS = "pass"

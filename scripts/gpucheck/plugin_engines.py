@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from gpucheck.engines import EngineError, check_built
+from gpucheck.plugin_judge import Judge
 from gpucheck.plugin_trials import Arrays, Trial, groups, model_of, sizes_of_all, trials_of
 from gpucheck.record import Notes
 from onnxcoverage.builder import GPU_TARGET, build_engine
@@ -20,10 +21,6 @@ from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.plugin.cases import type_choices
-from trtsmith.converter.plugin.checks.checks import CheckFailedError
-from trtsmith.converter.plugin.checks.checks_gpu import compare
-from trtsmith.converter.plugin.contract import GpuCase
-from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS, by_name
 
 STATIC = "static shapes"
@@ -75,57 +72,12 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     if step == "run":
         return Judge(op, types).report((STATIC, run_static(trials, folder)), *run_dynamic(trials, folder))
     # Of all cases one is enough: what is tried is where the kernel comes from.
-    trial = next(trial for trial in trials if trial.kind == "ordinary")
+    trial = next(trial for trial in trials if trial.case.kind == "ordinary")
     if step == "embed":
         plan.write_bytes(built((trial,), folder, dynamic=False, embed=True))
         return {}
     found = Judge(op, types).report((EMBEDDED, run_embedded(trial, plan)))
     return found | {RETIRE: True}  # the library that came with the plan stays in this process
-
-
-class Judge:
-    """Compares outputs with references, and sums up."""
-
-    def __init__(self, op: OpDef, types: Mapping[str, str]) -> None:
-        self._op = op
-        self._types = " ".join(types[variable] for variable in types)
-
-    def report(self, *routes: tuple[str, Iterator[tuple[Trial, Any]]]) -> dict[str, Any]:
-        rows, failures = [], []
-        for route, runs in routes:
-            kinds: defaultdict[str, list[str]] = defaultdict(list)
-            for trial, outputs in runs:
-                fault = self._fault(trial, outputs)
-                kinds[trial.kind].append(fault)
-                if fault:
-                    failures.append(f"{self._op.name}, {self._types}, {route}, {trial.case.name}: {fault}")
-            head = {"op": self._op.name, "types": self._types, "route": route}
-            for kind, faults in kinds.items():
-                rows.append({**head, "kind": kind, "cases": len(faults), "passed": faults.count("")})
-        return {"rows": rows, "failures": failures}
-
-    def _fault(self, trial: Trial, outputs: Arrays | str) -> str:
-        """What is wrong with the outputs; "" if nothing is."""
-        if isinstance(outputs, str):
-            return outputs
-        ports = [port for port in self._op.outputs if not port.size]
-        wanted = dict(zip((port.name for port in self._op.outputs), trial.case.expected, strict=True))
-        tolerances = dict(zip(wanted, trial.case.tolerance, strict=True))
-        try:
-            compare(
-                [outputs[port.name] for port in ports],
-                GpuCase(
-                    trial.case.plugin,
-                    trial.case.name,
-                    trial.case.fields,
-                    trial.case.inputs,
-                    tuple(wanted[port.name] for port in ports),
-                    tuple(tolerances[port.name] for port in ports),
-                ),
-            )
-        except CheckFailedError as failure:
-            return f"{failure.what}; expected {failure.expected}"
-        return ""
 
 
 def built(trials: Sequence[Trial], folder: Path, *, dynamic: bool, embed: bool = False) -> bytes:

@@ -21,7 +21,7 @@ from onnxcoverage.builder import Sizes
 from trtsmith.converter.plugin.cases import in_dtypes
 from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.importers.fields import plugin_attributes
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Case, OpDef
 
 OPSET = 17
 
@@ -34,18 +34,18 @@ class Trial:
 
     op: OpDef
     types: Mapping[str, str]
+    definition: Case
     case: GpuCase
     present: tuple[str, ...]
     feeds: Arrays
 
     @property
-    def kind(self) -> str:
-        """The class of cases that it is of."""
-        arrays = (*self.case.inputs, *self.case.expected)
-        if any(array.size == 0 for array in arrays):
-            return "no elements"
-        floats = [np.asarray(array, np.float64) for array in arrays if array.dtype.kind not in "iub"]
-        return "ordinary" if all(np.isfinite(array).all() for array in floats) else "NaN or infinity"
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def types_said(self) -> str:
+        return " ".join(self.types.values())
 
 
 def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
@@ -64,7 +64,7 @@ def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
             out = {
                 _zero_name(_dtype(types[port.type])): _zero(_dtype(types[port.type])) for port in op.outputs
             }
-            yield Trial(op, types, made, present, given | neutral | out)
+            yield Trial(op, types, case, made, present, given | neutral | out)
 
 
 def model_of(trials: Sequence[Trial], *, dynamic: bool) -> onnx.ModelProto:

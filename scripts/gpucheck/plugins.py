@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpucheck.record import Notes
 from gpucheck.references import reader
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
-from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS
-from trtsmith.converter.plugin.contract import CheckResult, Verdict
+from trtsmith.converter.plugin.checks.checks_gpu import DIRECT, GPU_CHECKS
+from trtsmith.converter.plugin.contract import CheckResult, GpuCase, Verdict
 from trtsmith.converter.plugin.test import test_library
 
 
 def check(library: Path, references: Path, notes: Notes) -> None:
     """Failures one by one; of the rest the counts for each plugin, and why something could not be tested."""
     kernels: Counter[str] = Counter()
+    cases: Counter[tuple[str, ...]] = Counter()
+    wrong: Counter[tuple[str, ...]] = Counter()
+    kinds: dict[str, tuple[str, ...]] = {}
+
+    def given(name: str) -> Iterator[GpuCase]:
+        for case in gpu_cases(name, reference=reader(references)):
+            kinds[case.name] = (name, case.name.partition(", ")[2], case.kind)
+            cases[kinds[case.name]] += 1
+            yield case
 
     def progress(result: CheckResult) -> None:
         if result.verdict is Verdict.FAIL:
             problem = f"{result.problem.what}; expected {result.problem.expected}" if result.problem else ""
+            if result.check == DIRECT:
+                wrong[kinds[result.case]] += 1
             notes.failure(f"{result.creator}, {result.check}, {result.case or 'no case'}: {problem}")
         elif result.verdict is Verdict.PASS and result.check in GPU_CHECKS:
             kernels[result.creator] += 1
@@ -29,7 +40,7 @@ def check(library: Path, references: Path, notes: Notes) -> None:
         library,
         gpu=True,
         definitions=contract_cases(),
-        gpu_cases=partial(gpu_cases, reference=reader(references)),
+        gpu_cases=given,
         progress=progress,
     )
     for name in dict.fromkeys(result.creator for result in report.results):
@@ -40,5 +51,8 @@ def check(library: Path, references: Path, notes: Notes) -> None:
         notes.row(plugin=name, **counts, kernels_passed=kernels[name], reasons=dict(reasons))
         if not kernels[name]:
             notes.failure(f"{name}: no kernel passed")
+    for (op, types, kind), count in cases.items():
+        passed = count - wrong[op, types, kind]
+        notes.row(op=op, types=types, route=f"kernel, {library.stem}", kind=kind, cases=count, passed=passed)
     counted = ", ".join(f"{report.count(verdict)} {verdict.value}" for verdict in Verdict)
     notes.summary(f"{counted}; {kernels.total()} kernels passed, on {report.gpu}")

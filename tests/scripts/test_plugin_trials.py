@@ -48,7 +48,7 @@ def test_the_layers_around_a_plugin_change_no_number(op: OpDef, tmp_path: Path) 
 
 def test_wrong_outputs_and_failures_are_counted_and_named() -> None:
     op = next(op for op in OPS if op.name == "MatrixInverse")
-    some = [trial for trial in trials(op) if trial.kind == "ordinary"][:3]
+    some = [trial for trial in trials(op) if trial.case.kind == "ordinary"][:3]
     right = [dict(zip(("output",), trial.case.expected, strict=True)) for trial in some]
     wrong = {"output": right[1]["output"] + 1}
     runs = zip(some, [right[0], wrong, "it did not run"], strict=True)
@@ -61,7 +61,7 @@ def test_wrong_outputs_and_failures_are_counted_and_named() -> None:
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_every_operator_is_tried_without_elements_too(op: OpDef) -> None:
-    kinds = {trial.kind for trial in trials(op)}
+    kinds = {trial.case.kind for trial in trials(op)}
     assert {"ordinary", "no elements"} <= kinds
 
 
