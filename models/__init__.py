@@ -22,7 +22,7 @@ MAX_BATCH = 8
 
 
 @dataclass(frozen=True)
-class Model:
+class ExportableModel:
     """One exportable model.
 
     build:   build(**sizes) -> module in eval mode; the same sizes give the same weights.
@@ -68,8 +68,8 @@ def _geometry_inputs(batch: int, height: int, width: int) -> dict[str, Tensor]:
 _SMALL_DETR = {"enc_layers": 1, "dec_layers": 1, "num_queries": 20, "backbone_layers": (1, 1, 1, 1)}
 
 
-def _detr(**build: Any) -> Model:
-    return Model(
+def _detr(**build: Any) -> ExportableModel:
+    return ExportableModel(
         build=partial(build_deformable_detr, **build),
         inputs=_photo_inputs,
         input_names=("image",),
@@ -82,11 +82,11 @@ def _detr(**build: Any) -> Model:
     )
 
 
-MODELS: dict[str, Model] = {
+MODELS: dict[str, ExportableModel] = {
     "deformable_detr": _detr(),
     # The same network exported by someone who has no custom operator: a chain of GridSample.
     "deformable_detr_grid_sample": _detr(msda="grid_sample"),
-    "centernet_dcn": Model(
+    "centernet_dcn": ExportableModel(
         build=build_centernet_dcn,
         inputs=_photo_inputs,
         input_names=("image",),
@@ -99,7 +99,7 @@ MODELS: dict[str, Model] = {
         sized=False,
         plugin_node="node_modulated_deformable_convolution_1",
     ),
-    "geometry": Model(
+    "geometry": ExportableModel(
         build=build_geometry,
         inputs=_geometry_inputs,
         input_names=("image", "intrinsics", "extrinsics"),

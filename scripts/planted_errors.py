@@ -40,7 +40,7 @@ from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.calls import Kernels  # noqa: E402
-from trtsmith.converter.plugin.host.host_worker import Worker  # noqa: E402
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"
@@ -181,7 +181,7 @@ def _ground(options: argparse.Namespace, plant: Plant | None, kernel: bool) -> I
     else:
         broken = plant is not None and plant.broken
         library = options.broken_library if broken else libraries.plugin_library()
-        with Worker(library, None, KERNEL_TIMEOUT_S) as worker:
+        with LibraryWorker(library, None, KERNEL_TIMEOUT_S) as worker:
             kernels = OnKernels(Kernels(worker, library))
             yield Ground(kernels, None if broken else change, native=False, replay=replay_with(library))
 

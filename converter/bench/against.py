@@ -12,7 +12,7 @@ import numpy as np
 from trtsmith.converter.bench.baseline_worker import RivalRequest
 from trtsmith.converter.bench.baselines import RIVALS
 from trtsmith.converter.bench.figures import digits6
-from trtsmith.converter.bench.judging import Judge
+from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
 from trtsmith.converter.engine.runtime.exchange import read_arrays
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
@@ -57,7 +57,7 @@ def time_rival(
     request: RivalRequest,
     engine_ms: float,
     engine_outputs: Arrays,
-    judge: Judge,
+    judge: ExpectedOutputs,
     folder: Path,
     progress: Progress,
 ) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from trtsmith.converter.bench.against import check_rivals, time_rival
 from trtsmith.converter.bench.baseline_worker import RivalRequest
 from trtsmith.converter.bench.bench_record import FORMAT
 from trtsmith.converter.bench.figures import remarks
-from trtsmith.converter.bench.judging import Judge, judge_of
+from trtsmith.converter.bench.judging import ExpectedOutputs, judge_of
 from trtsmith.converter.bench.layers import parse_inspector, profile
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import (
     BenchOptions,
-    Source,
+    BuildSource,
     Subject,
     check_options,
     given_engine,
@@ -69,7 +69,7 @@ def _time(options: BenchOptions, subject: Subject, points: Sequence[Point], prog
     return time_engine(subject.run, points, options.timing, layers, progress)
 
 
-def _both(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> dict[str, Any]:
+def _both(options: BenchOptions, source: BuildSource, folder: Path, progress: Progress) -> dict[str, Any]:
     """Both engines, or the native one and each plugin node alone. The record is about the plugin engine if there is one."""
     built: dict[str, Subject] = {}
     failed: dict[str, TrtsmithError] = {}
@@ -108,19 +108,19 @@ def _both(options: BenchOptions, source: Source, folder: Path, progress: Progres
     return document | {"against": rivals, "plugin_vs_native": account}
 
 
-def _judge(options: BenchOptions, source: Source, point: Point, progress: Progress) -> Judge:
+def _judge(options: BenchOptions, source: BuildSource, point: Point, progress: Progress) -> ExpectedOutputs:
     """What outputs may be; nothing is run for it where nothing is compared."""
     if not options.against and not options.plugin_vs_native:
-        return Judge()
+        return ExpectedOutputs()
     return judge_of(source.original, {**point.feeds, **source.frozen}, progress)
 
 
 def _rivals(
     options: BenchOptions,
-    source: Source,
+    source: BuildSource,
     point: Point,
     timed: Timed,
-    judge: Judge,
+    judge: ExpectedOutputs,
     folder: Path,
     progress: Progress,
 ) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
 from trtsmith.converter.convert.quantize.quantize import QUANTISED
-from trtsmith.converter.engine.bundle.origin import Origin
+from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -18,7 +18,7 @@ from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.importers.problem import Problem
 
 
-def engine_request(origin: Origin, io_types: Sequence[IoType]) -> PrecisionRequest:
+def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:
     """What an engine was converted with. io_types: inputs and outputs whose type its manifest says is another."""
     did = origin.reduction
     if did is not None and did.own:
@@ -51,7 +51,7 @@ def searched(
     rewritten: Rewritten,
     request: PrecisionRequest,
     feeds: Mapping[str, np.ndarray],
-    origin: Origin,
+    origin: EngineOrigin,
     engine: Path | None,
 ) -> Rewritten:
     """The rewritten graph in that precision; itself where none is asked for.
@@ -78,7 +78,7 @@ def searched(
 
 
 def precision_asked(
-    asked: PrecisionRequest, origin: Origin, io_types: Sequence[IoType], engine: Path | None
+    asked: PrecisionRequest, origin: EngineOrigin, io_types: Sequence[IoType], engine: Path | None
 ) -> PrecisionRequest:
     """The engine's own, or what was asked for. UsageError for both, and for what cannot be searched."""
     if engine is None:

@@ -36,7 +36,7 @@ MODES = ("auto", "graph", "engine")
 
 
 @dataclass(frozen=True)
-class Check:
+class ConversionCheck:
     """Everything that the user gave for the comparison, read and checked before the build.
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine.
@@ -123,7 +123,7 @@ def prepare(
     expected: Path | None,
     tolerances: Tolerances | None,
     mode: str,
-) -> Check:
+) -> ConversionCheck:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
     The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
@@ -153,7 +153,7 @@ def prepare(
         }
     what = str(inputs) if inputs else "generated"
     what += f", outputs expected: {expected}" if expected else ""
-    return Check(
+    return ConversionCheck(
         original,
         feeds | dict(frozen),
         what,

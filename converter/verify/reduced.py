@@ -76,7 +76,7 @@ the middle between two steps may go to either: if one in 48 does, that is the sq
 
 
 @dataclass(frozen=True)
-class Quantised:
+class EightBitOutputs:
     """A graph in 8 bits in onnxruntime: outputs, those with float32 products in TF32, and what an engine may be off by.
 
     moved: outputs of the original whose very shape 8 bits change, which are none of these. By name, why.
@@ -90,7 +90,7 @@ class Quantised:
 
 def run_quantised(
     model: Model, feeds: Arrays, expected: Arrays, precision: str, io_types: Sequence[IoType] = ()
-) -> Quantised:
+) -> EightBitOutputs:
     """What onnxruntime makes of it. expected: the original's outputs. precision: "int8" or "fp8".
 
     ConversionError if the graph cannot be run; if only its rounding to TF32 cannot, that is taken to change nothing.
@@ -103,7 +103,7 @@ def run_quantised(
     except ConversionError:
         narrow = plain
     allowed = {name: STEPS * changed_by(expected[name], value) for name, value in plain.items()}
-    return Quantised(plain, narrow, allowed, moved)
+    return EightBitOutputs(plain, narrow, allowed, moved)
 
 
 def _widened(value: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.plugin.bench.kernel_bench import RIVALS, Plan, all_right, measure, select
+from trtsmith.converter.plugin.bench.kernel_bench import RIVALS, TimingPlan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.problem import Problem
@@ -104,7 +104,7 @@ def require_gpu() -> None:
     )
 
 
-def command_of(options: argparse.Namespace, plan: Plan) -> str:
+def command_of(options: argparse.Namespace, plan: TimingPlan) -> str:
     """The command again, without what changes nothing that is measured."""
     words = ["trtsmith", "plugin", "bench", *(op.name for op, _ in plan.ops)]
     if options.case:

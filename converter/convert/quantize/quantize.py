@@ -36,7 +36,7 @@ Sample = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Quantised:
+class QuantizedNetwork:
     """The network with Q/DQ around some of its layers, types inferred, and what was done."""
 
     model: Model
@@ -50,7 +50,7 @@ def quantise(
     *,
     keep: Sequence[str] = (),
     rewrites: Sequence[Rewrite] = (),
-) -> Quantised:
+) -> QuantizedNetwork:
     """The network with Q/DQ around the layers that gain by it; custom operators keep their precision.
 
     samples: sets of inputs of the graph; None: there are none.
@@ -58,7 +58,7 @@ def quantise(
     or finds no layer to quantise.
     """
     if _marks(model):
-        return Quantised(model, replace(_report(model, mode, ()), own=True))
+        return QuantizedNetwork(model, replace(_report(model, mode, ()), own=True))
     _check(model, mode, samples)
     nodes = [n for graph in all_graphs(model.proto.graph) for n in graph.node]
     kept = kept_by_user(keep, ((n.name, n.op_type) for n in nodes), rewrites)
@@ -97,7 +97,7 @@ def quantise(
         Kept(n.name, f"{PLUGIN_NAMESPACE}::{n.op_type}", "custom operators are not quantised")
         for n in plugins.values()
     ]
-    return Quantised(result, _report(result, mode, tuple(told)))
+    return QuantizedNetwork(result, _report(result, mode, tuple(told)))
 
 
 def _marks(model: Model) -> Counter[str]:

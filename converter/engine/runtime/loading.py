@@ -12,7 +12,7 @@ from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.build.plugins import load_library
-from trtsmith.converter.engine.runtime.explain_failure import Origin, loading_problem
+from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, loading_problem
 from trtsmith.converter.engine.runtime.logged import Hearing
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
@@ -42,7 +42,7 @@ class LoadedEngine:
     runtime: Any
     engine: Any
     info: EngineInfo
-    origin: Origin
+    origin: EngineIdentity
     hearing: Hearing
 
 
@@ -66,7 +66,7 @@ def read_engine(path: Path) -> Any:
     )
 
 
-def check_version(flavour: Flavour, origin: Origin) -> None:
+def check_version(flavour: Flavour, origin: EngineIdentity) -> None:
     """UsageError if the manifest names another TensorRT than the one that is here: it cannot load the engine."""
     if not origin.built_version or version_of(origin.built_version)[:3] == flavour.version[:3]:
         return
@@ -86,7 +86,7 @@ def load_engine(
     data: Any,
     libraries: Sequence[Path],
     gpu: Gpu,
-    origin: Origin,
+    origin: EngineIdentity,
     hearing: Hearing,
     *,
     embedded_plugins: bool = False,
@@ -175,7 +175,7 @@ def _describe(flavour: Flavour, engine: Any, name: str) -> TensorSpec:
     )
 
 
-def unsupported(flavour: Flavour, engine: Any, info: EngineInfo, origin: Origin) -> list[Problem]:
+def unsupported(flavour: Flavour, engine: Any, info: EngineInfo, origin: EngineIdentity) -> list[Problem]:
     """Inputs and outputs that the runner cannot give or take: packed types, and formats that are not linear."""
     trt: Any = flavour.module
     problems = []

@@ -14,7 +14,7 @@ from trtsmith.converter.engine.build.messages import make_logger
 _MOST = 50
 
 
-class Messages(Protocol):
+class MessageLog(Protocol):
     """What keeps TensorRT's messages: trtsmith.converter.engine.build.messages.Messages in a child process."""
 
     def add(self, severity: str, message: str) -> None: ...
@@ -27,7 +27,7 @@ class Hearing:
     announce: is told each step that may end the process.
     """
 
-    def __init__(self, logger: Any, messages: Messages, announce: Callable[[str], None]) -> None:
+    def __init__(self, logger: Any, messages: MessageLog, announce: Callable[[str], None]) -> None:
         self.logger = logger
         self.announce = announce
         self.take_errors = messages.take_errors

@@ -31,7 +31,7 @@ from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.cache import open_cache
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
-from trtsmith.converter.engine.runtime.explain_failure import Origin, kernel_problem
+from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
 from trtsmith.converter.engine.runtime.foreign import stream_handle
 from trtsmith.converter.engine.runtime.loading import load_engine, read_engine
 from trtsmith.converter.engine.runtime.logged import Hearing, process_hearing
@@ -62,7 +62,7 @@ class Runner:
     def __init__(
         self,
         engine: Path | bytes,
-        origin: Origin,
+        origin: EngineIdentity,
         device: Device,
         flavour: Flavour,
         hearing: Hearing,
@@ -135,7 +135,7 @@ class Runner:
         loaded = load_flavour(flavour)
         return cls(
             engine if isinstance(engine, bytes) else Path(engine),
-            Origin(where, libraries),
+            EngineIdentity(where, libraries),
             Device(device),
             loaded,
             process_hearing(loaded),
@@ -185,7 +185,7 @@ class Runner:
         where = str(request.engine_path)
         return cls(
             request.engine_path,
-            Origin(where, request.plugin_libraries, request.built_version, request.targets),
+            EngineIdentity(where, request.plugin_libraries, request.built_version, request.targets),
             device,
             flavour,
             hearing,

@@ -47,7 +47,7 @@ RIVALS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimingPlan:
     """What to time."""
 
     ops: tuple[tuple[OpDef, tuple[Case, ...]], ...]
@@ -56,7 +56,7 @@ class Plan:
     count: int
 
 
-class Subject(Protocol):
+class KernelSubject(Protocol):
     """One case in one dtype, with its tensors on the GPU."""
 
     def ours(self, count: int) -> Measured: ...
@@ -64,7 +64,7 @@ class Subject(Protocol):
     def close(self) -> None: ...
 
 
-SubjectT = TypeVar("SubjectT", bound=Subject)
+SubjectT = TypeVar("SubjectT", bound=KernelSubject)
 
 
 class Bench(Protocol[SubjectT]):
@@ -85,7 +85,7 @@ class Bench(Protocol[SubjectT]):
 
 def select(
     ops: Sequence[str], cases: Sequence[str], dtypes: Sequence[str], rivals: Sequence[str] | None, count: int
-) -> Plan:
+) -> TimingPlan:
     """What the command line asks for; empty means all. rivals: None means all.
 
     Raises UsageError for unknown names and for too few runs.
@@ -113,7 +113,7 @@ def select(
     if problems:
         raise UsageError(problems)
     pairs = tuple((op, tuple(c for c in op.benchmarks if not cases or c.name in cases)) for op in chosen)
-    return Plan(
+    return TimingPlan(
         ops=tuple((op, wanted) for op, wanted in pairs if wanted),
         dtypes=tuple(dict.fromkeys(dtypes)) or TYPE_VARIABLES["T"],
         rivals=tuple(RIVALS) if rivals is None else tuple(name for name in RIVALS if name in rivals),
@@ -128,7 +128,7 @@ def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
 
 
 def measure(
-    plan: Plan,
+    plan: TimingPlan,
     bench: Bench[SubjectT],
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
@@ -161,7 +161,7 @@ def measure(
 
 
 def _row(
-    plan: Plan,
+    plan: TimingPlan,
     bench: Bench[SubjectT],
     ceilings: Ceilings,
     op: OpDef,

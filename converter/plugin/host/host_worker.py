@@ -31,7 +31,7 @@ class WorkerTimeoutError(WorkerDiedError):
     """The child did not answer in time, and was ended."""
 
 
-class Worker:
+class LibraryWorker:
     """A child with a library loaded. ask() starts one where there is none."""
 
     def __init__(self, library: Path, host: Path | None, timeout_s: float) -> None:
@@ -46,7 +46,7 @@ class Worker:
             start_s=max(timeout_s, SLOWEST_START_S),
         )
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> LibraryWorker:
         return self
 
     def __exit__(

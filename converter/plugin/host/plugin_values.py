@@ -24,7 +24,7 @@ class FieldSpec:
 
 
 @dataclass(frozen=True)
-class FieldValue:
+class EncodedField:
     """One field with its value. length counts elements of `type`; a "char" field counts its closing NUL."""
 
     name: str
@@ -33,8 +33,8 @@ class FieldValue:
     length: int
 
 
-Value = int | float | str | tuple[int, ...] | tuple[float, ...] | FieldValue
-State = tuple[FieldValue, ...] | bytes
+Value = int | float | str | tuple[int, ...] | tuple[float, ...] | EncodedField
+State = tuple[EncodedField, ...] | bytes
 """A serialised plugin: fields (V3) or bytes (V2)."""
 
 
@@ -77,17 +77,17 @@ _NUMPY: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def field_value(name: str, value: Value, type_: str | None = None) -> FieldValue:
+def field_value(name: str, value: Value, type_: str | None = None) -> EncodedField:
     """The field for a plain value. type_: None takes what TensorRT's ONNX parser makes of the value.
 
     ints become int32, floats float32, strings char with a closing NUL. Raises ValueError for a value that the type
     cannot hold.
     """
-    if isinstance(value, FieldValue):
+    if isinstance(value, EncodedField):
         return value
     if isinstance(value, str):
         data = value.encode() + b"\0"
-        return FieldValue(name, "char", data, len(data))
+        return EncodedField(name, "char", data, len(data))
     items = value if isinstance(value, tuple) else (value,)
     if type_ is None:
         type_ = "float32" if any(isinstance(item, float) for item in items) else "int32"
@@ -96,10 +96,10 @@ def field_value(name: str, value: Value, type_: str | None = None) -> FieldValue
     dtype = np.dtype(_NUMPY[type_])
     if dtype.kind == "i" and any(not np.iinfo(dtype).min <= item <= np.iinfo(dtype).max for item in items):
         raise ValueError(f"field {name}: {value} does not fit {type_}")
-    return FieldValue(name, type_, np.asarray(items, dtype=dtype).tobytes(), len(items))
+    return EncodedField(name, type_, np.asarray(items, dtype=dtype).tobytes(), len(items))
 
 
-def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tuple[FieldValue, ...]:
+def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tuple[EncodedField, ...]:
     """Fields for plain values, with the types that the creator lists for them."""
     types = {spec.name: spec.type for spec in specs}
     result = []

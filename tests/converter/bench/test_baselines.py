@@ -16,7 +16,7 @@ from trtsmith.converter.bench.against import check_rivals, time_rival
 from trtsmith.converter.bench.baseline_worker import RivalRequest
 from trtsmith.converter.bench.baselines import Rival, load_function, onnxruntime_rival, repeat, torch_rival
 from trtsmith.converter.bench.bench_request import TimingOptions
-from trtsmith.converter.bench.judging import Judge
+from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.exchange import write_arrays
@@ -125,7 +125,7 @@ def request(name: str, model: Path, tmp_path: Path, **more: object) -> RivalRequ
 def test_a_rival_in_a_process_of_its_own_and_the_verdict_on_its_numbers(model: Path, tmp_path: Path) -> None:
     told: list[str] = []
     asked = request("onnxruntime", model, tmp_path)
-    row = time_rival(asked, 2.0, {"y": RIGHT.astype(np.float32)}, Judge(), tmp_path, told.append)
+    row = time_rival(asked, 2.0, {"y": RIGHT.astype(np.float32)}, ExpectedOutputs(), tmp_path, told.append)
     assert row["agrees"] and row["outputs"][0]["relative"] < 1e-4
     assert row["response_ms"]["count"] == 3
     assert row["ratio"] == pytest.approx(row["response_ms"]["median"] / 2.0, rel=1e-4)
@@ -136,7 +136,7 @@ def test_a_rival_in_a_process_of_its_own_and_the_verdict_on_its_numbers(model: P
 def test_numbers_that_disagree_are_said_to(model: Path, users: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     asked = request("torch", model, tmp_path, torch="users_code_for_bench:wrong", path=(str(users),))
-    row = time_rival(asked, 1.0, {"y": RIGHT.astype(np.float32)}, Judge(), tmp_path, print)
+    row = time_rival(asked, 1.0, {"y": RIGHT.astype(np.float32)}, ExpectedOutputs(), tmp_path, print)
     assert not row["agrees"] and "relative error" in row["outputs"][0]["reason"]
 
 
@@ -154,8 +154,8 @@ def test_a_mistake_of_the_users_ends_the_command_and_a_death_is_a_finding(
     monkeypatch.setattr(against, "run_child", child)
     asked = request("torch", model, tmp_path)
     with pytest.raises(UsageError, match="no such function"):
-        time_rival(asked, 1.0, {}, Judge(), tmp_path, print)
-    assert time_rival(asked, 1.0, {}, Judge(), tmp_path, print) == {
+        time_rival(asked, 1.0, {}, ExpectedOutputs(), tmp_path, print)
+    assert time_rival(asked, 1.0, {}, ExpectedOutputs(), tmp_path, print) == {
         "name": "torch",
         "unavailable": "its process died of SIGSEGV while timing torch",
     }
@@ -181,7 +181,7 @@ def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> N
     graph = helper.make_graph([node], "g", [x], [y])
     path = tmp_path / "unknown.onnx"
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
-    row = time_rival(request("onnxruntime", path, tmp_path), 1.0, {}, Judge(), tmp_path, print)
+    row = time_rival(request("onnxruntime", path, tmp_path), 1.0, {}, ExpectedOutputs(), tmp_path, print)
     assert set(row) == {"name", "unavailable"} and "NobodyKnowsThis" in row["unavailable"]
 
 

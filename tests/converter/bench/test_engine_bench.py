@@ -19,7 +19,7 @@ from trtsmith.converter.bench import native_bench, subject
 from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.figures import Summary
-from trtsmith.converter.bench.judging import Judge
+from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import BenchOptions, Subject, open_source
 from trtsmith.converter.bench.timed_engine import Timed
@@ -270,7 +270,7 @@ def test_a_native_engine_that_does_not_run_leaves_the_other(engines: Engines, mo
 def test_a_side_that_nothing_can_be_compared_with_neither_agrees_nor_errs(tmp_path: Path) -> None:
     (tmp_path / "m.plan").write_bytes(b"an engine")
     timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.ones(3)}, (), "", None, ())
-    side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, Judge())
+    side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, ExpectedOutputs())
     assert side["agrees"] is None and side["error"] is None and side["reason"]
 
 
@@ -286,7 +286,7 @@ def test_an_error_that_is_no_number_is_not_told(
 ) -> None:
     (tmp_path / "m.plan").write_bytes(b"an engine")
     timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.array(actual)}, (), "", None, ())
-    judge = Judge(expected={"y": np.array(expected)})
+    judge = ExpectedOutputs(expected={"y": np.array(expected)})
     side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, judge)
     assert side["agrees"] is False and side["error"] is None
 

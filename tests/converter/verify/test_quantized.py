@@ -18,7 +18,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import engine
 from trtsmith.converter.verify.allowance import allowance
-from trtsmith.converter.verify.conversion_check import Check
+from trtsmith.converter.verify.conversion_check import ConversionCheck
 from trtsmith.converter.verify.reduced import run_quantised, verify_reduced
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
@@ -100,7 +100,7 @@ def converted(folder: Path, monkeypatch: pytest.MonkeyPatch, made: np.ndarray, *
 
     monkeypatch.setattr(engine, "run_engine", run)
     options = {"tolerances": parse_tolerances(), "expected": None} | told
-    check = Check(original(folder), {"x": X}, "given", (), mode="auto", gpu=GPU, **options)
+    check = ConversionCheck(original(folder), {"x": X}, "given", (), mode="auto", gpu=GPU, **options)
     graph = Rewritten(quantised(folder, SCALE), (), ())
     return check.run(graph, built(folder), RunRequest(folder / "e.plan"), "int8", lambda text: None)
 
@@ -169,7 +169,7 @@ def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
         return RunResult(INFO, ({"y": made.astype(np.float32), "places": places},), 0.0)
 
     monkeypatch.setattr(engine, "run_engine", run)
-    check = Check(model, {"x": X}, "given", (), None, None, "auto", GPU)
+    check = ConversionCheck(model, {"x": X}, "given", (), None, None, "auto", GPU)
     request = RunRequest(tmp_path / "e.plan")
     rewritten = Rewritten(graph, (), ())
     verdict = check.run(rewritten, built(tmp_path), request, "int8", lambda text: None)

@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
 
 
-class Axis:
+class DynamicAxis:
     """One axis whose input or output length is known at run time. size, out: int64[1].
 
     The scale is over / under: int64[1] each where it comes from sizes (`whole`), else float32[1].

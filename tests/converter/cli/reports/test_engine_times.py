@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from trtsmith.converter.bench.figures import Summary
-from trtsmith.converter.bench.layers import Node, profile
+from trtsmith.converter.bench.layers import LayerNode, profile
 from trtsmith.converter.cli.reports.engine_times import render
 
 
@@ -42,7 +42,7 @@ def document() -> dict[str, Any]:
         "layers": profile(
             [{"a": 3.0, "b": 1.0, "c" * 200: 0.0}],
             [],
-            {"a": Node("MatrixInverse", True), "b": Node("Relu", False)},
+            {"a": LayerNode("MatrixInverse", True), "b": LayerNode("Relu", False)},
         ),
         "against": [rival, {"name": "torch", "unavailable": "no PyTorch"}],
     }
