@@ -57,7 +57,7 @@ def dtype_name(number: int) -> str:
 
 
 def type_string(number: int) -> str:
-    """As the schemas of operators and onnxruntime write the type of a tensor: "tensor(float)"."""
+    """The type of a tensor as the schemas of operators and onnxruntime write it: "tensor(float)"."""
     return f"tensor({WORDS[dtype_name(number)]})"
 
 

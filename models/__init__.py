@@ -51,7 +51,7 @@ class ExportableModel:
         return self.build(**sizes, **(self.small if small else {})), self.inputs(batch, height, width)
 
     def dynamic_shapes(self) -> tuple[dict[int, Any], ...]:
-        """For torch.export: axis 0 of every input is the batch, 1 to MAX_BATCH."""
+        """Dynamic shapes for torch.export: axis 0 of every input is the batch, 1 to MAX_BATCH."""
         batch = torch.export.Dim("batch", min=1, max=MAX_BATCH)
         return tuple({0: batch} for _ in self.input_names)
 

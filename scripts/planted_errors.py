@@ -99,7 +99,7 @@ class Job:
 
 
 def jobs_of(plants: Sequence[Plant], on: str) -> list[Job]:
-    """By model: first the searches with nothing planted, one on each ground."""
+    """Lists the jobs model by model: first the searches with nothing planted, one on each ground."""
     jobs = []
     for model in dict.fromkeys(plant.model for plant in plants):
         mine = [plant for plant in plants if plant.model == model]

@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def candidates(cases: Sequence[CoverageCase], only: Sequence[str] = ()) -> dict[str, list[CoverageCase]]:
-    """By operator, its cases of one node with a float32 input of a type variable."""
+    """The cases of each operator: models of one node with a float32 input of a type variable."""
     chosen: defaultdict[str, list[CoverageCase]] = defaultdict(list)
     for case in cases:
         kind = case.operator
@@ -113,7 +113,7 @@ def reducible(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def measure(cases: Mapping[str, Sequence[CoverageCase]], folder: Path) -> dict[str, dict[str, str]]:
-    """By operator and reduced type, "" or TensorRT's first error. Operators that float32 does not build are left out."""
+    """Builds each operator in each reduced type: "" or TensorRT's first error. Operators that float32 lacks are left out."""
     plain = _ask(
         {f"{kind}/{i}": (case, T.FLOAT) for kind, of in cases.items() for i, case in enumerate(of)}, folder
     )
@@ -152,7 +152,7 @@ def _reason(finding: Finding) -> str:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: TensorRT's first error about a case of `write_cases` in a type, "number:element type"."""
+    """Builds a case in a worker: TensorRT's first error about a case of `write_cases` in a type, "number:element type"."""
     number, _, elem = job.partition(":")
     model, feeds = retyped(read_case(number, folder), int(elem))
     path = folder / f"{number}.{elem}.onnx"

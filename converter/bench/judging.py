@@ -35,14 +35,14 @@ class ExpectedOutputs:
     excluded: Mapping[str, str] = field(default_factory=dict)
 
     def verdict(self, reference: Arrays, actual: Arrays) -> Verdict:
-        """On outputs in the model's types."""
+        """Compares outputs, which are in the model's types."""
         wanted = {name: array for name, array in reference.items() if name not in self.excluded}
         comparisons = compare(wanted, actual, allowed=self.allowed)
         return judge(comparisons, "", engine_run=True, excluded=tuple(self.excluded.values()))
 
 
 def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> ExpectedOutputs:
-    """By the model's run in onnxruntime, as it is and with its values rounded to TF32. feeds: of all of its inputs."""
+    """Runs the model in onnxruntime, as it is and with its values rounded to TF32. feeds: of all of its inputs."""
     random = dict(random_outputs(model))
     try:
         plain, narrow = onnxruntime_outputs(model, (InputSet("", dict(feeds)),), PRECISION, progress)

@@ -132,7 +132,7 @@ class Scope:
         return 0 if value is None else int(value.type.tensor_type.elem_type)
 
     def dtype(self, name: str) -> str | None:
-        """As "float32", "string"; None if unknown."""
+        """The element type, as "float32" or "string"; None if unknown."""
         elem_type = self.elem_type(name)
         if elem_type == onnx.TensorProto.STRING:
             return "string"
@@ -259,7 +259,7 @@ class Scope:
         self.touch()
 
     def drop_tensor(self, name: str) -> bool:
-        """Without the initializer that is a constant; whether there was one."""
+        """Removes the initializer that is a constant; whether there was one."""
         if self.tensors.pop(name, None) is None:
             return False
         self.touch()

@@ -13,7 +13,7 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs that a node carries."""
+    """The graphs among a node's attributes."""
     if may_carry_graphs(node.op_type, node.domain):
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
@@ -23,7 +23,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def graph_attributes(node: onnx.NodeProto) -> list[str]:
-    """Of each graph that a node carries, the name of the attribute that holds it."""
+    """The name of the attribute that holds it, for each graph inside a node."""
     return [
         attribute.name
         for attribute in node.attribute

@@ -195,7 +195,7 @@ class _FaultSearch:
         return origin_of(self.view.nodes[index].name, self.rewritten.rewrites)
 
     def _wrong_node(self, found: Search) -> Located:
-        """Of the nodes that are wrong where they stand, the first that is wrong alone, too; else the first.
+        """The first of the nodes that are wrong where they stand which is wrong alone, too; else the first.
 
         What fuses may compute a node twice, once for the output that was asked for and once within its reader: then
         the reader seems to be wrong by as much as the two differ.

@@ -30,7 +30,7 @@ class KernelCall:
 
 
 def run_call(session: CreatorUnderTest, call: KernelCall) -> dict[str, Any]:
-    """In the child: {"outputs": [{"dtype", "shape"}]}, their bytes in files 0, 1, ... of the folder; or {"problem"}."""
+    """Runs a call: {"outputs": [{"dtype", "shape"}]}, their bytes in the folder's files 0, 1, ...; or {"problem"}."""
     try:
         with session.creator.create(field_values(call.fields, session.creator.fields)) as plugin:
             outputs = run_plugin(plugin, call.inputs)

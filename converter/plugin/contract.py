@@ -118,7 +118,7 @@ class LibraryReport:
         }
 
     def render(self) -> str:
-        """For people: failures in full, what could not be tested with its reason, then the counts of each plugin."""
+        """The report as text: failures in full, what could not be tested with its reason, then the counts of each plugin."""
         lines = []
         for result in self.failures:
             lines.append(f"FAIL {result.creator}: {result.check}{_in(result.case)}\n{result.problem}")

@@ -48,7 +48,7 @@ class Options:
         return [rule for rule in self.rules if rule.concerns(self.target) and not rule.faults]
 
     def all_rules(self) -> list[NodeRule]:
-        """With those for what it computes wrongly."""
+        """The rules of a target, with those for what it computes wrongly."""
         return [rule for rule in self.rules if rule.concerns(self.target)]
 
 

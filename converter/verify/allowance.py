@@ -69,7 +69,7 @@ def allowance(
     proto: onnx.ModelProto,
     at_least: Mapping[str, float] | None = None,
 ) -> Allowance:
-    """From the outputs of the original in onnxruntime, as it is and with its values rounded to the precision.
+    """Measures what is allowed: by the original's outputs in onnxruntime, with values as they are and rounded to the precision.
 
     The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
     rounded: None where nothing could be run; the least then is all. at_least: by output, what is allowed in any case.
@@ -137,7 +137,7 @@ def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
 
 
 def changed_by(expected: np.ndarray, actual: np.ndarray | None) -> float:
-    """By how much: the share of whole numbers, or the ratio of norms over what is finite on both sides. None: by nothing."""
+    """Measures a change: the share of whole numbers, or the ratio of norms over what is finite on both sides. None: none."""
     if actual is None or not expected.size:
         return 0.0
     if expected.dtype.kind in "iub":

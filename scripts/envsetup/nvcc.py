@@ -72,7 +72,7 @@ class Toolkit:
 def candidates(
     env: Mapping[str, str], site_packages: Iterable[Path], system: Path = Path("/")
 ) -> Iterator[Path]:
-    """Where an nvcc may be, best first. TRTSMITH_CUDA is `pypi` (only the wheels), a toolkit's folder, or unset."""
+    """Where to look for nvcc, best first. TRTSMITH_CUDA is `pypi` (only the wheels), a toolkit's folder, or unset."""
     asked = env.get("TRTSMITH_CUDA", "")
     if asked not in ("", "pypi"):
         yield Path(asked) / "bin" / "nvcc"

@@ -79,7 +79,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: one form of one case, "rewritten:test_abs"."""
+    """Checks one form of one case in a worker, named "rewritten:test_abs"."""
     step, _, name = job.partition(":")
     case = read_case(name, folder)
     return judge_form(case, FORMS[step](case, folder), open_engine)

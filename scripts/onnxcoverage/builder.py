@@ -39,7 +39,7 @@ class Sizes:
 
     @staticmethod
     def of(array: np.ndarray) -> Sizes:
-        """For this array and no other."""
+        """A range for this array and no other."""
         counts = array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array).all()))
         values = tuple(int(value) for value in array.reshape(-1)) if counts else None
         return Sizes((array.shape,) * 3, None if values is None else (values,) * 3)
@@ -51,7 +51,7 @@ def build_reason(path: Path, feeds: Mapping[str, Any], *, plugins: bool) -> str:
 
 
 def sizes_of(feeds: Mapping[str, Any]) -> dict[str, Sizes]:
-    """For these arrays and no others. What is no array, as a sequence, is left out: TensorRT takes none."""
+    """A profile for these arrays and no others. What is no array, as a sequence, is left out: TensorRT takes none."""
     arrays = {n: np.asarray(a) for n, a in feeds.items() if isinstance(a, (np.ndarray, np.generic))}
     return {name: Sizes.of(array) for name, array in arrays.items()}
 

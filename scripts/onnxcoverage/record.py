@@ -99,7 +99,7 @@ def operator_rows(outcomes: Sequence[CaseOutcome]) -> list[tuple[str, int, int, 
 
 
 def render(outcomes: Sequence[CaseOutcome], summary: Mapping[str, Any]) -> str:
-    """For people: operators that do not pass whole, the reasons by frequency, the sums."""
+    """The report as text: operators that do not pass whole, the reasons by frequency, the sums."""
     lines = ["operator                        cases  as is  rewritten  passed"]
     rows = [row for row in operator_rows(outcomes) if row[4] < row[1]]
     lines += [f"{op:32}{n:5}{a:7}{r:11}{p:8}" for op, n, a, r, p in rows]

@@ -98,13 +98,13 @@ class Device:
         self.threads.index = index
 
     def make_current(self) -> None:
-        """Where the calling thread has the context of another of our devices, or none: CUDA's calls below go to it."""
+        """Makes this device's context current in the calling thread; CUDA's calls below go to the current one."""
         if getattr(self.threads, "index", None) != self.index:
             self._check(self._driver.cuCtxSetCurrent(self._context))
             self.threads.index = self.index
 
     def allocate(self, size: int) -> Memory:
-        """Device memory, aligned for every type. By cuMemAlloc: freeing it waits for whoever still reads it, in this
+        """Allocates memory aligned for every type, with cuMemAlloc: freeing it waits for whoever still reads it, in this
         library or another, which memory of a stream-ordered pool does not."""
         driver = self._driver
         size = max(size, _SMALLEST)

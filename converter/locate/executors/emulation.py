@@ -35,7 +35,7 @@ class Emulation:
 
 
 def emulation(model: Model) -> Emulation:
-    """Of a graph in standard operators, whose float16 and bfloat16 come from anywhere. One without them stays as it is."""
+    """Emulates the float16 and bfloat16 of a graph in standard operators. A graph without them stays as it is."""
     if not _has_reduced(model.proto):
         return Emulation(model, {})
     whole = infer_shapes(inline(model, frozenset(all_functions(model))))

@@ -22,7 +22,7 @@ EXACT_ERROR = 1e-5
 
 @dataclass(frozen=True)
 class Times:
-    """Of single runs, in microseconds."""
+    """Statistics of single runs, in microseconds."""
 
     median: float
     minimum: float

@@ -80,7 +80,7 @@ def output_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str |
 
 
 def symbolic_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """With dimensions unknown while the plugin is built, the expressions come to the same shapes."""
+    """Checks that the expressions of unknown dimensions come to the shapes that known ones give."""
     case = _case(case)
     shapes = [desc.shape for desc in case.inputs]
     wanted = tuple(desc.shape for desc in case.outputs)

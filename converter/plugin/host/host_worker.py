@@ -99,7 +99,7 @@ def encode(request: tuple[int, str, object]) -> str:
 
 
 def decode(text: str) -> Any:
-    """In the child, of what its parent sent; what comes back from it is never unpickled."""
+    """Reads what the parent sent, in the child; what comes back from it is never unpickled."""
     return pickle.loads(base64.b64decode(text))
 
 

@@ -1,4 +1,4 @@
-"""What the types pass did: one record for each node, and the inputs and outputs that changed."""
+"""Records what the types pass did: one record for each node, and the inputs and outputs that changed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Ledger:
 
 
 def what_changed(elems: Sequence[int]) -> str:
-    """As "uint16 in int32"."""
+    """A sentence's part such as "uint16 in int32"."""
     if not elems:
         return "in carriers of its types"
     counted = Counter(elems)

@@ -96,7 +96,7 @@ def carrier(elem: int) -> int:
 
 
 def dtype_name(elem: int) -> str:
-    """As "float64", "uint16", "float8_e4m3fn"."""
+    """The name of an ONNX element type, as "float64", "uint16", "float8_e4m3fn"."""
     return str(helper.tensor_dtype_to_np_dtype(elem))
 
 

@@ -61,7 +61,7 @@ def wanted_in_onnx_types(scope: Scope) -> set[str]:
 
 
 def operators_reading(scope: Scope) -> dict[str, set[str]]:
-    """By value name, the operators that read it in this graph and those inside."""
+    """The operators that read each value in this graph and those inside, by value name."""
     readers: dict[str, set[str]] = {}
     for part in all_scopes(scope):
         for node in part.nodes:

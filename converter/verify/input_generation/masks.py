@@ -51,7 +51,7 @@ def _compared_with_number(operand: InputOperand) -> InputValues | None:
 
 
 def _chosen(operand: InputOperand) -> InputValues | None:
-    """Where, with scores that are switched off on one side."""
+    """A condition of ONNX's Where that switches scores off on one side."""
     if not _flags(operand):
         return None
     for position, counts in ((1, False), (2, True)):
@@ -62,7 +62,7 @@ def _chosen(operand: InputOperand) -> InputValues | None:
 
 
 def _multiplied(operand: InputOperand) -> InputValues | None:
-    """(1 - mask) * -10000 and its kin."""
+    """A mask in (1 - mask) * -10000 and the like."""
     number = operand.constant(1 - operand.position)
     if number is None or number.size != 1 or not _flags(operand):
         return None

@@ -16,7 +16,7 @@ _FLOATS = ("float32", "float16", "bfloat16")
 
 
 def may_be_native(node: NodeView, quantised: str | None) -> bool:
-    """Where it is not known how the scale lies on the data: whether TensorRT may take the node all the same."""
+    """Whether TensorRT may take the node, where it is not known how the scale lies on the data."""
     return is_native(node, quantised, Granularity("tensor"))
 
 

@@ -132,7 +132,7 @@ class DynamicAxis:
         return [(w.cast(self._inside(p), "int64"), v) for p, v in zip(spots, weights, strict=True)]
 
     def matrix(self, s: Sampling, x: str) -> tuple[str, str]:
-        """With antialiasing: the inputs that count, edges repeated (int64[n]), and their weights (float32[out, n])."""
+        """The inputs that count with antialiasing, edges repeated (int64[n]), and their weights (float32[out, n])."""
         w = self.w
         shrink = w.do("Min", self.scale, self._one(1.0))
         margin = w.cast(w.do("Ceil", w.do("Div", self._one(float(s.reach)), shrink)), "int64")
