@@ -14,7 +14,7 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs among a node's attributes."""
-    if may_carry_graphs(node.op_type, node.domain):
+    if may_have_graphs(node.op_type, node.domain):
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 yield attribute.g
@@ -33,7 +33,7 @@ def graph_attributes(node: onnx.NodeProto) -> list[str]:
 
 
 @cache
-def may_carry_graphs(op_type: str, domain: str) -> bool:
+def may_have_graphs(op_type: str, domain: str) -> bool:
     """False for ONNX's operators that have no graph among their attributes, which spares most nodes a closer look."""
     if domain and normalise_domain(domain):
         return True

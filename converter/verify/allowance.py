@@ -69,7 +69,7 @@ def allowance(
     proto: onnx.ModelProto,
     at_least: Mapping[str, float] | None = None,
 ) -> Allowance:
-    """Measures what is allowed: by the original's outputs in onnxruntime, with values as they are and rounded to the precision.
+    """Measures what is allowed: by the original's outputs in onnxruntime, with values as they are and rounded.
 
     The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
     rounded: None where nothing could be run; the least then is all. at_least: by output, what is allowed in any case.

@@ -155,7 +155,7 @@ def find(
                     f"TRTSMITH_CUDA names a CUDA toolkit that cannot be used: {why}.",
                     str(nvcc),
                     f"a toolkit's folder, with bin/nvcc {OLDEST[0]}.{OLDEST[1]} or newer and libcudart_static.a",
-                    "correct TRTSMITH_CUDA, or set it to pypi to use the compiler that PyPI carries",
+                    "correct TRTSMITH_CUDA, or set it to pypi to use the compiler from PyPI",
                 )
             )
         if toolkit is not None:

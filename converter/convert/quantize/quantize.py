@@ -129,7 +129,7 @@ def _check(model: Model, mode: str, samples: Sequence[Sample] | None) -> None:
         shown = ", ".join(f"{i.name}: [{', '.join(str(d or 'N') for d in i.shape)}]" for i in inputs)
         raise UsageError(
             Problem(
-                f"there is nothing to calibrate {mode} with, and the model carries no QuantizeLinear",
+                f"there is nothing to calibrate {mode} with, and the model has no QuantizeLinear",
                 f"--precision {mode}",
                 f"inputs as the network meets them, some hundred are usual ({shown})",
                 "--calibration samples.npz   (arrays by input name, samples along the first axis; may be repeated)",
@@ -140,7 +140,7 @@ def _check(model: Model, mode: str, samples: Sequence[Sample] | None) -> None:
             Problem(
                 "nvidia-modelopt, which calibrates, is not installed",
                 f"--precision {mode}",
-                "the package nvidia-modelopt, or a model that carries QuantizeLinear and DequantizeLinear",
+                "the package nvidia-modelopt, or a model that has QuantizeLinear and DequantizeLinear",
                 INSTALL,
             )
         )
