@@ -29,7 +29,7 @@ chance makes the error of an output of few elements small. TF32 has float16's si
 MOST = 0.5
 """The most that can be allowed: where rounding alone changes half of an output, zeros would agree with it as well."""
 
-QUANTISED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
+QUANTIZED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
 """Allowed in 8 bits where there is the original alone: no rounding of its values stands for what calibrated scales cost.
 Three layers lost 0.005 to 0.02 in int8 and 0.06 in fp8; a wrong scale or axis costs several tenths. Whole numbers have to be
 equal."""
@@ -108,9 +108,9 @@ def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, str]:
 
 def in_words(precision: str, measured: bool) -> str:
     """What the default tolerance assumes."""
-    if precision in QUANTISED:
+    if precision in QUANTIZED:
         return (
-            f"the engine is taken to compute in {precision}: outputs may differ by {QUANTISED[precision]:g}"
+            f"the engine is taken to compute in {precision}: outputs may differ by {QUANTIZED[precision]:g}"
         )
     if precision == "fp32":
         return f"the engine is taken to compute in {WORDS['fp32']}"
@@ -123,7 +123,7 @@ def in_words(precision: str, measured: bool) -> str:
 
 def _least(dtype: str, precision: str, proto: onnx.ModelProto) -> float:
     custom = (op.tolerance.get(dtype, 0.0) for op in _custom_operators(proto))
-    least = QUANTISED[precision] if precision in QUANTISED else TOLERANCE[_AT_LEAST[precision]]
+    least = QUANTIZED[precision] if precision in QUANTIZED else TOLERANCE[_AT_LEAST[precision]]
     return max(TOLERANCE[dtype], least, *custom)
 
 

@@ -14,7 +14,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import QUANTISED, allowance, changed_by, moved_by
+from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by
 from trtsmith.converter.verify.compare import Arrays, compare
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.randomness import random_outputs
@@ -50,7 +50,7 @@ def verify_reduced(
         actual = run_reduced(rewritten, feeds, io_types)
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
-    other = actual if precision in QUANTISED else None if narrow is None else narrow[0]
+    other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
     measured = allowance(plain[0], other, precision, original.proto)
     excluded = measured.excluded(tolerances) | dict(random_outputs(original))
     wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
@@ -88,7 +88,7 @@ class EightBitOutputs:
     moved: Mapping[str, str]
 
 
-def run_quantised(
+def run_quantized(
     model: Model, feeds: Arrays, expected: Arrays, precision: str, io_types: Sequence[IoType] = ()
 ) -> EightBitOutputs:
     """What onnxruntime makes of it. expected: the original's outputs. precision: "int8" or "fp8".

@@ -18,7 +18,7 @@ with arithmetic that can leave a type's range adds it to a table in `operators.p
 
 int8 stays int8, as TensorRT moves and casts it: only a node that TensorRT does not take in int8 is computed in int32,
 between two Casts. What QuantizeLinear makes and DequantizeLinear reads keeps its type, so that TensorRT finds its
-quantised layers. A uint8 input or output of the graph stays uint8, with a Cast next to it, as TensorRT wants it; other
+quantized layers. A uint8 input or output of the graph stays uint8, with a Cast next to it, as TensorRT wants it; other
 inputs and outputs get the legal type, and an IoType says so. Their values are cast as numpy's astype does it: by
 value, and uint64 by its bits (`to_engine`, `to_model`).
 """

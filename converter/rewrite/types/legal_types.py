@@ -88,7 +88,7 @@ ILLEGAL_TYPES: Mapping[int, int] = {
 }
 """The legal type of each type that TensorRT does not compute in."""
 
-QUANTISED = frozenset({T.FLOAT8E4M3FN, T.FLOAT8E5M2, T.FLOAT4E2M1, T.INT4, T.UINT4, T.FLOAT8E8M0})
+QUANTIZED = frozenset({T.FLOAT8E4M3FN, T.FLOAT8E5M2, T.FLOAT4E2M1, T.INT4, T.UINT4, T.FLOAT8E8M0})
 """Types that TensorRT keeps between QuantizeLinear and DequantizeLinear, as it does int8."""
 
 

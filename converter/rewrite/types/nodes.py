@@ -15,7 +15,7 @@ from trtsmith.converter.rewrite.types.legal_types import (
     FLOATS,
     ILLEGAL_TYPES,
     INTEGERS,
-    QUANTISED,
+    QUANTIZED,
     legal_type,
 )
 from trtsmith.converter.rewrite.types.legal_values import Values
@@ -227,7 +227,7 @@ class NodeLegaliser:
 
 def _only_kept(node: Node, values: Values) -> bool:
     return all(
-        values.kept(name) and values.elem(name) in QUANTISED
+        values.kept(name) and values.elem(name) in QUANTIZED
         for name in node.inputs
         if name and values.elem(name) in ILLEGAL_TYPES
     )

@@ -87,7 +87,7 @@ MOVES = frozenset(
         "Unsqueeze",
     }
 )
-"""Operators that only move values: they leave a quantised type as it is."""
+"""Operators that only move values: they leave a quantized type as it is."""
 
 IN_ONNX_TYPES = frozenset(
     {

@@ -19,7 +19,7 @@ from trtsmith.converter.rewrite.types.io_types import IoType
 from trtsmith.converter.rewrite.types.ledger import Ledger
 from trtsmith.converter.rewrite.types.legal_types import (
     ILLEGAL_TYPES,
-    QUANTISED,
+    QUANTIZED,
     dtype_name,
     legal_array,
     legal_type,
@@ -109,7 +109,7 @@ class _Retyper:
         main = scope.outer is None
         for name in scope.inputs:
             elem = _tensor_elem(scope, name)
-            if (main and elem == T.UINT8) or (elem in QUANTISED and values.wanted(name)):
+            if (main and elem == T.UINT8) or (elem in QUANTIZED and values.wanted(name)):
                 values.keep(name, elem)
                 if elem == T.UINT8 and INSIDE in values.readers.get(name, ()):
                     values.legal(name)  # TensorRT wants the Cast next to the input, not in a branch

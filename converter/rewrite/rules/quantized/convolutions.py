@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Repla
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
-from trtsmith.converter.rewrite.rules.quantized.requantize import requantised, with_bias
+from trtsmith.converter.rewrite.rules.quantized.requantize import requantized, with_bias
 
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
@@ -43,7 +43,7 @@ def qlinear_conv(node: NodeView) -> Replacement | Refusal | None:
     zero = ""
     if node.rank(7) and node.shape(7) != (1,):  # one for each channel
         zero = w.cast(_by_channel(w, 7, rank), "float32")
-    return requantised(
+    return requantized(
         w, total, scale, 7, node.dtype(0), "an integer convolution, exact in float32, rescaled", zero
     )
 
@@ -98,7 +98,7 @@ def _integer_conv(w: Writer, x: int, weights: int, x_zero: int, w_zero: int) -> 
         return Refusal(
             f"one input channel of a kernel of {reduction.terms} elements adds up to more than 2^24",
             "kernels whose products add up to no more",
-            "dequantise the model around this node",
+            "dequantize the model around this node",
         )
     return total
 

@@ -1,4 +1,4 @@
-"""Where types are legalised and where they are left: ends of the graph, bodies, constants, quantised values."""
+"""Where types are legalised and where they are left: ends of the graph, bodies, constants, quantized values."""
 
 import importlib.util
 from pathlib import Path
@@ -189,8 +189,8 @@ def test_local_functions_are_inlined(tmp_path: Path) -> None:
     assert T.INT16 not in types_of(ran.result)
 
 
-def test_int4_weights_stay_quantised(tmp_path: Path) -> None:
-    """Read by a DequantizeLinear they keep their type; read by something else too, they are dequantised by one."""
+def test_int4_weights_stay_quantized(tmp_path: Path) -> None:
+    """Read by a DequantizeLinear they keep their type; read by something else too, they are dequantized by one."""
     proto = model_of(
         "float[2, 4] x",
         """s = Constant <value = float {0.25}> () d = DequantizeLinear (w, s) a = MatMul (x, d)
@@ -270,7 +270,7 @@ def test_what_cannot_be_exact_is_said(tmp_path: Path) -> None:
     assert any("below 2**63" in text for text in rewritten(proto, tmp_path).warnings())
 
 
-def test_constant_nodes_for_dequantisation_stay_quantised(tmp_path: Path) -> None:
+def test_constant_nodes_for_dequantization_stay_quantized(tmp_path: Path) -> None:
     proto = model_of(
         "float[2, 4] x",
         """s = Constant <value = float {0.25}> () d = DequantizeLinear (w, s) a = MatMul (x, d)
