@@ -41,13 +41,13 @@ class ExportableModel:
     small_height: int
     small_width: int
     small: Mapping[str, Any] = field(default_factory=dict)
-    sized: bool = True
+    takes_sizes: bool = True
     plugin_node: str = ""
 
     def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
         """The module and example inputs that fit it."""
         height, width = (self.small_height, self.small_width) if small else (self.height, self.width)
-        sizes = {"height": height, "width": width} if self.sized else {}
+        sizes = {"height": height, "width": width} if self.takes_sizes else {}
         return self.build(**sizes, **(self.small if small else {})), self.inputs(batch, height, width)
 
     def dynamic_shapes(self) -> tuple[dict[int, Any], ...]:
@@ -96,7 +96,7 @@ MODELS: dict[str, ExportableModel] = {
         small_height=128,
         small_width=160,
         small={"backbone_layers": (1, 1, 1, 1), "deconv_filters": (64, 32, 16)},
-        sized=False,
+        takes_sizes=False,
         plugin_node="node_modulated_deformable_convolution_1",
     ),
     "geometry": ExportableModel(

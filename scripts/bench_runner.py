@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from trtsmith.converter.engine.build.flavour import load_flavour, network_flags  # noqa: E402
-from trtsmith.converter.engine.runtime.logged import process_hearing  # noqa: E402
+from trtsmith.converter.engine.runtime.logged import process_log  # noqa: E402
 from trtsmith.converter.engine.runtime.runner import Runner, Session  # noqa: E402
 
 LIMIT_US = 5.0
@@ -100,7 +100,7 @@ def build_plan(model: onnx.ModelProto) -> bytes:
     """An engine for the GPU that is there, in this process."""
     flavour = load_flavour()
     trt: Any = flavour.module
-    logger = process_hearing(flavour).logger
+    logger = process_log(flavour).logger
     builder = trt.Builder(logger)
     network = builder.create_network(network_flags(flavour))
     parser = trt.OnnxParser(network, logger)

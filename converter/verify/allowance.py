@@ -48,17 +48,21 @@ class Allowance:
     """What outputs may differ by: ratio of norms, or share of whole numbers, by name.
 
     moved: outputs whose very shape rounding changes; they cannot be compared element by element. By name, why.
-    drowned: outputs of which rounding changes so much that others would do as well; they can be compared with tolerances
-        of the user's only. By name, why.
+    ill_conditioned: outputs of which rounding changes so much that others would do as well; they can be compared with
+        tolerances of the user's only. By name, why.
     """
 
     allowed: Mapping[str, float]
     moved: Mapping[str, str]
-    drowned: Mapping[str, str]
+    ill_conditioned: Mapping[str, str]
 
     def excluded(self, tolerances: Tolerances | None) -> dict[str, str]:
         """What is not compared, and why."""
-        left = {n: why for n, why in self.drowned.items() if tolerances is None or tolerances.of(n) is None}
+        left = {
+            n: why
+            for n, why in self.ill_conditioned.items()
+            if tolerances is None or tolerances.of(n) is None
+        }
         return {**self.moved, **left}
 
 
@@ -76,7 +80,7 @@ def allowance(
     """
     floors = at_least or {}
     moved = {} if rounded is None else moved_by(plain, rounded, precision)
-    allowed, drowned = {}, {}
+    allowed, ill_conditioned = {}, {}
     for name, value in plain.items():
         dtype = str(value.dtype)
         other = None if rounded is None else rounded[name]
@@ -89,11 +93,11 @@ def allowance(
             allowed[name] = max(floor, FACTOR * changed_by(value, other))
         if allowed.get(name, 0.0) > MOST:
             changed = allowed.pop(name) / FACTOR
-            drowned[name] = (
+            ill_conditioned[name] = (
                 f"output {name!r} is not comparable: rounding values to {precision} alone changes {changed:.0%} of it; "
                 f"compare with --rtol and --atol, or with a build in a wider precision"
             )
-    return Allowance(allowed, moved, drowned)
+    return Allowance(allowed, moved, ill_conditioned)
 
 
 def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, str]:

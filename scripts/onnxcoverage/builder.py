@@ -13,7 +13,7 @@ import numpy as np
 
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
-from trtsmith.converter.engine.runtime.logged import process_hearing
+from trtsmith.converter.engine.runtime.logged import process_log
 
 NO_GPU_TARGET = "SM86"
 """A member of trt.ComputeCapability: what engines are built for where no GPU is."""
@@ -67,16 +67,16 @@ def build_engine(
     flavour = load_flavour("tensorrt_rtx")
     trt: Any = flavour.module
     # One logger for the process, the runner's too: TensorRT keeps the first that it is given.
-    hearing = process_hearing(flavour)
-    builder = trt.Builder(hearing.logger)
-    hearing.take_errors()  # those of an earlier build
+    log = process_log(flavour)
+    builder = trt.Builder(log.logger)
+    log.take_errors()  # those of an earlier build
     if plugins:
         _load_plugins(flavour)
     network = builder.create_network(0)
-    parser = trt.OnnxParser(network, hearing.logger)
+    parser = trt.OnnxParser(network, log.logger)
     if not parser.parse_from_file(str(path)):
         errors = [parser.get_error(i).desc() for i in range(parser.num_errors)]
-        return Built(b"", _shown(errors or hearing.take_errors()))
+        return Built(b"", _shown(errors or log.take_errors()))
     config = builder.create_builder_config()
     config.num_compute_capabilities = 1
     config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
@@ -92,9 +92,9 @@ def build_engine(
             profile.set_shape(tensor.name, *given.shapes)
     if network.num_inputs:
         config.add_optimization_profile(profile)
-    hearing.take_errors()
+    log.take_errors()
     engine = builder.build_serialized_network(network, config)
-    return Built(b"", _shown(hearing.take_errors())) if engine is None else Built(bytes(engine), "")
+    return Built(b"", _shown(log.take_errors())) if engine is None else Built(bytes(engine), "")
 
 
 @cache

@@ -13,7 +13,7 @@ from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.build.plugins import load_library
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, loading_problem
-from trtsmith.converter.engine.runtime.logged import Hearing
+from trtsmith.converter.engine.runtime.logged import TensorrtLog
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.target import version_of
@@ -43,7 +43,7 @@ class LoadedEngine:
     engine: Any
     info: EngineInfo
     origin: EngineIdentity
-    hearing: Hearing
+    log: TensorrtLog
 
 
 def read_engine(path: Path) -> Any:
@@ -87,48 +87,48 @@ def load_engine(
     libraries: Sequence[Path],
     gpu: Gpu,
     origin: EngineIdentity,
-    hearing: Hearing,
+    log: TensorrtLog,
     *,
     embedded_plugins: bool = False,
 ) -> LoadedEngine:
     """Load plugin libraries and then the engine from its bytes. UsageError with what is wrong with either."""
     trt: Any = flavour.module
     check_version(flavour, origin)
-    logger = hearing.logger
+    logger = log.logger
     runtime = trt.Runtime(logger)  # first: it gives the plugin registry our logger
-    load_plugins(flavour, libraries, hearing)
-    hearing.announce(f"loading the engine {origin.where}")
+    load_plugins(flavour, libraries, log)
+    log.announce(f"loading the engine {origin.where}")
     runtime.engine_host_code_allowed = embedded_plugins
-    hearing.take_errors()
+    log.take_errors()
     engine = runtime.deserialize_cuda_engine(data)
     if engine is None:
-        said = hearing.take_errors()
+        said = log.take_errors()
         diagnosis = _diagnose(flavour, runtime, data) if flavour.is_rtx else ""
         raise UsageError(loading_problem(said, diagnosis, origin, flavour, gpu))
     info = describe_engine(flavour, engine, gpu)
     problems = unsupported(flavour, engine, info, origin)
     if problems:
         raise UsageError(problems)
-    return LoadedEngine(flavour, runtime, engine, info, origin, hearing)
+    return LoadedEngine(flavour, runtime, engine, info, origin, log)
 
 
-def load_plugins(flavour: Flavour, libraries: Sequence[Path], hearing: Hearing) -> None:
+def load_plugins(flavour: Flavour, libraries: Sequence[Path], log: TensorrtLog) -> None:
     """Give the registry the creators of each library, once in a process. UsageError with all that fails."""
     trt: Any = flavour.module
     if not flavour.is_rtx:
-        logger = hearing.logger
+        logger = log.logger
         trt.init_libnvinfer_plugins(logger, "")  # NVIDIA's own, such as EfficientNMS_TRT
     registry = trt.get_plugin_registry()
     problems: list[Problem] = []
     for path in libraries:
         key = path.resolve()
-        if key in hearing.libraries:
+        if key in log.libraries:
             continue
-        hearing.announce(f"loading the plugin library {path}")
-        found = load_library(registry, path, hearing.take_errors)
+        log.announce(f"loading the plugin library {path}")
+        found = load_library(registry, path, log.take_errors)
         problems += found
         if not found:
-            hearing.libraries.add(key)
+            log.libraries.add(key)
     if problems:
         raise UsageError(problems)
 

@@ -150,8 +150,10 @@ def test_the_plugins_layer_is_known_by_the_name_of_its_node(
 
 def test_against_onnxruntime_in_the_same_run(engines: Engines, model: Path) -> None:
     document = bench(BenchOptions(model, timing=QUICK, against=("onnxruntime",)), lambda step: None)
-    (rival,) = document["against"]
-    assert rival["agrees"] and rival["ratio"] == pytest.approx(rival["response_ms"]["median"] / 2.0, rel=1e-3)
+    (baseline,) = document["against"]
+    assert baseline["agrees"] and baseline["ratio"] == pytest.approx(
+        baseline["response_ms"]["median"] / 2.0, rel=1e-3
+    )
 
 
 def test_an_engine_that_is_wrong_does_not_agree(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
@@ -189,8 +191,8 @@ def test_what_is_frozen_reaches_those_who_run_the_model_itself(
         path, timing=QUICK, freeze=("k=[3]",), against=("onnxruntime",), plugin_vs_native=True
     )
     document = bench(options, lambda step: None)
-    (rival,) = document["against"]
-    assert rival["agrees"] and document["plugin_vs_native"]["plugin"]["agrees"]
+    (baseline,) = document["against"]
+    assert baseline["agrees"] and document["plugin_vs_native"]["plugin"]["agrees"]
 
 
 def test_the_users_module_is_looked_for_in_the_working_folder(
@@ -202,8 +204,8 @@ def test_the_users_module_is_looked_for_in_the_working_folder(
     (tmp_path / "code" / "in_the_working_folder.py").write_text(code)
     monkeypatch.chdir(tmp_path / "code")
     options = BenchOptions(model, timing=QUICK, against=("torch",), torch="in_the_working_folder:make")
-    (rival,) = bench(options, lambda step: None)["against"]
-    assert rival["agrees"]
+    (baseline,) = bench(options, lambda step: None)["against"]
+    assert baseline["agrees"]
 
 
 def test_plugin_against_native_builds_both(engines: Engines, model: Path) -> None:

@@ -26,7 +26,13 @@ def document() -> dict[str, Any]:
         **{f"{name}_ms": times for name in ("latency", "enqueue", "h2d", "compute", "d2h", "response")},
         "remarks": ["GPU compute time is unstable"],
     }
-    rival = {"name": "onnxruntime", "response_ms": times, "ratio": 4.0, "agrees": False, "what": "on the CPU"}
+    baseline = {
+        "name": "onnxruntime",
+        "response_ms": times,
+        "ratio": 4.0,
+        "agrees": False,
+        "what": "on the CPU",
+    }
     return {
         "gpu": "NVIDIA H200",
         "driver": "580",
@@ -44,7 +50,7 @@ def document() -> dict[str, Any]:
             [],
             {"a": LayerNode("MatrixInverse", True), "b": LayerNode("Relu", False)},
         ),
-        "against": [rival, {"name": "torch", "unavailable": "no PyTorch"}],
+        "against": [baseline, {"name": "torch", "unavailable": "no PyTorch"}],
     }
 
 

@@ -19,7 +19,7 @@ from fakes import (
     FakeTensorRT,
     KernelError,
     flavour_of,
-    hearing_of,
+    log_of,
 )
 
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity
@@ -140,7 +140,7 @@ def open_runner(device: FakeDevice, tensorrt: FakeTensorRT) -> Callable[..., Run
             origin or EngineIdentity("m.plan"),
             fake_device,
             flavour_of(module),
-            hearing_of(module),
+            log_of(module),
             **options,
         )
 

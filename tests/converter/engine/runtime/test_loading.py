@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeDevice, FakeTensorRT, flavour_of, hearing_of, mapped_when
+from fakes import FakeDevice, FakeTensorRT, flavour_of, log_of, mapped_when
 
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.runtime import device as device_module
@@ -120,9 +120,7 @@ def test_the_file_is_mapped_while_it_is_read_and_no_longer(
     found = mapped_when(path, monkeypatch)
     fake: Any = device
     cache = tmp_path if cached else None
-    runner = Runner(
-        path, EngineIdentity("m.plan"), fake, flavour_of(rtx), hearing_of(rtx), runtime_cache=cache
-    )
+    runner = Runner(path, EngineIdentity("m.plan"), fake, flavour_of(rtx), log_of(rtx), runtime_cache=cache)
     assert runner({})["y"].tolist() == [1, 2, 3]
     assert found == {"read": True, "context": False}
 
