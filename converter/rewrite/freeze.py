@@ -18,7 +18,7 @@ from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
+from trtsmith.importers.dtypes import FLOATS, NUMBERS, numpy_dtype
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
@@ -82,7 +82,7 @@ forms with these want constants."""
 
 _SIZES: Mapping[str, frozenset[int]] = {**SHAPE_OPERANDS, "Loop": frozenset({0})}
 
-_FLOAT_TYPES = frozenset(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "float64"))
+_FLOAT_TYPES = frozenset(NUMBERS[name] for name in FLOATS)
 
 _SIZE_OPERATORS = frozenset(
     """Abs Add Cast Ceil Concat Div Flatten Floor Gather Identity Max Min Mul Neg Relu Reshape Slice Squeeze Sub

@@ -14,8 +14,9 @@ from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
+from trtsmith.importers.dtypes import dtype_name
 
-_NAMES = frozenset({"float16", "bfloat16"})
+_NAMES = frozenset(map(dtype_name, REDUCED))
 
 
 @dataclass(frozen=True, eq=False)

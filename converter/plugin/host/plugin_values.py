@@ -71,10 +71,8 @@ class Dim:
     text: str
 
 
-_NUMPY: Mapping[str, str] = {
-    "float32": "<f4", "float64": "<f8", "float16": "<f2", "int8": "<i1", "int16": "<i2", "int32": "<i4",
-    "int64": "<i8",
-}  # fmt: skip
+_PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64"})
+"""Types of fields that have plain values."""
 
 
 def field_value(name: str, value: Value, type_: str | None = None) -> EncodedField:
@@ -91,9 +89,9 @@ def field_value(name: str, value: Value, type_: str | None = None) -> EncodedFie
     items = value if isinstance(value, tuple) else (value,)
     if type_ is None:
         type_ = "float32" if any(isinstance(item, float) for item in items) else "int32"
-    if type_ not in _NUMPY:
+    if type_ not in _PLAIN:
         raise ValueError(f"field {name}: no plain value can be written as {type_}")
-    dtype = np.dtype(_NUMPY[type_])
+    dtype = np.dtype(type_)
     if dtype.kind == "i" and any(not np.iinfo(dtype).min <= item <= np.iinfo(dtype).max for item in items):
         raise ValueError(f"field {name}: {value} does not fit {type_}")
     return EncodedField(name, type_, np.asarray(items, dtype=dtype).tobytes(), len(items))
@@ -105,7 +103,7 @@ def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tup
     result = []
     for name, value in values.items():
         type_ = types.get(name)
-        result.append(field_value(name, value, type_ if type_ in _NUMPY else None))
+        result.append(field_value(name, value, type_ if type_ in _PLAIN else None))
     return tuple(result)
 
 

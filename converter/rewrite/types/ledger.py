@@ -12,8 +12,9 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.types.io_types import IoType
-from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES, dtype_name, legal_type
+from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES, legal_type
 from trtsmith.converter.rewrite.types.operators import IN_FLOAT
+from trtsmith.importers.dtypes import dtype_name
 
 NAME = "types"
 

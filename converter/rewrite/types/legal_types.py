@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 from onnx import TensorProto as T
-from onnx import helper
+
+from trtsmith.importers.dtypes import numpy_dtype
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,6 @@ INTEGERS: Mapping[int, Integer] = {
     T.INT64: Integer(64, True),
     T.UINT64: Integer(64, False),
 }
-
-FLOATS = frozenset({T.FLOAT, T.FLOAT16, T.BFLOAT16, T.DOUBLE})
 
 
 @dataclass(frozen=True)
@@ -96,15 +95,10 @@ def legal_type(elem: int) -> int:
     return ILLEGAL_TYPES.get(elem, elem)
 
 
-def dtype_name(elem: int) -> str:
-    """The name of an ONNX element type, as "float64", "uint16", "float8_e4m3fn"."""
-    return str(helper.tensor_dtype_to_np_dtype(elem))
-
-
 def legal_array(array: np.ndarray, elem: int) -> np.ndarray:
     """The array in the legal type of its ONNX type; float64 beyond float32's range becomes infinite."""
     with np.errstate(over="ignore"):
-        return array.astype(helper.tensor_dtype_to_np_dtype(legal_type(elem)))
+        return array.astype(numpy_dtype(legal_type(elem)))
 
 
 def retyped(type_: onnx.TypeProto) -> bool:

@@ -12,7 +12,6 @@ from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.types.casts import Rounding, converted
 from trtsmith.converter.rewrite.types.ledger import Ledger, what_changed
 from trtsmith.converter.rewrite.types.legal_types import (
-    FLOATS,
     ILLEGAL_TYPES,
     INTEGERS,
     QUANTIZED,
@@ -27,6 +26,9 @@ from trtsmith.converter.rewrite.types.operators import (
     TYPE_ATTRIBUTES,
     compute,
 )
+from trtsmith.importers.dtypes import FLOATS, NUMBERS
+
+_FLOATS = frozenset(NUMBERS[name] for name in FLOATS)
 
 
 class NodeLegaliser:
@@ -197,7 +199,7 @@ class NodeLegaliser:
         attributes = {a.name: a for a in node.proto.attribute}
         source = values.elem(node.inputs[0])
         target = attributes["to"].i if "to" in attributes else values.elem(node.inputs[1])
-        known = INTEGERS.keys() | FLOATS | ILLEGAL_TYPES.keys() | {T.BOOL}
+        known = INTEGERS.keys() | _FLOATS | ILLEGAL_TYPES.keys() | {T.BOOL}
         if source not in known or target not in known:
             return None
         if (

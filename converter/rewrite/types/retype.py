@@ -20,7 +20,6 @@ from trtsmith.converter.rewrite.types.ledger import Ledger
 from trtsmith.converter.rewrite.types.legal_types import (
     ILLEGAL_TYPES,
     QUANTIZED,
-    dtype_name,
     legal_array,
     legal_type,
     retyped,
@@ -28,6 +27,7 @@ from trtsmith.converter.rewrite.types.legal_types import (
 from trtsmith.converter.rewrite.types.legal_values import Values
 from trtsmith.converter.rewrite.types.nodes import NodeLegaliser
 from trtsmith.converter.rewrite.types.reading import INSIDE, candidate
+from trtsmith.importers.dtypes import dtype_name
 
 
 @dataclass(frozen=True)
