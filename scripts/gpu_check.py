@@ -60,7 +60,8 @@ STEPS = (
 ENGINE_STEPS = (
     Step("runner", 60, "the runner's overhead"),
     Step("planted", 560, "planted errors, each of which has to be found"),
-    Step("networks", 560, "networks without plugins against PyTorch's error, at all ends of their shapes"),
+    Step("networks", 560, "networks against PyTorch's error, at all ends of their shapes"),
+    Step("operators", 300, "every operator's cases inside engines, by every route"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
@@ -245,6 +246,10 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.rule_examples import check as check_rules
 
         check_rules(folder, limit_s, notes)
+    elif name == "operators":
+        from gpucheck.plugin_engines import check as check_operators
+
+        check_operators(folder, limit_s, notes)
     elif name == "sums":
         from gpucheck.product_sums import check as check_sums
 

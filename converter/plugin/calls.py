@@ -61,7 +61,7 @@ class Kernels:
             what, expected = f"the library has no plugin {plugin}", f"one of {', '.join(self._names)}"
             raise UsageError(Problem(what, str(self._library), expected, "name the library that has it"))
         try:
-            answer = self._worker.ask((self._names.index(plugin), CALL, call))
+            answer = self._worker.ask(self._names.index(plugin), CALL, call)
         except WorkerDiedError as death:
             problem = Problem(f"the plugin {death}", where, "the call to return", "run it in a debugger")
             raise ConversionError(problem) from death

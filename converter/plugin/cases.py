@@ -56,7 +56,15 @@ def in_all_dtypes(op: OpDef, cases: Iterable[Case], reference: Reference) -> Ite
             yield _gpu_case(op, case, inputs, types, expected[dtype])
 
 
-def cast_inputs(op: OpDef, generated: dict[str, np.ndarray], types: dict[str, str]) -> dict[str, np.ndarray]:
+def in_dtypes(op: OpDef, case: Case, types: Mapping[str, str]) -> GpuCase:
+    """One case of an operator in one choice of dtypes."""
+    inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
+    return _gpu_case(op, case, inputs, types, compute_reference(op, case, types[op.key], inputs))
+
+
+def cast_inputs(
+    op: OpDef, generated: Mapping[str, np.ndarray], types: Mapping[str, str]
+) -> dict[str, np.ndarray]:
     """The case's inputs in the dtypes of a choice of type variables, in port order."""
     # What half precision cannot hold becomes infinite, and a NaN becomes some integer: cases with such values mean it.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -92,7 +100,7 @@ def _gpu_case(
     op: OpDef,
     case: Case,
     inputs: dict[str, np.ndarray],
-    types: dict[str, str],
+    types: Mapping[str, str],
     expected: Mapping[str, np.ndarray],
 ) -> GpuCase:
     return GpuCase(

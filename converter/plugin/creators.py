@@ -29,7 +29,7 @@ def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, 
         described = worker.start()
         for index, creator in enumerate(described["creators"]):
             try:
-                creator["plugin"] = worker.ask((index, "probe", None))
+                creator["plugin"] = worker.ask(index, "probe", None)
             except WorkerDiedError as death:
                 creator["plugin"] = {"created": False, "reason": f"the plugin {death}"}
         return described

@@ -153,7 +153,7 @@ def replay(
         if described["gpu"] is None:
             return None
         try:
-            answer = worker.ask((names.index(case.plugin), DIRECT, case))
+            answer = worker.ask(names.index(case.plugin), DIRECT, case)
         except WorkerDiedError as death:
             return Replay(case.plugin, described["gpu"], False, f"the kernel {death}")
     right = answer["verdict"] == "pass"

@@ -135,7 +135,7 @@ class _CreatorRun:
             note = f"{self.timeouts} checks before this one did not return"
             return CheckResult(self.name, check, case_name, CheckStatus.NOT_TESTABLE, note=note)
         try:
-            answer = self.worker.ask((self.index, check, case))
+            answer = self.worker.ask(self.index, check, case)
         except WorkerDiedError as death:
             return self._died(check, case_name, death)
         verdict = CheckStatus(answer["verdict"])

@@ -26,7 +26,7 @@ from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
 from trtsmith.converter.plugin.checks.checks_life import LIFE_CHECKS
 from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
 from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
-from trtsmith.converter.plugin.host.host_worker import decode
+from trtsmith.converter.plugin.host.host_worker import read_request
 
 CHECKS: tuple[ContractCheck, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
 
@@ -133,7 +133,7 @@ def load(request: str, events: Events, log_path: Path) -> dict[str, Any]:
 def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     """One question about one creator: (its index, what is asked, the case)."""
     del events, log_path
-    index, name, case = decode(request)
+    index, name, case = read_request(request)
     session = _OPENED[0].sessions[index]
     if isinstance(case, KernelCall):
         return run_call(session, case)

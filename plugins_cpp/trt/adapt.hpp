@@ -187,6 +187,10 @@ struct Rules {
         }
         for (size_t i = 0; i < static_cast<size_t>(Op::kSignature.nbOutputs()); ++i) {
             const Shape<int64_t>& given = tensors.out[i].shape;
+            // TensorRT describes a size tensor whose upper bound is 0 as one element, [1], and every other as a scalar.
+            if (static_cast<int32_t>(i) >= Op::kSignature.firstSize() && given.rank == 1 && given[0] == 1) {
+                continue;
+            }
             bool same = given.rank == out[i].rank;
             for (int32_t axis = 0; same && axis < given.rank; ++axis) {
                 same = given[axis] == out[i][axis] || (kDataDependent && out[i][axis] == kUnknown);

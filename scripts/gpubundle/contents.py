@@ -16,14 +16,21 @@ from pathlib import Path
 from envsetup import ROOT
 from envsetup.native import LIBRARIES
 from gpubundle.index import BundleError
-from gpubundle.unpack import BROKEN_LIBRARY, LIBRARY_FOLDER, MODEL_FOLDER, WHEEL_FOLDER
+from gpubundle.unpack import (
+    BROKEN_LIBRARY,
+    LIBRARY_FOLDER,
+    MODEL_FOLDER,
+    RIG_FOLDER,
+    RTX_PARSER,
+    WHEEL_FOLDER,
+)
 from real_models import MODELS as REAL_MODELS
 from real_models import extract
 from trtsmith.importers.problem import Problem
 
 PYTHON = "3.12"
 WHEELS = (
-    # The last whose engines load on compute capability 9.0. Its parser imports no plugins.
+    # The last whose engines load on compute capability 9.0. Its parser imports no plugins; PARSER takes its place.
     "tensorrt-rtx-cu13-libs==1.6.1.120",
     "tensorrt-rtx-cu13-bindings==1.6.1.120",
     "tensorrt-rtx-cu13==1.6.1.120",  # the module tensorrt_rtx itself
@@ -33,6 +40,9 @@ WHEELS = (
     "cuda-pathfinder==1.9.0",
 )
 """What the GPU machine is not expected to have beside PyTorch, onnx and onnxruntime."""
+
+PARSER = "tensorrt-rtx-cu13-libs==1.7.1.116"
+"""The first TensorRT-RTX whose ONNX parser imports plugins; of it that library alone: see rig_parser.py."""
 
 SOURCES = frozenset({"tensorrt-rtx-cu13"})
 """Those that are published as source only: pure Python, made into a wheel here."""
@@ -46,6 +56,7 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
     for wanted in WHEELS:
         wheel = find_wheel(wanted, wheel_folders, work / "downloads")
         files[f"{WHEEL_FOLDER}/{wheel.name}"] = stored(wheel, work / wheel.name)
+    files[f"{RIG_FOLDER}/{RTX_PARSER}"] = _parser_library(wheel_folders, work)
     for name in LIBRARIES:
         files[f"{LIBRARY_FOLDER}/{name}"] = _there(library_folder / name)
     for model in REAL_MODELS:
@@ -55,6 +66,12 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
         files[f"{MODEL_FOLDER}/{path.name}"] = path
     files[f"{LIBRARY_FOLDER}/{BROKEN_LIBRARY}"] = _broken_library(work / BROKEN_LIBRARY)
     return files
+
+
+def _parser_library(wheel_folders: Sequence[Path], work: Path) -> Path:
+    wheel = find_wheel(PARSER, wheel_folders, work / "downloads")
+    with zipfile.ZipFile(wheel) as archive:
+        return Path(archive.extract(f"tensorrt_rtx_libs/{RTX_PARSER}", work / RIG_FOLDER))
 
 
 def _planted_models(folder: Path) -> Iterator[Path]:

@@ -20,6 +20,15 @@ BROKEN_LIBRARY = "libbroken.so"
 SITE = "site"
 PARTS = "parts"
 RTX_LIBRARY = "libtensorrt_rtx.so"
+RTX_PARSER = "libtensorrt_onnxparser_rtx.so.1"
+RIG_FOLDER = "rig"
+"""The parser that imports plugins: of a newer TensorRT-RTX than the wheels, and put in the place of theirs."""
+
+_RIG_LINES = """
+from rig_parser import rig_parser as _rig_parser
+
+OnnxParser = _rig_parser(OnnxParser)
+"""
 
 
 def unpack(folders: Sequence[Path], target: Path) -> list[str]:
@@ -36,6 +45,8 @@ def unpack(folders: Sequence[Path], target: Path) -> list[str]:
     shutil.rmtree(partial, ignore_errors=True)
     _install(wheels, partial)
     _name_rtx_library(target)
+    if (target / RIG_FOLDER).is_dir():
+        _assemble_rig(target / RIG_FOLDER, partial)
     partial.rename(target / SITE)  # the last step: its presence says that all before it is done
     return []
 
@@ -96,3 +107,11 @@ def _name_rtx_library(target: Path) -> None:
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
     link.symlink_to(Path("..") / SITE / "tensorrt_rtx_libs" / f"{RTX_LIBRARY}.1")
+
+
+def _assemble_rig(rig: Path, site: Path) -> None:
+    """Put the newer parser beside the older core, and rig_parser.py, which says what that is, into the packages."""
+    shutil.copyfile(rig / RTX_PARSER, site / "tensorrt_rtx_libs" / RTX_PARSER)
+    shutil.copyfile(Path(__file__).with_name("rig_parser.py"), site / "rig_parser.py")
+    with open(site / "tensorrt_rtx" / "__init__.py", "a") as package:
+        package.write(_RIG_LINES)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpucheck.record import Notes
-from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
+from onnxcoverage.builder import GPU_TARGET, Built, Sizes, build_engine
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.rewrite.rewrite import Rewritten, expand, has_plugin_nodes, rewrite
 from trtsmith.converter.rewrite.types import IoType
 
 NEEDED = ("tensorrt_rtx", "cuda.core", "cuda.bindings")
@@ -72,15 +71,20 @@ def _found(name: str) -> bool:
         return False
 
 
+def check_built(built: Built) -> bytes:
+    """The engine. EngineError with TensorRT's first words where there is none."""
+    if built.reason:
+        raise EngineError(NOT_BUILT, built.reason)
+    return built.engine
+
+
 def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, ...]) -> Engine:
     """Build an engine of the file for the GPU that is there, and load it. EngineError with TensorRT's or our first words."""
     from trtsmith.converter.engine.runtime.runner import Runner
 
-    built = build_engine(path, sizes, target=GPU_TARGET)
-    if built.reason:
-        raise EngineError(NOT_BUILT, built.reason)
+    plan = check_built(build_engine(path, sizes, plugins=True, target=GPU_TARGET))
     try:
-        runner = Runner.open(built.engine, flavour="tensorrt_rtx", io_types=io_types)
+        runner = Runner.open(plan, flavour="tensorrt_rtx", io_types=io_types)
     except TrtsmithError as error:
         raise EngineError(DOES_NOT_RUN, error.problems[0].what) from error
 
@@ -92,23 +96,3 @@ def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, 
         return outputs
 
     return Engine(run, runner.close)
-
-
-def without_plugins(result: Rewritten) -> Rewritten:
-    """The graph with plugin nodes expanded into standard operators. ConversionError if one cannot be expanded.
-
-    The parser of TensorRT-RTX 1.6.1, the last that runs on compute capability 9.0, imports no plugins.
-    """
-    if not has_plugin_nodes(result.model):
-        return result
-    # a pass would find the plugin's pattern once more
-    again = rewrite(expand(result.model), result.target, passes=())
-    assert again.before is not None
-    io_types = (*result.io_types, *again.io_types)
-    return replace(
-        again,
-        rewrites=result.rewrites,
-        declined=result.declined,
-        io_types=io_types,
-        before=replace(again.before, work=replace(again.before.work, io_types=io_types)),
-    )

@@ -54,7 +54,7 @@ class Network:
     """One network.
 
     ranges:    smallest, usual and largest shape of each input.
-    plugins:   whether what plugins compute is recognised, then expanded; else the graph is taken as it was exported.
+    plugins:   whether what plugins compute is recognised and becomes plugins; else the graph is taken as it was exported.
     write:     the ONNX file, made in a folder.
     feeds:     one set or several of arrays by input name, in the smallest, usual or largest (0, 1, 2) shapes.
     framework: PyTorch's own runs on DEVICE in one of PRECISIONS; of each set float64 arrays by output name.

@@ -1,4 +1,4 @@
-"""Runs whole networks on the GPU: engines without plugins, in every precision and at every end of their dynamic shapes.
+"""Runs whole networks on the GPU, plugins inside: engines in every precision and at every end of their dynamic shapes.
 
 An engine may be at most twice as far from the exact outputs as PyTorch's own run of the network in that precision on the
 same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree with it as well.
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gpucheck.engine_tables import COMPARED, FORMS
-from gpucheck.engines import EngineError, Opener, open_engine, without_plugins
+from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
@@ -121,7 +121,7 @@ def judge_network(
         for size, sets, right in zip(SIZES, feeds, exact, strict=True)
     ]
     passes = PASSES if network.plugins else ()
-    result = without_plugins(rewrite(model, RTX, passes=passes))
+    result = rewrite(model, RTX, passes=passes)
     for form in forms:
         head = {"network": network.name, "precision": form}
         precision = form.partition(" ")[0]

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from gpucheck.engine_tables import MATCHED
-from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine, without_plugins
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
@@ -48,7 +48,7 @@ WORKER = __name__
 
 @dataclass(frozen=True)
 class Form:
-    """A graph of one case: as it is, rewritten, or rewritten with plugin nodes expanded into standard operators."""
+    """A graph of one case: as it is, rewritten, or rewritten with plugins."""
 
     name: str
     model: Model
@@ -116,8 +116,7 @@ def _rewritten(case: CoverageCase, folder: Path, freeze_inputs: bool) -> Form | 
         _, result = rewrite_case(case, folder, freeze_inputs)
         if not is_changed(result):
             return None
-        name = "expanded" if has_plugin_nodes(result.model) else "rewritten"
-        result = without_plugins(result)
+        name = "plugins" if has_plugin_nodes(result.model) else "rewritten"
         path = folder / f"{case.name}.trt.onnx"
         save_model(result.model, path)
         return Form(name, result.model, path, result.io_types)

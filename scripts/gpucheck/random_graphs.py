@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine, without_plugins
+from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.graph_draw import Draw, draw
 from gpucheck.graph_kinds import KINDS
 from gpucheck.record import Notes
@@ -83,7 +83,6 @@ def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
         problems = plan(result).problems
         if problems:
             return {"verdict": REFUSED, "reason": problems[0].what}
-        result = without_plugins(result)
         save_model(result.model, rewritten)
         feeds = {value.name: drawn.inputs[value.name] for value in model.graph.input}
         engine = opener(rewritten, sizes_of(to_engine(feeds, result.io_types)), result.io_types)

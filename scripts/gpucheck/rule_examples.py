@@ -1,4 +1,4 @@
-"""Runs every rule's examples as engines: rewritten, built without plugins, and compared with the original's outputs."""
+"""Runs every rule's examples as engines: rewritten, built, and compared with the original's outputs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from onnxcoverage.jobs import run_jobs
 from tests.rule_examples import examples_of
 from trtsmith.converter.rewrite.rules import RULES
 
-PLUGIN = "-plugin"
-"""How the names of rules end that put a plugin in a node's place which has no other form: see `without_plugins`."""
-
 WORKER = __name__
 """The module whose `work` runs in the workers."""
 
@@ -28,10 +25,9 @@ WORKER = __name__
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
     """The step. One row for each example; fails for any that gives other numbers or no engine that runs."""
     end = time.monotonic() + limit_s
-    rules = [rule for rule in RULES if not rule.name.endswith(PLUGIN)]
     examples = {
         f"{rule.name}:{number}": (rule, example)
-        for rule in rules
+        for rule in RULES
         for number, example in enumerate(examples_of(rule))
     }
     counts: Counter[str] = Counter()

@@ -57,12 +57,17 @@ def sizes_of(feeds: Mapping[str, Any]) -> dict[str, Sizes]:
 
 
 def build_engine(
-    path: Path, sizes: Mapping[str, Sizes], *, plugins: bool = False, target: str = NO_GPU_TARGET
+    path: Path,
+    sizes: Mapping[str, Sizes],
+    *,
+    plugins: bool = False,
+    embed: bool = False,
+    target: str = NO_GPU_TARGET,
 ) -> Built:
     """An engine of the file, or TensorRT's first error.
 
     sizes: by input name; a shape-tensor input gets its values into the profile, a dynamic one its sizes.
-    target: a member of trt.ComputeCapability.
+    plugins: load our plugin library. embed: put it into the engine. target: a member of trt.ComputeCapability.
     """
     flavour = load_flavour("tensorrt_rtx")
     trt: Any = flavour.module
@@ -80,6 +85,8 @@ def build_engine(
     config = builder.create_builder_config()
     config.num_compute_capabilities = 1
     config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
+    if embed:
+        config.plugins_to_serialize = [str(libraries.plugin_library())]
     profile = builder.create_optimization_profile()
     for index in range(network.num_inputs):
         tensor = network.get_input(index)

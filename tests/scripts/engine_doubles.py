@@ -18,6 +18,7 @@ import pytest
 from gpucheck.engines import NOT_BUILT, Engine, EngineError, Opener
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 
 Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
@@ -27,7 +28,7 @@ def by_onnxruntime(change: Change = lambda outputs: outputs) -> Opener:
     """An engine that onnxruntime runs, with something done to its outputs."""
 
     def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
-        model = load_model(path)
+        model = expand(load_model(path))  # onnxruntime knows no plugins
         return Engine(
             lambda feeds: change(to_model(run(model, to_engine(feeds, io_types)), io_types)), lambda: None
         )

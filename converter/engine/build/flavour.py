@@ -22,6 +22,9 @@ from trtsmith.importers.problem import Problem
 
 OLDEST_TENSORRT = (10, 0)
 FIRST_RTX_WITH_PLUGINS = (1, 7, 1)  # the ONNX parser of older ones has no plugin importer
+_PLUGIN_IMPORTER = b"tensorrt_plugin_shape_input_indices"
+"""In the ONNX parser's library: the attribute that a parser reads which imports plugins. Its own version says nothing,
+it is 200 with and without them."""
 
 PIP = {
     "tensorrt": "pip install 'tensorrt>=10.3,<12'",
@@ -78,7 +81,12 @@ class Flavour:
 
     @property
     def imports_plugins(self) -> bool:
-        return not self.is_rtx or self.version >= FIRST_RTX_WITH_PLUGINS
+        if not self.is_rtx:
+            return True
+        parser = parser_library()  # it is not always of the core's version
+        if parser is None:
+            return self.version >= FIRST_RTX_WITH_PLUGINS
+        return _PLUGIN_IMPORTER in parser.read_bytes()
 
     @property
     def imports_v2(self) -> bool:
@@ -87,6 +95,17 @@ class Flavour:
     @property
     def title(self) -> str:
         return f"{'TensorRT-RTX' if self.is_rtx else 'TensorRT'} {'.'.join(map(str, self.version))}"
+
+
+def parser_library(maps: Path = Path("/proc/self/maps")) -> Path | None:
+    """The ONNX parser of TensorRT-RTX that this process has loaded, where the system says so, as Linux does."""
+    try:
+        files = {
+            line.split(maxsplit=5)[-1] for line in maps.read_text().splitlines() if "onnxparser_rtx" in line
+        }
+    except OSError:
+        return None
+    return next((Path(file) for file in sorted(files)), None)
 
 
 def installed_flavours() -> tuple[InstalledFlavour, ...]:

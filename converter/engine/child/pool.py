@@ -7,8 +7,6 @@ the worker died; another worker takes its place.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -37,9 +35,6 @@ START_S = 120.0
 
 END_S = 10.0
 """For what a process still does after it closed its pipe."""
-
-_PIPE_BYTES = 1 << 20
-"""Of a pipe for requests: as much as Linux gives to anybody."""
 
 _PYTHON = (sys.executable, "-W", "ignore", "-m")
 
@@ -95,10 +90,6 @@ class _Worker:
         request_read, self.requests = os.pipe()
         self.events, event_write = os.pipe()
         os.set_blocking(self.requests, False)
-        with contextlib.suppress(
-            OSError
-        ):  # a system may allow less: requests may hold arrays of many megabytes
-            fcntl.fcntl(self.requests, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         with open(log_path, "wb") as made:
             made.truncate()
         try:

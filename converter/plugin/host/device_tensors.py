@@ -12,6 +12,7 @@ from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.marshal import Io
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype
+from trtsmith.converter.plugin.host.size_tensors import as_enqueued, described
 
 Allocate = Callable[[int], int]
 """Device memory of so many bytes; its address."""
@@ -53,8 +54,8 @@ class PreparedPlugin:
 def prepared(plugin: Plugin, inputs: Sequence[TensorDesc], allocate: Allocate) -> Iterator[PreparedPlugin]:
     """What TensorRT does before the first enqueue: types, shapes, workspace, configuration, a context's plugin."""
     types = plugin.output_types([desc.dtype for desc in inputs])
-    shapes = plugin.concrete_shapes([desc.shape for desc in inputs])
-    outputs = tuple(TensorDesc(dtype, shape) for dtype, shape in zip(types, shapes, strict=True))
+    rules = plugin.output_shapes([desc.shape for desc in inputs])
+    outputs = described(types, rules)
     with ExitStack() as stack:
         configured = stack.enter_context(plugin.clone())
         configured.configure(inputs, outputs)
@@ -63,7 +64,9 @@ def prepared(plugin: Plugin, inputs: Sequence[TensorDesc], allocate: Allocate) -
         configured.initialize()
         context = stack.enter_context(configured.attach())
         context.on_shape_change(inputs, outputs)
-        yield PreparedPlugin(context, context.io(inputs, outputs), outputs, workspace, size)
+        yield PreparedPlugin(
+            context, context.io(inputs, as_enqueued(outputs, rules)), outputs, workspace, size
+        )
 
 
 def run_raw(

@@ -19,7 +19,7 @@ from trtsmith.converter.plugin.host.host_library import Native, PluginError
 from trtsmith.converter.plugin.host.instance import Plugin
 from trtsmith.converter.plugin.host.marshal import Io
 from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, array_dtype, describe_arrays
-from trtsmith.converter.plugin.host.size_tensors import cut_to_sizes
+from trtsmith.converter.plugin.host.size_tensors import as_enqueued, cut_to_sizes, described
 
 GUARD = 256
 POISON = 0xFF
@@ -120,10 +120,7 @@ def _prepared(
     in_descs = describe_arrays(arrays)
     types = plugin.output_types([desc.dtype for desc in in_descs])
     shapes = plugin.output_shapes([desc.shape for desc in in_descs], shape_values=shape_values)
-    out_descs = tuple(
-        TensorDesc(dtype, tuple(dim.evaluated or 0 for dim in shape))
-        for dtype, shape in zip(types, shapes, strict=True)
-    )
+    out_descs = described(types, shapes)
     with ExitStack() as stack:
         configured = stack.enter_context(plugin.clone())
         configured.configure(in_descs, out_descs)
@@ -158,7 +155,7 @@ def _prepared(
         out_pointers = (ctypes.c_void_p * max(len(outs), 1))(*(item.pointer for item in outs))
         buffers = abi.CBuffers(in_pointers, out_pointers, workspace.pointer, stream)
         sizes = tuple(tuple(dim.size_output for dim in shape) for shape in shapes)
-        io = context.io(in_descs, out_descs)
+        io = context.io(in_descs, as_enqueued(out_descs, shapes))
         yield _ConfiguredPlugin(
             context, io, buffers, (in_pointers, out_pointers), ins, outs, workspace, out_descs, sizes
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import pickle
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -39,6 +39,9 @@ class LibraryWorker:
         self._timeout_s = timeout_s
         files = {"library": os.path.abspath(library), "host": host and os.path.abspath(host)}
         tunables = filter(None, (os.environ.get("GLIBC_TUNABLES"), _MALLOC))
+        self._folder = tempfile.TemporaryDirectory(prefix="trtsmith-cases-")  # nobody else can write there
+        self._case_path = Path(self._folder.name, "case")
+        self._written: object = None
         self._pool = Pool(
             "trtsmith.converter.plugin.test_worker",
             setup=json.dumps(files),
@@ -53,6 +56,7 @@ class LibraryWorker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.close()
+        self._folder.cleanup()
 
     def start(self) -> dict[str, Any]:
         """The library's description, by a child that has loaded it.
@@ -76,11 +80,19 @@ class LibraryWorker:
         """End the child; the next question starts another."""
         self._pool.restart()
 
-    def ask(self, request: tuple[int, str, object]) -> dict[str, Any]:
-        """Raises WorkerDiedError where no answer comes."""
+    def ask(self, creator: int, what: str, case: object) -> dict[str, Any]:
+        """Ask about the plugin of one creator, by its index. Raises WorkerDiedError where no answer comes.
+
+        The case goes through a file, once for all questions in a row about it: it may hold arrays of a gigabyte.
+        """
         self.start()
+        if case is not self._written or case is None:
+            with open(self._case_path, "wb") as file:
+                pickle.dump(case, file, protocol=5)
+            self._written = case
+        request = json.dumps([creator, what, str(self._case_path)])
         try:
-            return self._pool.ask(encode(request), self._timeout_s)
+            return self._pool.ask(request, self._timeout_s)
         except ChildDied as death:
             raise _death(death, "return") from death
 
@@ -93,14 +105,11 @@ class LibraryWorker:
             raise _death(death, "end") from death
 
 
-def encode(request: tuple[int, str, object]) -> str:
-    """A request as text. It may hold arrays."""
-    return base64.b64encode(pickle.dumps(request, protocol=5)).decode()
-
-
-def decode(text: str) -> Any:
-    """Reads what the parent sent, in the child; what comes back from it is never unpickled."""
-    return pickle.loads(base64.b64decode(text))
+def read_request(text: str) -> tuple[int, str, Any]:
+    """Reads what the parent asks, in the child: (creator, what, case). What comes back from the child is never unpickled."""
+    creator, what, path = json.loads(text)
+    with open(path, "rb") as file:
+        return creator, what, pickle.load(file)
 
 
 def _death(death: ChildDied, what: str) -> WorkerDiedError:

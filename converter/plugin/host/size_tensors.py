@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host_library import PluginError
-from trtsmith.converter.plugin.host.plugin_values import Shape
+from trtsmith.converter.plugin.host.plugin_values import Dim, Shape, TensorDesc
 
 Sizes = Sequence[int | None]
 """For each dimension of an output the index of the output that holds it; None where it is known before a run."""
+
+
+def described(dtypes: Sequence[str], rules: Sequence[Sequence[Dim]]) -> tuple[TensorDesc, ...]:
+    """Outputs with the sizes that their rules come to; a size that depends on values has its upper bound."""
+    shapes = (tuple(dim.evaluated or 0 for dim in rule) for rule in rules)
+    return tuple(map(TensorDesc, dtypes, shapes))
+
+
+def as_enqueued(outputs: Sequence[TensorDesc], rules: Sequence[Sequence[Dim]]) -> tuple[TensorDesc, ...]:
+    """Outputs as TensorRT describes them to enqueue: a size tensor whose upper bound is 0 is one element, [1].
+
+    Every other size tensor is a scalar. Seen in engines of TensorRT-RTX 1.6.1. rules: the dimensions of every output.
+    """
+    empty = {
+        dim.size_output for rule in rules for dim in rule if dim.size_output is not None and not dim.evaluated
+    }
+    return tuple(replace(desc, shape=(1,)) if i in empty else desc for i, desc in enumerate(outputs))
 
 
 def written_shape(most: Shape, sizes: Sizes, outputs: Sequence[np.ndarray], where: str) -> Shape:

@@ -103,8 +103,7 @@ class FakeWorker:
     answer: dict[str, Any] | WorkerDiedError = {}  # noqa: RUF012 - set by each test
     gpu: str | None = "a GPU"
 
-    def __init__(self, *arguments: object) -> None:
-        self.asked: list[Any] = []
+    def __init__(self, *arguments: object) -> None: ...
 
     def __enter__(self) -> FakeWorker:
         return self
@@ -116,9 +115,8 @@ class FakeWorker:
 
     def restart(self) -> None: ...
 
-    def ask(self, request: Any) -> dict[str, Any]:
-        self.asked.append(request)
-        assert request[0] == 1
+    def ask(self, creator: int, what: str, case: object) -> dict[str, Any]:
+        assert creator == 1
         if isinstance(self.answer, WorkerDiedError):
             raise self.answer
         return self.answer

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.importers.foreign import LARGEST, Largest
 from trtsmith.converter.engine import libraries
+from trtsmith.converter.plugin.cases import contract_cases
+from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.abi import Status
+from trtsmith.converter.plugin.host.device_tensors import prepared
 from trtsmith.converter.plugin.host.host import Host, Plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
-from trtsmith.converter.plugin.host.plugin_values import TensorDesc
-from trtsmith.converter.plugin.host.size_tensors import cut_to_sizes
+from trtsmith.converter.plugin.host.plugin_values import Dim, TensorDesc
+from trtsmith.converter.plugin.host.size_tensors import as_enqueued, cut_to_sizes, described
+from trtsmith.importers.registry import OPS, by_name
 
 FULL = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -58,3 +64,52 @@ def configure(plugin: Plugin, given: Sequence[tuple[str, tuple[int, ...]]]) -> N
     types = plugin.output_types([desc.dtype for desc in inputs])
     shapes = plugin.concrete_shapes([desc.shape for desc in inputs])
     plugin.configure(inputs, [TensorDesc(*output) for output in zip(types, shapes, strict=True)])
+
+
+def test_size_tensors_that_hold_nothing_are_described_as_tensorrt_does() -> None:
+    rule = [[Dim(None, 0, 1, "s")], []]
+    outputs = described(["float32", "int32"], rule)
+    assert [desc.shape for desc in as_enqueued(outputs, rule)] == [(0,), (1,)]
+    some = [[Dim(None, 4, 1, "s"), Dim(3, 3, None, "3")], []]
+    assert [desc.shape for desc in as_enqueued(described(["float32", "int32"], some), some)] == [(4, 3), ()]
+
+
+EMPTY = [
+    case
+    for case in contract_cases()
+    if by_name()[case.plugin].data_dependent and any(0 in desc.shape for desc in case.outputs)
+]
+
+
+@pytest.mark.parametrize("case", EMPTY, ids=lambda case: f"{case.plugin}-{case.name}")
+def test_plugins_take_size_tensors_as_tensorrt_describes_them(
+    case: ContractCase, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What comes behind the check of shapes is CUDA's error: there is no memory."""
+    with (
+        Host().open(libraries.plugin_library()) as library,
+        library.creator(case.plugin).create(dict(case.fields)) as plugin,
+        prepared(plugin, case.inputs, lambda size: 0) as ready,
+    ):
+        for strange in (False, True):
+            outputs = [
+                replace(desc, shape=(1, 1)) if strange and desc.shape == () else desc
+                for desc in ready.outputs
+            ]
+            io = ready.context.io(case.inputs, outputs) if strange else ready.io
+            with suppress(PluginError):
+                replace(ready, io=io).run(ready.buffers([0] * 9, [0] * 9, None))
+            assert ("another shape than its rule" in capfd.readouterr().err) is strange
+
+
+def test_every_operator_has_a_case_in_which_a_size_can_only_be_nothing() -> None:
+    met = set()
+    for case in EMPTY:
+        with (
+            Host().open(libraries.plugin_library()) as library,
+            library.creator(case.plugin).create(dict(case.fields)) as plugin,
+        ):
+            rules = plugin.output_shapes([desc.shape for desc in case.inputs])
+            if (1,) in [desc.shape for desc in as_enqueued(case.outputs, rules)]:
+                met.add(case.plugin)
+    assert met == {op.name for op in OPS if op.data_dependent}

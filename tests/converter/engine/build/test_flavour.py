@@ -103,7 +103,8 @@ def test_installed_but_broken_says_how_to_mend_it(monkeypatch: pytest.MonkeyPatc
         fl.load_flavour("tensorrt")
 
 
-def test_versions() -> None:
+def test_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fl, "parser_library", lambda: None)  # another test may have loaded one
     assert version_of("10.13.3.9.post1") == (10, 13, 3, 9)
     assert version_of("1.7.1.116") == (1, 7, 1, 116)
     with pytest.raises(UsageError, match="too old"):
@@ -111,6 +112,30 @@ def test_versions() -> None:
     assert not wrapped("tensorrt_rtx", "1.6.1.5").imports_plugins
     assert wrapped("tensorrt_rtx", "1.7.1.116").imports_plugins
     assert wrapped("tensorrt", "10.0.1").imports_plugins
+
+
+def test_the_parser_that_is_loaded_says_whether_it_imports_plugins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parser, maps = tmp_path / "libtensorrt_onnxparser_rtx.so.1", tmp_path / "maps"
+    maps.write_text(
+        f"7f00-7f01 r-xp 00000000 08:01 12 /lib/libc.so.6\n7f02-7f03 r--p 00000000 08:01 13 {parser}\n"
+    )
+    assert fl.parser_library(maps) == parser and fl.parser_library(tmp_path / "none") is None
+    monkeypatch.setattr(fl, "parser_library", lambda: parser)
+    for text, expected in ((b"\0attribute tensorrt_plugin_shape_input_indices\0", True), (b"no such", False)):
+        parser.write_bytes(text)
+        assert wrapped("tensorrt_rtx", "1.6.1").imports_plugins is expected
+        assert wrapped("tensorrt_rtx", "1.7.1").imports_plugins is expected
+
+
+def test_the_installed_parser_imports_plugins() -> None:
+    code = (
+        "from trtsmith.converter.engine.build.flavour import load_flavour, parser_library; "
+        "found = load_flavour('tensorrt_rtx'); print(parser_library().name, found.imports_plugins)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["libtensorrt_onnxparser_rtx.so.1", "True"]
 
 
 def test_rtx_targets() -> None:

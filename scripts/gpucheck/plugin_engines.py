@@ -1,0 +1,219 @@
+"""Runs every operator's cases inside engines: its plugin between layers of TensorRT's own, in every type, by every route."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from gpucheck.engines import EngineError, check_built
+from gpucheck.plugin_trials import Arrays, Trial, groups, model_of, sizes_of_all, trials_of
+from gpucheck.record import Notes
+from onnxcoverage.builder import GPU_TARGET, build_engine
+from onnxcoverage.jobs import RETIRE, run_jobs
+from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.engine.runtime.session import Session
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.plugin.cases import type_choices
+from trtsmith.converter.plugin.checks.checks import CheckFailedError
+from trtsmith.converter.plugin.checks.checks_gpu import compare
+from trtsmith.converter.plugin.contract import GpuCase
+from trtsmith.importers.opdef import OpDef
+from trtsmith.importers.registry import OPS, by_name
+
+STATIC = "static shapes"
+DYNAMIC = "dynamic shapes"
+GRAPH = "CUDA graph"
+STREAMS = "two contexts on two streams"
+EMBEDDED = "library embedded"
+ROUTES = (STATIC, DYNAMIC, GRAPH, STREAMS, EMBEDDED)
+
+JOB_S = 150.0
+"""For one operator in one choice of types; most take 5."""
+
+WORKER = __name__
+"""The module whose `work` runs in the workers."""
+
+
+def check(folder: Path, limit_s: float, notes: Notes) -> None:
+    """The step. A row for each operator, choice of types, route and class of cases; fails for any case that is not right."""
+    end = time.monotonic() + limit_s
+    names = [f"{op.name}:{number}" for op in OPS for number in range(len(type_choices(op)))]
+    jobs = deque(f"{step}:{name}" for step in ("run", "embed") for name in names)
+    workers = os.cpu_count() or 1
+    counts: Counter[str] = Counter()
+    rows = []
+    # What was embedded is loaded by processes that never loaded the library themselves.
+    for more in (jobs, deque(f"load:{name}" for name in names)):
+        for job, finding in run_jobs(WORKER, more, workers, JOB_S, folder, end):
+            for row in finding.found.get("rows", []):
+                rows.append(row)
+                counts.update({"cases": row["cases"], "passed": row["passed"]})
+            for text in finding.found.get("failures", []):
+                notes.failure(text)
+            if finding.died:
+                notes.failure(f"{job}: {finding.died}")
+    for row in sorted(
+        rows, key=lambda row: (row["op"], row["types"], ROUTES.index(row["route"]), row["kind"])
+    ):
+        notes.row(**row)
+    notes.summary(f"{counts['passed']} of {counts['cases']} runs of cases inside engines are right")
+
+
+def work(job: str, folder: Path) -> dict[str, Any]:
+    """In a worker: "run:OPERATOR:NUMBER", the number of a choice of types; embed and load: the library in the plan."""
+    step, name, number = job.split(":")
+    op = by_name()[name]
+    types = type_choices(op)[int(number)]
+    trials = tuple(trials_of(op, types))
+    plan = folder / f"{name}-{number}.plan"
+    if step == "run":
+        return _Judge(op, types).report((STATIC, run_static(trials, folder)), *run_dynamic(trials, folder))
+    # Of all cases one is enough: what is tried is where the kernel comes from.
+    trial = next(trial for trial in trials if trial.kind == "ordinary")
+    if step == "embed":
+        plan.write_bytes(built((trial,), folder, dynamic=False, embed=True))
+        return {}
+    found = _Judge(op, types).report((EMBEDDED, run_embedded(trial, plan)))
+    return found | {RETIRE: True}  # the library that came with the plan stays in this process
+
+
+class _Judge:
+    """Compares outputs with references, and sums up."""
+
+    def __init__(self, op: OpDef, types: Mapping[str, str]) -> None:
+        self._op = op
+        self._types = " ".join(types[variable] for variable in types)
+
+    def report(self, *routes: tuple[str, Iterator[tuple[Trial, Any]]]) -> dict[str, Any]:
+        rows, failures = [], []
+        for route, runs in routes:
+            kinds: defaultdict[str, list[str]] = defaultdict(list)
+            for trial, outputs in runs:
+                fault = self._fault(trial, outputs)
+                kinds[trial.kind].append(fault)
+                if fault:
+                    failures.append(f"{self._op.name}, {self._types}, {route}, {trial.case.name}: {fault}")
+            head = {"op": self._op.name, "types": self._types, "route": route}
+            for kind, faults in kinds.items():
+                rows.append({**head, "kind": kind, "cases": len(faults), "passed": faults.count("")})
+        return {"rows": rows, "failures": failures}
+
+    def _fault(self, trial: Trial, outputs: Arrays | str) -> str:
+        """What is wrong with the outputs; "" if nothing is."""
+        if isinstance(outputs, str):
+            return outputs
+        ports = [port for port in self._op.outputs if not port.size]
+        wanted = dict(zip((port.name for port in self._op.outputs), trial.case.expected, strict=True))
+        tolerances = dict(zip(wanted, trial.case.tolerance, strict=True))
+        try:
+            compare(
+                [outputs[port.name] for port in ports],
+                GpuCase(
+                    trial.case.plugin,
+                    trial.case.name,
+                    trial.case.fields,
+                    trial.case.inputs,
+                    tuple(wanted[port.name] for port in ports),
+                    tuple(tolerances[port.name] for port in ports),
+                ),
+            )
+        except CheckFailedError as failure:
+            return f"{failure.what}; expected {failure.expected}"
+        return ""
+
+
+def built(trials: Sequence[Trial], folder: Path, *, dynamic: bool, embed: bool = False) -> bytes:
+    """An engine for these cases. Raises EngineError."""
+    model = model_of(trials, dynamic=dynamic)
+    path = folder / f"{os.getpid()}.onnx"
+    onnx.save(model, path)
+    sizes = {
+        value.name: sizes_of_all([t.feeds[value.name].shape for t in trials]) for value in model.graph.input
+    }
+    return check_built(build_engine(path, sizes, plugins=True, embed=embed, target=GPU_TARGET))
+
+
+def run_static(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, Any]]:
+    """An engine for each case."""
+    for trial in trials:
+        yield trial, _attempt(_run_alone, trial, folder)
+
+
+def run_dynamic(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[str, Iterator[tuple[Trial, Any]]]]:
+    """One engine for all cases of the same fields: the least and the most of its profile are cases, and the others between.
+
+    The same engine runs in a CUDA graph, and in two contexts on two streams at once.
+    """
+    found: dict[str, list[tuple[Trial, Any]]] = {DYNAMIC: [], GRAPH: [], STREAMS: []}
+    for group in groups(trials):
+        try:
+            runner = _open(built(group, folder, dynamic=True))
+        except (EngineError, TrtsmithError) as error:
+            found[DYNAMIC] += [(trial, str(error).splitlines()[0]) for trial in group]
+            continue
+        with runner:
+            session = runner.session()
+            found[DYNAMIC] += [(t, _attempt(_read, session, t)) for t in group]
+            if not group[0].op.data_dependent:  # their sizes are read between kernels: nothing to capture
+                graph = runner.session(cuda_graph=True)
+                found[GRAPH] += [(t, _attempt(_replayed, graph, t)) for t in group]
+            found[STREAMS] += _side_by_side(runner, group)
+    yield from ((route, iter(runs)) for route, runs in found.items())
+
+
+def run_embedded(trial: Trial, plan: Path) -> Iterator[tuple[Trial, Any]]:
+    """In a process that has not loaded the plugin library."""
+    yield trial, _attempt(_run_plan, trial, plan)
+
+
+def _run_plan(trial: Trial, plan: Path) -> Arrays:
+    with Runner.open(plan, flavour="tensorrt_rtx", embedded_plugins=True) as runner:
+        return _read(runner.session(), trial)
+
+
+def _attempt(run: Callable[..., Arrays], *arguments: Any) -> Arrays | str:
+    try:
+        return run(*arguments)
+    except (EngineError, TrtsmithError) as error:
+        return str(error).splitlines()[0]
+
+
+def _run_alone(trial: Trial, folder: Path) -> Arrays:
+    with _open(built((trial,), folder, dynamic=False)) as runner:
+        return _read(runner.session(), trial)
+
+
+def _open(plan: bytes) -> Runner:
+    return Runner.open(plan, flavour="tensorrt_rtx")
+
+
+def _read(session: Session, trial: Trial) -> Arrays:
+    return {name: tensor.numpy() for name, tensor in session.infer(trial.feeds).items()}
+
+
+def _replayed(session: Session, trial: Trial) -> Arrays:
+    """Of the third run: by then what was captured is replayed."""
+    for _ in range(2):
+        _read(session, trial)
+    return _read(session, trial)
+
+
+def _side_by_side(runner: Runner, group: Sequence[Trial]) -> Iterator[tuple[Trial, Any]]:
+    """Each case beside the one before it, both in flight at once."""
+    first, second = runner.session(), runner.session()
+    for one, other in zip((group[-1], *group[:-1]), group, strict=True):
+        yield other, _attempt(_both, first, one, second, other)
+
+
+def _both(first: Session, one: Trial, second: Session, other: Trial) -> Arrays:
+    """Outputs of the other."""
+    first.infer(one.feeds, synchronise=False)
+    found = second.infer(other.feeds, synchronise=False)
+    first.synchronise()
+    return {name: tensor.numpy() for name, tensor in found.items()}

@@ -1,0 +1,148 @@
+"""Makes graphs of an operator's cases in which its plugin stands between layers of TensorRT's own.
+
+    input -> Mul by one, Add of zero or Or with false, given when the engine runs -> plugin -> the same -> output
+
+These layers keep TensorRT from handing the plugin the engine's own inputs and outputs, and change no number: an output is
+right where it is as near to the operator's float64 reference as its kernel has to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import helper
+
+from onnxcoverage.builder import Sizes
+from trtsmith.converter.plugin.cases import in_dtypes
+from trtsmith.converter.plugin.contract import GpuCase
+from trtsmith.importers.fields import plugin_attributes
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef
+
+OPSET = 17
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One case of an operator in one choice of types. feeds: of the engine, what its own layers take with them."""
+
+    op: OpDef
+    types: Mapping[str, str]
+    case: GpuCase
+    present: tuple[str, ...]
+    feeds: Arrays
+
+    @property
+    def kind(self) -> str:
+        """The class of cases that it is of."""
+        arrays = (*self.case.inputs, *self.case.expected)
+        if any(array.size == 0 for array in arrays):
+            return "no elements"
+        floats = [np.asarray(array, np.float64) for array in arrays if array.dtype.kind not in "iub"]
+        return "ordinary" if all(np.isfinite(array).all() for array in floats) else "NaN or infinity"
+
+
+def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
+    """Every case that is not large. What fills the GPU is for the networks."""
+    for case in op.cases:
+        if not case.large:
+            made = in_dtypes(op, case, types)
+            generated = case.inputs(
+                np.random.default_rng(0)
+            )  # for the names: an optional port may be left out
+            present = tuple(port.name for port in op.inputs if port.name in generated)
+            given = dict(zip(present, made.inputs, strict=True))
+            neutral = {
+                _neutral_name(array.dtype): _neutral(array.dtype) for array in given.values() if array.ndim
+            }
+            out = {
+                _zero_name(_dtype(types[port.type])): _zero(_dtype(types[port.type])) for port in op.outputs
+            }
+            yield Trial(op, types, made, present, given | neutral | out)
+
+
+def model_of(trials: Sequence[Trial], *, dynamic: bool) -> onnx.ModelProto:
+    """The graph of cases that differ in sizes alone."""
+    op, types, present = trials[0].op, trials[0].types, trials[0].present
+    nodes, inputs, names = [], [], []
+    for port in op.inputs:
+        if port.name not in present:
+            names.append("")
+            continue
+        array = trials[0].feeds[port.name]
+        shape = [f"{port.name}_{axis}" for axis in range(array.ndim)] if dynamic else array.shape
+        inputs.append(helper.make_tensor_value_info(port.name, _tensor_type(array.dtype), shape))
+        names.append(f"{port.name}_in" if array.ndim else port.name)
+        if array.ndim:
+            kind = {"f": "Mul", "V": "Mul", "b": "Or"}.get(array.dtype.kind, "Add")
+            nodes.append(helper.make_node(kind, [port.name, _neutral_name(array.dtype)], [names[-1]]))
+    while not names[-1]:
+        names.pop()
+    made = [port.name if port.size else f"{port.name}_out" for port in op.outputs]
+    attributes = plugin_attributes(op, trials[0].case.fields)
+    nodes.append(helper.make_node(op.name, names, made, name="plugin", domain=PLUGIN_NAMESPACE, **attributes))
+    outputs = []
+    for port in op.outputs:
+        if port.size:
+            continue
+        dtype = _dtype(types[port.type])
+        kind = "Or" if dtype.kind == "b" else "Add"
+        nodes.append(helper.make_node(kind, [f"{port.name}_out", _zero_name(dtype)], [port.name]))
+        outputs.append(helper.make_tensor_value_info(port.name, _tensor_type(dtype), None))
+    inputs += [
+        helper.make_tensor_value_info(name, _tensor_type(array.dtype), array.shape)
+        for name, array in trials[0].feeds.items()
+        if name not in present
+    ]
+    graph = helper.make_graph(nodes, "graph", inputs, outputs)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(PLUGIN_NAMESPACE, 1)]
+    return helper.make_model(graph, ir_version=9, opset_imports=opsets)
+
+
+def groups(trials: Sequence[Trial]) -> list[tuple[Trial, ...]]:
+    """Cases that one engine with dynamic shapes can run: they differ in sizes alone."""
+
+    def key(trial: Trial) -> str:
+        ranks = [trial.feeds[name].ndim for name in trial.present]
+        return repr((sorted(trial.case.fields.items()), trial.present, ranks))
+
+    return [tuple(group) for _, group in groupby(sorted(trials, key=key), key)]
+
+
+def sizes_of_all(shapes: Sequence[tuple[int, ...]]) -> Sizes:
+    """A profile that has all these shapes in it, the one in the middle as the usual one."""
+    usual = sorted(shapes, key=lambda shape: int(np.prod(shape)))[len(shapes) // 2]
+    least = tuple(map(min, zip(*shapes, strict=True)))
+    most = tuple(map(max, zip(*shapes, strict=True)))
+    return Sizes((least, usual, most))
+
+
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def _tensor_type(dtype: np.dtype) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _neutral_name(dtype: np.dtype) -> str:
+    """Of what goes with an input into the layer before the plugin."""
+    return f"one_{dtype.name}" if dtype.kind in "fV" else _zero_name(dtype)
+
+
+def _neutral(dtype: np.dtype) -> np.ndarray:
+    return np.ones(1, dtype) if dtype.kind in "fV" else _zero(dtype)
+
+
+def _zero_name(dtype: np.dtype) -> str:
+    return f"zero_{dtype.name}"
+
+
+def _zero(dtype: np.dtype) -> np.ndarray:
+    return np.zeros(1, dtype)
