@@ -4,10 +4,10 @@
     python scripts/planted_errors.py --build-broken libbroken.so  # builds the library with a broken kernel, and no more
     python scripts/planted_errors.py --on gpu --broken-library libbroken.so --models DIR --output planted.json
 
-On a GPU, errors in standard nodes are planted in engines, with plugin nodes as standard operators; errors in plugin nodes
-and their kernels are run through the plugin host, so that a TensorRT that imports no plugins will do. The reference is
-always the model as it is. Each node that was found is searched for once more in the minimal model that was saved, and
-every model is searched with nothing planted: then nothing may be named. Exit code 1 if one is missed.
+On a GPU errors are planted in engines with plugins; the plugin whose node is found wrong is run alone as well, through the
+plugin host, to tell a broken kernel from wrong fields. The reference is always the model as it is. Each node that was found
+is searched for once more in the minimal model that was saved, and every model is searched with nothing planted: then
+nothing may be named. Exit code 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -34,13 +33,10 @@ from trtsmith.converter.engine import libraries  # noqa: E402
 from trtsmith.converter.engine.build.build import build  # noqa: E402
 from trtsmith.converter.engine.runtime.run_in_child import run_engine  # noqa: E402
 from trtsmith.converter.locate.executors.executor import Onnxruntime  # noqa: E402
-from trtsmith.converter.locate.executors.kernels import OnKernels  # noqa: E402
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT  # noqa: E402
 from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.output_file import write_report  # noqa: E402
-from trtsmith.converter.plugin.calls import Kernels  # noqa: E402
-from trtsmith.converter.plugin.host.host_worker import LibraryWorker  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"
@@ -91,28 +87,25 @@ def _parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True)
 class Job:
-    """One search. plant: by name; None: with nothing planted. kernel: in plugin nodes, else in standard ones."""
+    """One search. plant: by name; None: with nothing planted."""
 
     model: str
     plant: str | None
-    kernel: bool
 
 
-def jobs_of(plants: Sequence[Plant], on: str) -> list[Job]:
-    """Lists the jobs model by model: first the searches with nothing planted, one on each ground."""
+def jobs_of(plants: Sequence[Plant]) -> list[Job]:
+    """Lists the jobs model by model: first the search with nothing planted."""
     jobs = []
     for model in dict.fromkeys(plant.model for plant in plants):
         mine = [plant for plant in plants if plant.model == model]
-        grounds = dict.fromkeys(plant.kernel and on == GPU for plant in mine)
-        jobs += [Job(model, None, kernel) for kernel in grounds]
-        jobs += [Job(model, plant.name, plant.kernel) for plant in mine]
+        jobs += [Job(model, None), *(Job(model, plant.name) for plant in mine)]
     return jobs
 
 
 def _run(options: argparse.Namespace) -> int:
     plants = [plant for plant in PLANTS if not options.only or plant.name in options.only]
     head = {"on": options.on, **describe(ROOT, [libraries.plugin_library()], options.commit)}
-    jobs = jobs_of(plants, options.on)
+    jobs = jobs_of(plants)
     found: dict[Job, dict[str, Any]] = {}
 
     def rows() -> list[dict[str, Any]]:
@@ -146,12 +139,10 @@ def _run(options: argparse.Namespace) -> int:
 def search_for(job: Job, options: argparse.Namespace, model: Path, inputs: Path) -> dict[str, Any]:
     """The row of one job."""
     plant = next((plant for plant in PLANTS if plant.name == job.plant), None)
-    with (
-        tempfile.TemporaryDirectory(prefix="trtsmith-plant-") as name,
-        _ground(options, plant, job.kernel) as ground,
-    ):
-        if plant is None:
-            return control_of(job.model, model, inputs, ground)
+    ground = _ground(options, plant)
+    if plant is None:
+        return control_of(job.model, model, inputs, ground)
+    with tempfile.TemporaryDirectory(prefix="trtsmith-plant-") as name:
         return row_of(plant, model, inputs, ground, Path(name))
 
 
@@ -170,20 +161,19 @@ def _exported(name: str, folder: Path | None, work: Path) -> tuple[Path, Path]:
     return exported.model, exported.inputs
 
 
-@contextmanager
-def _ground(options: argparse.Namespace, plant: Plant | None, kernel: bool) -> Iterator[Ground]:
-    """What a plant runs on; kernel: whether it is in a plugin node."""
+def _ground(options: argparse.Namespace, plant: Plant | None) -> Ground:
+    """What a plant runs on."""
     change = plant.change if plant is not None else None
     if options.on == ONNXRUNTIME:
-        yield Ground(Onnxruntime(), change, native=False)
-    elif not kernel:
-        yield Ground(OnTensorRT(build, run_engine, flavour=options.flavour), change, native=True)
-    else:
-        broken = plant is not None and plant.broken
-        library = options.broken_library if broken else libraries.plugin_library()
-        with LibraryWorker(library, None, KERNEL_TIMEOUT_S) as worker:
-            kernels = OnKernels(Kernels(worker, library))
-            yield Ground(kernels, None if broken else change, native=False, replay=replay_with(library))
+        return Ground(Onnxruntime(), change)
+    broken = plant is not None and plant.broken
+    library = options.broken_library if broken else libraries.plugin_library()
+    executor = OnTensorRT(build, run_engine, (library,), flavour=options.flavour)
+    return Ground(
+        executor,
+        None if broken else change,
+        replay_with(library) if plant is not None and plant.kernel else None,
+    )
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     trials = tuple(trials_of(op, types))
     plan = folder / f"{name}-{number}.plan"
     if step == "run":
-        return _TrialComparison(op, types).report(
+        return TrialComparison(op, types).report(
             (STATIC, run_static(trials, folder)), *run_dynamic(trials, folder)
         )
     # Of all cases one is enough: what is tried is where the kernel comes from.
@@ -81,11 +81,11 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     if step == "embed":
         plan.write_bytes(built((trial,), folder, dynamic=False, embed=True))
         return {}
-    found = _TrialComparison(op, types).report((EMBEDDED, run_embedded(trial, plan)))
+    found = TrialComparison(op, types).report((EMBEDDED, run_embedded(trial, plan)))
     return found | {RETIRE: True}  # the library that came with the plan stays in this process
 
 
-class _TrialComparison:
+class TrialComparison:
     """Compares outputs with references, and sums up."""
 
     def __init__(self, op: OpDef, types: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
+from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 
 Progress = Callable[[str], None]
@@ -43,12 +43,11 @@ class Planted:
 class Ground:
     """What the graph of a plant runs on. change: what is planted in it here; None where the executor itself is broken.
 
-    native: with plugin nodes as standard operators. replay: runs a plugin's kernel alone, the one of the plant.
+    replay: runs a plugin's kernel alone, the one of the plant.
     """
 
     executor: Executor
     change: Change | None
-    native: bool
     replay: ReplayKernel | None = None
 
 
@@ -58,7 +57,7 @@ def search(plant: Plant | None, model: Path, inputs: Path, ground: Ground, folde
     executor = ground.executor if ground.change is None else Planted(ground.executor, ground.change)
     return locate(
         original,
-        _rewritten(original, plant, ground.native),
+        _rewritten(original, plant),
         load_arrays(inputs, "planted"),
         executor,
         SearchOptions(folder=folder),
@@ -68,12 +67,9 @@ def search(plant: Plant | None, model: Path, inputs: Path, ground: Ground, folde
     )
 
 
-def _rewritten(original: Model, plant: Plant | None, native: bool) -> Rewritten:
+def _rewritten(original: Model, plant: Plant | None) -> Rewritten:
     rules = (plant.rule, *RULES) if plant is not None and plant.rule is not None else RULES
-    rewritten = rewrite(original, rules=rules)
-    if not native:
-        return rewritten
-    return Rewritten(expand(rewritten.model), rewritten.rewrites, rewritten.declined)
+    return rewrite(original, rules=rules)
 
 
 def row_of(plant: Plant, model: Path, inputs: Path, ground: Ground, work: Path) -> dict[str, Any]:

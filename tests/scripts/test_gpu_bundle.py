@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from gpubundle import contents
 from gpubundle.chunks import collect, pack, restore
 from gpubundle.index import INDEX, BundleError, read_index
 from gpubundle.skeleton import LEAST_BYTES, fill, strip
-from gpubundle.unpack import exports, unpack, with_bundle
+from gpubundle.unpack import RTX_PARSER, exports, unpack, with_bundle
 
 CHUNK = 1000
 
@@ -215,3 +216,35 @@ def test_a_chunk_folder_of_before_is_replaced(
     assert sorted(path.name for path in chunks[0].parent.iterdir()) == ["chunk-1"]
     assert again == [chunks[0]]
     shutil.rmtree(chunks[0].parent)
+
+
+def test_the_rig_takes_the_place_of_the_parser(tmp_path: Path) -> None:
+    package = tmp_path / "tensorrt_rtx_cu13-1.0-py3-none-any.whl"
+    info = "tensorrt_rtx_cu13-1.0.dist-info"
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("tensorrt_rtx/__init__.py", "class OnnxParser:\n    num_errors = 0\n")
+        archive.writestr(f"tensorrt_rtx_libs/{RTX_PARSER}", "older")
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tensorrt-rtx-cu13\nVersion: 1.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in archive.namelist()))
+    newer = tmp_path / RTX_PARSER
+    newer.write_text("newer")
+    target = tmp_path / "target"
+    assert (
+        unpack(
+            pack({f"wheels/{package.name}": package, f"rig/{RTX_PARSER}": newer}, tmp_path / "c", CHUNK),
+            target,
+        )
+        == []
+    )
+    assert (target / "site" / "tensorrt_rtx_libs" / RTX_PARSER).read_text() == "newer"
+    said = subprocess.run(
+        [sys.executable, "-c", "import tensorrt_rtx; print(tensorrt_rtx.OnnxParser.__mro__)"],
+        env=with_bundle(target, {"PYTHONPATH": os.pathsep.join(sys.path)}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "RigParser" in said.stdout and "tensorrt_rtx.OnnxParser" in said.stdout
