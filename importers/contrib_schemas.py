@@ -14,6 +14,8 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
+from trtsmith.importers.dtypes import FLOATS, NUMBERS
+
 DOMAIN = "com.microsoft"
 
 Dims = list[int | str | None] | None
@@ -117,7 +119,7 @@ def _embedding(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
 
 def _type(inputs: Sequence[Value]) -> int:
     """The element type that the floating-point inputs share."""
-    floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+    floats = [NUMBERS[name] for name in FLOATS]
     return next((element for element, _ in inputs if element in floats), 0)
 
 

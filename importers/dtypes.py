@@ -48,6 +48,9 @@ BITS: Mapping[int, int] = {number: bits for number, _, _, bits in _TABLE if bits
 """Bits of one element in raw_data, by number. Types of less than a byte are packed, the last byte padded; strings
 have no raw_data."""
 
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+"""The floating-point types that ONNX's operators compute in."""
+
 _NAMES: Mapping[int, str] = {number: name for number, name, _, _ in _TABLE}
 
 
@@ -57,7 +60,7 @@ def dtype_name(number: int) -> str:
 
 
 def type_string(number: int) -> str:
-    """As the schemas of operators and onnxruntime write the type of a tensor: "tensor(float)"."""
+    """The type of a tensor as the schemas of operators and onnxruntime write it: "tensor(float)"."""
     return f"tensor({WORDS[dtype_name(number)]})"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import onnx
 from onnx import helper, inliner
 
+from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Expansion, OpDef
 from trtsmith.importers.registry import by_name
@@ -32,7 +33,7 @@ def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
     if expansion.dtype == "float32" or op.key != "T":
         edge_in, edge_out, into, out_of = [], [], {}, {}
     else:
-        to = {"float16": onnx.TensorProto.FLOAT16, "bfloat16": onnx.TensorProto.BFLOAT16}[expansion.dtype]
+        to = NUMBERS[expansion.dtype]
         into = {p.name: f"{p.name}_given" for p in inputs if p.type == "T"}
         out_of = {p.name: f"{p.name}_narrow" for p in op.outputs if p.type == "T"}
         edge_in = [f"{name} = Cast <to = {onnx.TensorProto.FLOAT}> ({given})" for name, given in into.items()]

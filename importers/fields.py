@@ -122,7 +122,7 @@ def _fault(f: Field, value: Any) -> str:
 
 
 def read_attribute(attr: Attr, raw: Any) -> tuple[Any, Refusal | None]:
-    """The value of an alias's attribute from what a node carries.
+    """The value of an alias's attribute from what a node has.
 
     A scalar may arrive as a one-element list and the reverse, an integer where a float is meant, and bytes for str.
     """

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import check_fields, plugin_attributes, read_attribute
 from trtsmith.importers.opdef import (
     PLUGIN_ATTRIBUTES,
@@ -283,17 +284,7 @@ def _align(
 
 
 def _cast(source: str, result: str, dtype: str) -> onnx.NodeProto:
-    to = {
-        "float32": onnx.TensorProto.FLOAT,
-        "float64": onnx.TensorProto.DOUBLE,
-        "float16": onnx.TensorProto.FLOAT16,
-    }
-    more = {
-        "bfloat16": onnx.TensorProto.BFLOAT16,
-        "int64": onnx.TensorProto.INT64,
-        "int32": onnx.TensorProto.INT32,
-    }
-    return helper.make_node("Cast", [source], [result], name=result, to=(to | more)[dtype])
+    return helper.make_node("Cast", [source], [result], name=result, to=NUMBERS[dtype])
 
 
 def parse_statements(text: str, opset: int) -> list[onnx.NodeProto]:

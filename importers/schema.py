@@ -12,6 +12,7 @@ from onnx import TensorProto, TypeProto
 
 from trtsmith.importers.contrib_schemas import contrib_schemas
 from trtsmith.importers.dims import Unknown
+from trtsmith.importers.dtypes import NUMBERS, type_string
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
 from trtsmith.importers.registry import by_name
@@ -23,17 +24,8 @@ _ATTRIBUTE_TYPE = {
     Kind.FLOATS: onnx.defs.OpSchema.AttrType.FLOATS,
     Kind.STRING: onnx.defs.OpSchema.AttrType.STRING,
 }
-_TENSOR = {"float32": "tensor(float)", "int32": "tensor(int32)", "int64": "tensor(int64)"} | {
-    "float16": "tensor(float16)",
-    "bfloat16": "tensor(bfloat16)",
-    "bool": "tensor(bool)",
-}
 
-_ONLY = {
-    variable: int(getattr(TensorProto, {"float32": "FLOAT"}.get(types[0], types[0].upper())))
-    for variable, types in TYPE_VARIABLES.items()
-    if len(types) == 1
-}
+_ONLY = {variable: NUMBERS[types[0]] for variable, types in TYPE_VARIABLES.items() if len(types) == 1}
 """The element type of variables that stand for one."""
 
 
@@ -53,7 +45,7 @@ def schema_of(op: OpDef) -> onnx.defs.OpSchema:
         ],
         outputs=[onnx.defs.OpSchema.FormalParameter(p.name, p.type) for p in op.outputs],
         type_constraints=[
-            (variable, [_TENSOR[t] for t in TYPE_VARIABLES[variable]], "")
+            (variable, [type_string(NUMBERS[t]) for t in TYPE_VARIABLES[variable]], "")
             for variable in sorted({p.type for p in (*op.inputs, *op.outputs)})
         ],
         attributes=[

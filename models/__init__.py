@@ -22,7 +22,7 @@ MAX_BATCH = 8
 
 
 @dataclass(frozen=True)
-class Model:
+class ExportableModel:
     """One exportable model.
 
     build:   build(**sizes) -> module in eval mode; the same sizes give the same weights.
@@ -41,17 +41,17 @@ class Model:
     small_height: int
     small_width: int
     small: Mapping[str, Any] = field(default_factory=dict)
-    sized: bool = True
+    takes_sizes: bool = True
     plugin_node: str = ""
 
     def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
         """The module and example inputs that fit it."""
         height, width = (self.small_height, self.small_width) if small else (self.height, self.width)
-        sizes = {"height": height, "width": width} if self.sized else {}
+        sizes = {"height": height, "width": width} if self.takes_sizes else {}
         return self.build(**sizes, **(self.small if small else {})), self.inputs(batch, height, width)
 
     def dynamic_shapes(self) -> tuple[dict[int, Any], ...]:
-        """For torch.export: axis 0 of every input is the batch, 1 to MAX_BATCH."""
+        """Dynamic shapes for torch.export: axis 0 of every input is the batch, 1 to MAX_BATCH."""
         batch = torch.export.Dim("batch", min=1, max=MAX_BATCH)
         return tuple({0: batch} for _ in self.input_names)
 
@@ -68,8 +68,8 @@ def _geometry_inputs(batch: int, height: int, width: int) -> dict[str, Tensor]:
 _SMALL_DETR = {"enc_layers": 1, "dec_layers": 1, "num_queries": 20, "backbone_layers": (1, 1, 1, 1)}
 
 
-def _detr(**build: Any) -> Model:
-    return Model(
+def _detr(**build: Any) -> ExportableModel:
+    return ExportableModel(
         build=partial(build_deformable_detr, **build),
         inputs=_photo_inputs,
         input_names=("image",),
@@ -82,11 +82,11 @@ def _detr(**build: Any) -> Model:
     )
 
 
-MODELS: dict[str, Model] = {
+MODELS: dict[str, ExportableModel] = {
     "deformable_detr": _detr(),
     # The same network exported by someone who has no custom operator: a chain of GridSample.
     "deformable_detr_grid_sample": _detr(msda="grid_sample"),
-    "centernet_dcn": Model(
+    "centernet_dcn": ExportableModel(
         build=build_centernet_dcn,
         inputs=_photo_inputs,
         input_names=("image",),
@@ -96,10 +96,10 @@ MODELS: dict[str, Model] = {
         small_height=128,
         small_width=160,
         small={"backbone_layers": (1, 1, 1, 1), "deconv_filters": (64, 32, 16)},
-        sized=False,
+        takes_sizes=False,
         plugin_node="node_modulated_deformable_convolution_1",
     ),
-    "geometry": Model(
+    "geometry": ExportableModel(
         build=build_geometry,
         inputs=_geometry_inputs,
         input_names=("image", "intrinsics", "extrinsics"),

@@ -148,7 +148,7 @@ def measured_with_engine(folder: Path, layers: int) -> dict[str, Any]:
 
 
 def _built_bare(arguments: Sequence[str], folder: Path) -> Peak:
-    """Of a builder alone. Its engine is removed."""
+    """The peak memory of a builder alone. Its engine is removed."""
     peak = peak_of([*_BUILD, *arguments], folder, _tensorrt_environment(folder / "build"))
     Path(arguments[1]).unlink()
     return peak

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from trtsmith.converter.engine.build.flavour import load_flavour, network_flags  # noqa: E402
-from trtsmith.converter.engine.runtime.logged import process_hearing  # noqa: E402
+from trtsmith.converter.engine.runtime.logged import process_log  # noqa: E402
 from trtsmith.converter.engine.runtime.runner import Runner, Session  # noqa: E402
 
 LIMIT_US = 5.0
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure_all(loop: int, repetitions: int) -> dict[str, Any]:
     """The record: what was measured with, and a row for each number of inputs and kind of array."""
-    cases: list[Case] = []
+    cases: list[SessionCase] = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         for count in INPUTS:
             engine = Path(folder) / f"sum{count}.plan"
@@ -100,7 +100,7 @@ def build_plan(model: onnx.ModelProto) -> bytes:
     """An engine for the GPU that is there, in this process."""
     flavour = load_flavour()
     trt: Any = flavour.module
-    logger = process_hearing(flavour).logger
+    logger = process_log(flavour).logger
     builder = trt.Builder(logger)
     network = builder.create_network(network_flags(flavour))
     parser = trt.OnnxParser(network, logger)
@@ -117,7 +117,7 @@ def build_plan(model: onnx.ModelProto) -> bytes:
 
 
 @dataclass
-class Case:
+class SessionCase:
     """Inputs of one kind for a session, and what was measured with them, in microseconds.
 
     current: the stream that is current while it runs.
@@ -151,11 +151,11 @@ class Case:
         return {"inputs": self.inputs, "arrays": self.arrays, **{k: round(v, 3) for k, v in figures.items()}}
 
 
-def arrays_of(runner: Runner, count: int) -> list[Case]:
+def arrays_of(runner: Runner, count: int) -> list[SessionCase]:
     """A case for each library that is there."""
     hosts = {f"x{number}": np.arange(8, dtype=np.float32) + number for number in range(count)}
     session = runner.session()
-    found = [Case(count, "trtsmith", session, session.upload(hosts))]
+    found = [SessionCase(count, "trtsmith", session, session.upload(hosts))]
     if importlib.util.find_spec("torch"):
         import torch
 
@@ -163,13 +163,13 @@ def arrays_of(runner: Runner, count: int) -> list[Case]:
             tensors = {name: torch.from_numpy(array).cuda() for name, array in hosts.items()}
             stream = torch.cuda.Stream()
             own, current = runner.session(stream=stream), torch.cuda.stream(stream)
-            found.append(Case(count, "torch, the session's stream", own, tensors, current))
-            found.append(Case(count, "torch, another stream", runner.session(), tensors))
+            found.append(SessionCase(count, "torch, the session's stream", own, tensors, current))
+            found.append(SessionCase(count, "torch, another stream", runner.session(), tensors))
     if importlib.util.find_spec("cupy"):
         import cupy
 
         arrays = {name: cupy.asarray(array) for name, array in hosts.items()}
-        found.append(Case(count, "cupy, another stream", runner.session(), arrays))
+        found.append(SessionCase(count, "cupy, another stream", runner.session(), arrays))
     return found
 
 

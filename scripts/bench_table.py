@@ -15,7 +15,7 @@ NAMES = {
     "convolution": "plain convolution",
     "expansion": "expansion",
 }
-"""Heads of columns by rival."""
+"""Heads of columns by baseline."""
 
 
 def bench_tables(records: Sequence[Mapping[str, Any]]) -> str:
@@ -33,14 +33,14 @@ def bench_tables(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def bench_table(record: Mapping[str, Any]) -> str:
-    """A table for each operator of what `trtsmith plugin bench --json` wrote, with rivals' times and how many times ours
-    they are, and what the machine reached. Rivals without any figure have no column."""
+    """A table for each operator of what `trtsmith plugin bench --json` wrote, with baselines' times and how many times ours
+    they are, and what the machine reached. Baselines without any figure have no column."""
     parts = []
     for op, rows in record["ops"].items():
         labels = [
             label
-            for label in dict.fromkeys(label for row in rows for label in row["rivals"])
-            if any("ratio" in row["rivals"].get(label, {}) for row in rows)
+            for label in dict.fromkeys(label for row in rows for label in row["baselines"])
+            if any("ratio" in row["baselines"].get(label, {}) for row in rows)
         ]
         head = ["case", "dtype", "trtsmith, µs", "limit, µs", "of limit", "error", *map(_name, labels)]
         align = ["---", "---", *["---:"] * (len(head) - 2)]
@@ -68,8 +68,10 @@ def _cells(row: Mapping[str, Any], labels: list[str]) -> list[str]:
     limit = f"{row['limit_us'][row['binding']]:.1f} ({row['binding']})"
     cells = [row["case"], dtype, _time(ours["median_us"]), limit, f"{ours['of_limit']:.0%}", error]
     for label in labels:
-        rival = row["rivals"].get(label, {})
-        cells.append(f"{_time(rival['median_us'])} (×{rival['ratio']:.1f})" if "ratio" in rival else "-")
+        baseline = row["baselines"].get(label, {})
+        cells.append(
+            f"{_time(baseline['median_us'])} (×{baseline['ratio']:.1f})" if "ratio" in baseline else "-"
+        )
     return cells
 
 

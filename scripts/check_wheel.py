@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Installs the wheel that lies in a folder into a fresh environment and uses it there, away from the checkout.
 
-python3 scripts/check_wheel.py dist. Exit code 1, and what was wrong, if the wheel lacks or carries something, or if the
+python3 scripts/check_wheel.py dist. Exit code 1, and what was wrong, if the wheel lacks something or has too much, or if the
 installed toolkit cannot load and judge its own plugin library.
 """
 
@@ -31,7 +31,7 @@ def contents_problem(names: list[str]) -> str | None:
     folders = {name.split("/")[0] for name in names}
     extra = sorted(folder for folder in folders - TOP_LEVEL if not folder.endswith(".dist-info"))
     if extra:
-        return f"it carries {', '.join(extra)}"
+        return f"it also has {', '.join(extra)}"
     wanted = [f"trtsmith/converter/lib/{library}" for library in LIBRARIES] + [
         "trtsmith/converter/cli/main.py",
         "trtsmith/importers/__init__.py",

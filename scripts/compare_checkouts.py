@@ -130,7 +130,7 @@ def write_models(checkout: Path, folder: Path, source: str, wheels: Path) -> Non
 def run_both(
     options: argparse.Namespace, jobs: Mapping[str, Any], path: Path, expected: Expected
 ) -> dict[str, Likeness]:
-    """By job; what BEFORE finds is stored."""
+    """Runs every job in both checkouts and compares the results, by job; what BEFORE finds is stored."""
     before = {name: found for name, found in stored(path).items() if name in jobs}
     missing = [(name, job) for name, job in jobs.items() if name not in before]
     with gzip.open(path, "at", encoding="utf-8", compresslevel=4) as file:

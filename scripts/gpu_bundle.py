@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Carries what a GPU check needs to a machine without a network: TensorRT-RTX, wheels, our libraries, models.
+"""Bundles what a GPU check needs for a machine without a network: TensorRT-RTX, wheels, our libraries, models.
 
     python scripts/gpu_bundle.py pack --to FOLDER                     # writes FOLDER/chunk-1, FOLDER/chunk-2, ...
     python3 scripts/gpu_bundle.py unpack chunk-1 --to DIR             # there, as the chunks arrive
     eval "$(python3 scripts/gpu_bundle.py unpack chunk-2 --to DIR)"   # the last one: prints the environment
 
-Every chunk is at most --chunk-mib large, carries the index of the whole bundle, and may come in a call of its own. A part
+Every chunk is at most --chunk-mib large, has the index of the whole bundle, and may come in a call of its own. A part
 or file with another SHA-256 than packed is refused. Unpacking needs Python 3.10 or newer with pip, no network and
 nothing else; the wheels are for Python 3.12 on x86_64. Exit code 2 if something is wrong.
 """

@@ -188,14 +188,14 @@ def _passed(results: list[StepResult], steps: list[Step]) -> bool:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """Without --output and --commit, which change nothing that is measured."""
+    """The command without --output and --commit, which change nothing that is measured."""
     words = ["python3", "scripts/gpu_check.py", "--seconds", f"{arguments.seconds:g}"]
     words += ["--engines"] if arguments.engines else []
     return shlex.join([*words, *(["--only", *arguments.only] if arguments.only else [])])
 
 
 def run_step(arguments: argparse.Namespace) -> None:
-    """In the child. PyTorch is imported only by the steps that need it."""
+    """Runs a step in the child. PyTorch is imported only by the steps that need it."""
     name, folder, limit_s = arguments.step, arguments.folder, arguments.limit
     notes = Notes(arguments.notes)
     if name in {step.name for step in ENGINE_STEPS}:
@@ -229,7 +229,7 @@ def run_step(arguments: argparse.Namespace) -> None:
 
 
 def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundle: Path | None) -> None:
-    """In the child, which has the bundle on its paths."""
+    """Runs an engine step in the child, which has the bundle on its paths."""
     from gpucheck.engines import missing
 
     if missing(notes):

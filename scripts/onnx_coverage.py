@@ -49,12 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def cover(options: argparse.Namespace) -> int:
     from onnxcoverage.cases import choose, load_cases, write_cases
     from onnxcoverage.jobs import run_jobs
-    from onnxcoverage.record import Outcome, render, to_json
+    from onnxcoverage.record import CaseOutcome, render, to_json
 
     started = time.monotonic()
     operators = tuple(op for op in options.ops.split(",") if op)
     cases = choose(load_cases(), operators, options.cases, options.sample, options.seed)
-    outcomes = {case.name: Outcome(case.name, case.operator, case.group) for case in cases}
+    outcomes = {case.name: CaseOutcome(case.name, case.operator, case.group) for case in cases}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_cases(cases, folder)

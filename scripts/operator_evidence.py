@@ -23,8 +23,8 @@ import onnx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from gpucheck.plugin_judge import Judge  # noqa: E402
 from gpucheck.plugin_trials import Trial, model_of, trials_of  # noqa: E402
+from gpucheck.trial_comparison import TrialComparison  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
@@ -69,7 +69,7 @@ def rows_of(op: OpDef) -> list[dict[str, Any]]:
     for types in type_choices(op):
         trials = tuple(trials_of(op, types))
         if "bfloat16" not in types.values():
-            rows += reported(Judge(op, types).report((EXPANSION, expanded(trials))))
+            rows += reported(TrialComparison(op, types).report((EXPANSION, expanded(trials))))
         rows += contracts(op, trials)
     print(f"{op.name}: done", file=sys.stderr, flush=True)
     return rows

@@ -94,7 +94,7 @@ class Job:
 
 
 def jobs_of(plants: Sequence[Plant]) -> list[Job]:
-    """By model: first the search with nothing planted."""
+    """Lists the jobs model by model: first the search with nothing planted."""
     jobs = []
     for model in dict.fromkeys(plant.model for plant in plants):
         mine = [plant for plant in plants if plant.model == model]

@@ -184,7 +184,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """Without what changes nothing that is measured."""
+    """The command without what changes nothing that is measured."""
     words = ["python3", "scripts/plugin_vs_native.py"]
     defaults = parse([])
     for name in ("op", "case", "dtype"):

@@ -5,7 +5,7 @@
     python scripts/real_models.py --only PP-OCRv4_rec
 
 Each model is converted in three forms: as it is, as onnxruntime's optimiser saves it (ORT_ENABLE_EXTENDED), and with the
-weights that onnxruntime's dynamic quantisation gives. The outputs of the rewritten graph are compared with the
+weights that onnxruntime's dynamic quantization gives. The outputs of the rewritten graph are compared with the
 original's in onnxruntime, and TensorRT-RTX builds an engine for sm86; no GPU is used. The packages are downloaded into
 a temporary folder at the versions below. The exit code is 1 if a model does not convert or its outputs disagree.
 """
@@ -168,11 +168,11 @@ def _saved(path: Path, level: str = "ORT_ENABLE_EXTENDED") -> Path:
     return path.with_suffix(f".{level.lower()}.onnx")
 
 
-def _quantised(path: Path) -> Path:
+def _quantized(path: Path) -> Path:
     """onnxruntime's tool wants weights as initializers, which its simplest optimisation makes of constant nodes."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    result = path.with_suffix(".quantised.onnx")
+    result = path.with_suffix(".quantized.onnx")
     quantize_dynamic(str(_saved(path, "ORT_ENABLE_BASIC")), str(result), weight_type=QuantType.QInt8)
     return result
 
@@ -180,7 +180,7 @@ def _quantised(path: Path) -> Path:
 FORMS: Mapping[str, Callable[[Path], Path]] = {
     "as it is": lambda path: path,
     "saved by onnxruntime": _saved,
-    "quantised by onnxruntime": _quantised,
+    "quantized by onnxruntime": _quantized,
 }
 
 

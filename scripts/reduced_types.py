@@ -24,7 +24,7 @@ from onnx import TensorProto as T
 from onnx import numpy_helper
 
 from onnxcoverage.builder import build_reason
-from onnxcoverage.cases import Case, load_cases, read_case, write_cases
+from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
 from onnxcoverage.jobs import Finding, run_jobs
 from trtsmith.converter.engine.build.flavour import load_flavour
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
@@ -67,9 +67,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{TARGET.name}: {len(found)} operators of {version}; " + json.dumps(counts))
 
 
-def candidates(cases: Sequence[Case], only: Sequence[str] = ()) -> dict[str, list[Case]]:
-    """By operator, its cases of one node with a float32 input of a type variable."""
-    chosen: defaultdict[str, list[Case]] = defaultdict(list)
+def candidates(cases: Sequence[CoverageCase], only: Sequence[str] = ()) -> dict[str, list[CoverageCase]]:
+    """The cases of each operator: models of one node with a float32 input of a type variable."""
+    chosen: defaultdict[str, list[CoverageCase]] = defaultdict(list)
     for case in cases:
         kind = case.operator
         if case.group != "tensors" or kind not in native_operators() or (only and kind not in only):
@@ -82,7 +82,7 @@ def candidates(cases: Sequence[Case], only: Sequence[str] = ()) -> dict[str, lis
     return dict(sorted(chosen.items()))
 
 
-def _written(kind: str) -> Case:
+def _written(kind: str) -> CoverageCase:
     text = f"""<ir_version: 10, opset_import: ["" : 23]> g (float[2,4,4] x, int8[2,4,4] q, float[4] s, float c) => (y)
         {{ y = {WRITTEN[kind]} }}"""
     model = onnx.parser.parse_model(text)
@@ -97,7 +97,7 @@ def _written(kind: str) -> Case:
     }
     inferred = onnx.shape_inference.infer_shapes(model)
     given = {value.name: feeds[value.name] for value in read}
-    return Case(f"written_{kind}", kind, "tensors", inferred, given, {}, 0.0, 0.0, False)
+    return CoverageCase(f"written_{kind}", kind, "tensors", inferred, given, {}, 0.0, 0.0, False)
 
 
 def reducible(model: onnx.ModelProto) -> Iterator[str]:
@@ -112,8 +112,8 @@ def reducible(model: onnx.ModelProto) -> Iterator[str]:
                 yield value
 
 
-def measure(cases: Mapping[str, Sequence[Case]], folder: Path) -> dict[str, dict[str, str]]:
-    """By operator and reduced type, "" or TensorRT's first error. Operators that float32 does not build are left out."""
+def measure(cases: Mapping[str, Sequence[CoverageCase]], folder: Path) -> dict[str, dict[str, str]]:
+    """Builds each operator in each reduced type: "" or TensorRT's first error. Operators that float32 lacks are left out."""
     plain = _ask(
         {f"{kind}/{i}": (case, T.FLOAT) for kind, of in cases.items() for i, case in enumerate(of)}, folder
     )
@@ -137,7 +137,7 @@ def measure(cases: Mapping[str, Sequence[Case]], folder: Path) -> dict[str, dict
     return found
 
 
-def _ask(cases: Mapping[str, tuple[Case, int]], folder: Path) -> dict[str, str]:
+def _ask(cases: Mapping[str, tuple[CoverageCase, int]], folder: Path) -> dict[str, str]:
     jobs = {}
     for number, (key, (case, elem)) in enumerate(cases.items()):
         write_cases([replace(case, name=str(number))], folder)
@@ -152,7 +152,7 @@ def _reason(finding: Finding) -> str:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: TensorRT's first error about a case of `write_cases` in a type, "number:element type"."""
+    """Builds a case in a worker: TensorRT's first error about a case of `write_cases` in a type, "number:element type"."""
     number, _, elem = job.partition(":")
     model, feeds = retyped(read_case(number, folder), int(elem))
     path = folder / f"{number}.{elem}.onnx"
@@ -167,7 +167,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     return {"reason": reason}
 
 
-def retyped(case: Case, elem: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+def retyped(case: CoverageCase, elem: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """The case with its reducible values in another type, and inputs that TensorRT wants constant as constants."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)

@@ -69,7 +69,7 @@ def precision_of(
 
 
 def tolerances_of(rtol: Tolerance | None, atol: Tolerance | None) -> Tolerances:
-    """For all outputs, or by the name of the output."""
+    """Reads tolerances: one for all outputs, or by the name of the output."""
     return parse_tolerances(*map(_tolerance_texts, (rtol, atol)))
 
 

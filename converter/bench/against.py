@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.bench.baseline_worker import RivalRequest
-from trtsmith.converter.bench.baselines import RIVALS
+from trtsmith.converter.bench.baseline_worker import BaselineRequest
+from trtsmith.converter.bench.baselines import BASELINES
 from trtsmith.converter.bench.figures import digits6
-from trtsmith.converter.bench.judging import Judge
+from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
 from trtsmith.converter.engine.runtime.exchange import read_arrays
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
@@ -21,13 +21,13 @@ from trtsmith.importers.problem import Problem
 Arrays = Mapping[str, np.ndarray]
 
 
-def check_rivals(names: Sequence[str], torch: str, *, has_model: bool) -> None:
-    """UsageError for rivals that there are none of, or that lack what they need."""
+def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> None:
+    """UsageError for baselines that there are none of, or that lack what they need."""
     problems = []
     for name in names:
         where = f"--against {name}"
-        if name not in RIVALS:
-            expected = "; ".join(f"{known}: {text}" for known, text in RIVALS.items())
+        if name not in BASELINES:
+            expected = "; ".join(f"{known}: {text}" for known, text in BASELINES.items())
             problems.append(
                 Problem(f"there is nothing {name!r} to time against", where, expected, "correct the name")
             )
@@ -53,24 +53,24 @@ def check_rivals(names: Sequence[str], torch: str, *, has_model: bool) -> None:
         raise UsageError(problems)
 
 
-def time_rival(
-    request: RivalRequest,
+def time_baseline(
+    request: BaselineRequest,
     engine_ms: float,
     engine_outputs: Arrays,
-    judge: Judge,
+    judge: ExpectedOutputs,
     folder: Path,
     progress: Progress,
 ) -> dict[str, Any]:
     """One row of the record's `against`. engine_ms: median response of the engine, without CUDA graph.
 
-    engine_outputs: for the same inputs, in the model's types. A rival that cannot compute the model is a finding.
+    engine_outputs: for the same inputs, in the model's types. A baseline that cannot compute the model is a finding.
     """
     request = replace(request, outputs=folder / f"outputs-{request.name}")
     try:
         found = run_child(
             "trtsmith.converter.bench.baseline_worker", request.to_json(), "", on_progress=progress
         )
-    except UsageError:  # the user's function, not the rival, is what is wrong
+    except UsageError:  # the user's function, not the baseline, is what is wrong
         raise
     except TrtsmithError as error:
         return {"name": request.name, "unavailable": error.problems[0].what}

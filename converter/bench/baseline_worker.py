@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.bench.baselines import Rival, onnxruntime_rival, repeat, torch_rival
+from trtsmith.converter.bench.baselines import Baseline, onnxruntime_baseline, repeat, torch_baseline
 from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.figures import Summary, digits6
 from trtsmith.converter.engine.child.events import Events
@@ -19,12 +19,12 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 
 
 @dataclass(frozen=True)
-class RivalRequest:
-    """A rival to time.
+class BaselineRequest:
+    """A baseline to time.
 
-    name:        of rivals.RIVALS.
+    name:        of baselines.BASELINES.
     model:       the .onnx file.
-    inputs:      a folder of arrays (converter/engine/runtime/exchange.py). outputs: the folder that gets the rival's.
+    inputs:      a folder of arrays (converter/engine/runtime/exchange.py). outputs: the folder that gets the baseline's.
     outputs_are: the names of the model's outputs, in its order.
     torch:       MODULE:FUNCTION, or "". path: folders in which to look for the module.
     """
@@ -42,40 +42,40 @@ class RivalRequest:
         return json.dumps(asdict(self), default=str)
 
     @staticmethod
-    def from_json(text: str) -> RivalRequest:
+    def from_json(text: str) -> BaselineRequest:
         data: dict[str, Any] = json.loads(text)
         for name in ("model", "inputs", "outputs"):
             data[name] = Path(data[name])
         for name in ("outputs_are", "path"):
             data[name] = tuple(data[name])
-        return RivalRequest(**{**data, "timing": TimingOptions.from_json(data["timing"])})
+        return BaselineRequest(**{**data, "timing": TimingOptions.from_json(data["timing"])})
 
 
 def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     """What it is, its response times and its throughput."""
     del log_path
-    request = RivalRequest.from_json(request_json)
+    request = BaselineRequest.from_json(request_json)
     sys.path[:0] = request.path
     events.phase(f"starting {request.name}")
-    rival = _open(request)
+    baseline = _open(request)
     events.phase(f"timing {request.name}")
     timing = request.timing
-    repeat(rival.call, time.perf_counter, timing.warmup_s, 2)
-    taken = repeat(rival.call, time.perf_counter, timing.duration_s, timing.iterations)
-    write_arrays(request.outputs, rival.fetch())
+    repeat(baseline.call, time.perf_counter, timing.warmup_s, 2)
+    taken = repeat(baseline.call, time.perf_counter, timing.duration_s, timing.iterations)
+    write_arrays(request.outputs, baseline.fetch())
     return {
-        "what": rival.what,
+        "what": baseline.what,
         "transfers": timing.transfers,
         "response_ms": Summary.of(taken).to_json(),
         "throughput": digits6(1e3 * len(taken) / sum(taken)),
     }
 
 
-def _open(request: RivalRequest) -> Rival:
+def _open(request: BaselineRequest) -> Baseline:
     feeds, transfers = read_arrays(request.inputs), request.timing.transfers
     if request.name == "torch":
-        return torch_rival(request.torch, feeds, request.outputs_are, transfers=transfers)
-    return onnxruntime_rival(request.model, feeds, transfers=transfers)
+        return torch_baseline(request.torch, feeds, request.outputs_are, transfers=transfers)
+    return onnxruntime_baseline(request.model, feeds, transfers=transfers)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from trtsmith.converter.bench.timing import Clock
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
-RIVALS: Mapping[str, str] = {
+BASELINES: Mapping[str, str] = {
     "onnxruntime": "the model in onnxruntime, on its CUDA provider if it has one, else on the CPU",
     "torch": "what --torch MODULE:FUNCTION makes",
 }
@@ -29,7 +29,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Rival:
+class Baseline:
     """Something that computes the model.
 
     what:  version and device, for people.
@@ -53,7 +53,7 @@ def repeat(call: Callable[[], object], clock: Clock, seconds: float, least: int)
     return taken
 
 
-def onnxruntime_rival(model_path: Path, feeds: Arrays, *, transfers: bool) -> Rival:
+def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) -> Baseline:
     """The model in onnxruntime; custom operators that it has not are expanded into standard ones.
 
     transfers: False keeps inputs and outputs on the GPU, where there is a CUDA provider. Raises ConversionError.
@@ -83,7 +83,7 @@ def onnxruntime_rival(model_path: Path, feeds: Arrays, *, transfers: bool) -> Ri
         def call() -> None:
             last[0] = dict(zip(names, session.run(names, given), strict=True))
 
-        return Rival("onnxruntime", what, call, lambda: {n: np.asarray(v) for n, v in last[0].items()})
+        return Baseline("onnxruntime", what, call, lambda: {n: np.asarray(v) for n, v in last[0].items()})
     binding = session.io_binding()
     for name, array in given.items():
         binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, "cuda", 0))
@@ -94,12 +94,12 @@ def onnxruntime_rival(model_path: Path, feeds: Arrays, *, transfers: bool) -> Ri
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
 
-    return Rival(
+    return Baseline(
         "onnxruntime", what, bound, lambda: dict(zip(names, binding.copy_outputs_to_cpu(), strict=True))
     )
 
 
-def torch_rival(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfers: bool) -> Rival:
+def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfers: bool) -> Baseline:
     """What FUNCTION of MODULE makes of the inputs.
 
     FUNCTION gets the inputs by name as tensors, on the GPU where PyTorch has one, and returns a callable without
@@ -133,7 +133,7 @@ def torch_rival(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfers: 
     def fetch() -> dict[str, np.ndarray]:
         return dict(zip(outputs, map(_array, last[0]), strict=True))
 
-    return Rival("torch", f"PyTorch {torch.__version__}, {device}, {spec}", call, fetch)
+    return Baseline("torch", f"PyTorch {torch.__version__}, {device}, {spec}", call, fetch)
 
 
 def _tensor(array: np.ndarray) -> Any:

@@ -28,7 +28,7 @@ class TimingOptions:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> TimingOptions:
-        """From what asdict gives, once it has been JSON."""
+        """Reads what asdict gives, once it has been JSON."""
         return TimingOptions(**{**data, "graphs": tuple(data["graphs"])})
 
 

@@ -19,8 +19,8 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
-from trtsmith.converter.engine.runtime.explain_failure import Origin, kernel_problem
-from trtsmith.converter.engine.runtime.logged import Hearing
+from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
+from trtsmith.converter.engine.runtime.logged import TensorrtLog
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.machine import clocks
@@ -41,12 +41,12 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     device = Device()
     events.phase("loading TensorRT")
     flavour = load_flavour(request.run.flavour)
-    hearing = Hearing(make_logger(flavour, messages), messages, events.phase)
+    log = TensorrtLog(make_logger(flavour, messages), messages, events.phase)
     try:
-        with Runner.of_request(request.run, device, flavour, hearing) as runner:
+        with Runner.of_request(request.run, device, flavour, log) as runner:
             return measure(request, device, runner, events.phase, time.perf_counter, clocks)
     except DeviceError as error:  # of a kernel, seen where the events are waited for
-        origin = Origin(str(request.run.engine_path), request.run.plugin_libraries)
+        origin = EngineIdentity(str(request.run.engine_path), request.run.plugin_libraries)
         raise UsageError(kernel_problem(error, origin)) from error
 
 

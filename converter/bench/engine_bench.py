@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.bench import native_bench
-from trtsmith.converter.bench.against import check_rivals, time_rival
-from trtsmith.converter.bench.baseline_worker import RivalRequest
+from trtsmith.converter.bench.against import check_baselines, time_baseline
+from trtsmith.converter.bench.baseline_worker import BaselineRequest
 from trtsmith.converter.bench.bench_record import FORMAT
 from trtsmith.converter.bench.figures import remarks
-from trtsmith.converter.bench.judging import Judge, judge_of
+from trtsmith.converter.bench.judging import ExpectedOutputs, judge_of
 from trtsmith.converter.bench.layers import parse_inspector, profile
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import (
     BenchOptions,
-    Source,
+    BuildSource,
     Subject,
     check_options,
     given_engine,
@@ -46,7 +46,7 @@ PROFILED = 30
 def bench(options: BenchOptions, progress: Progress) -> dict[str, Any]:
     """The record (converter/bench/bench_record.py). TrtsmithError where nothing can be timed."""
     check_options(options)
-    check_rivals(options.against, options.torch, has_model=options.is_model)
+    check_baselines(options.against, options.torch, has_model=options.is_model)
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as name:
         folder = Path(name)
         if not options.is_model:
@@ -60,8 +60,8 @@ def bench(options: BenchOptions, progress: Progress) -> dict[str, Any]:
         points = points_for(options, subject.info, subject.run, source)
         timed = _time(options, subject, points, progress)
         judge = _judge(options, source, points[0], progress)
-        rivals = _rivals(options, source, points[0], timed, judge, folder, progress)
-        return _document(options, subject, timed) | {"against": rivals}
+        baselines = _baselines(options, source, points[0], timed, judge, folder, progress)
+        return _document(options, subject, timed) | {"against": baselines}
 
 
 def _time(options: BenchOptions, subject: Subject, points: Sequence[Point], progress: Progress) -> Timed:
@@ -69,7 +69,7 @@ def _time(options: BenchOptions, subject: Subject, points: Sequence[Point], prog
     return time_engine(subject.run, points, options.timing, layers, progress)
 
 
-def _both(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> dict[str, Any]:
+def _both(options: BenchOptions, source: BuildSource, folder: Path, progress: Progress) -> dict[str, Any]:
     """Both engines, or the native one and each plugin node alone. The record is about the plugin engine if there is one."""
     built: dict[str, Subject] = {}
     failed: dict[str, TrtsmithError] = {}
@@ -103,24 +103,24 @@ def _both(options: BenchOptions, source: Source, folder: Path, progress: Progres
         rows, without = native_bench.time_nodes(source, points[0].feeds, count, options.flavour, progress)
     main = next(iter(timed))
     document = _document(options, built[main], timed[main])
-    rivals = _rivals(options, source, points[0], timed[main], judge, folder, progress)
+    baselines = _baselines(options, source, points[0], timed[main], judge, folder, progress)
     account = native_bench.account(sides["plugin"], sides["native"], rows, without)
-    return document | {"against": rivals, "plugin_vs_native": account}
+    return document | {"against": baselines, "plugin_vs_native": account}
 
 
-def _judge(options: BenchOptions, source: Source, point: Point, progress: Progress) -> Judge:
+def _judge(options: BenchOptions, source: BuildSource, point: Point, progress: Progress) -> ExpectedOutputs:
     """What outputs may be; nothing is run for it where nothing is compared."""
     if not options.against and not options.plugin_vs_native:
-        return Judge()
+        return ExpectedOutputs()
     return judge_of(source.original, {**point.feeds, **source.frozen}, progress)
 
 
-def _rivals(
+def _baselines(
     options: BenchOptions,
-    source: Source,
+    source: BuildSource,
     point: Point,
     timed: Timed,
-    judge: Judge,
+    judge: ExpectedOutputs,
     folder: Path,
     progress: Progress,
 ) -> list[dict[str, Any]]:
@@ -128,10 +128,10 @@ def _rivals(
     if plain is None or not options.against:
         return []
     engine_ms = plain["response_ms"]["median"]
-    inputs = folder / "rivals-inputs"
+    inputs = folder / "baselines-inputs"
     write_arrays(inputs, {**point.feeds, **source.frozen})
     outputs = tuple(value.name for value in source.original.proto.graph.output)
-    request = RivalRequest(
+    request = BaselineRequest(
         name="",
         model=options.target.resolve(),
         inputs=inputs,
@@ -142,7 +142,7 @@ def _rivals(
         path=(os.getcwd(),),
     )
     return [
-        time_rival(replace(request, name=name), engine_ms, timed.outputs, judge, folder, progress)
+        time_baseline(replace(request, name=name), engine_ms, timed.outputs, judge, folder, progress)
         for name in options.against
     ]
 

@@ -17,7 +17,7 @@ import torch
 from trtsmith.converter.bench.expansion_model import engine_model
 from trtsmith.converter.bench.layers import parse_inspector
 from trtsmith.converter.engine.build.flavour import Flavour, network_flags
-from trtsmith.converter.engine.runtime.logged import process_hearing
+from trtsmith.converter.engine.runtime.logged import process_log
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.bench.kernel_figures import Measured
@@ -116,10 +116,10 @@ def build_here(flavour: Flavour, model: bytes, target: str) -> bytes:
     target: a member of TensorRT-RTX's ComputeCapability, or "" to name none. Raises NoEngineError.
     """
     trt: Any = flavour.module
-    hearing = process_hearing(flavour)
-    builder = trt.Builder(hearing.logger)
+    log = process_log(flavour)
+    builder = trt.Builder(log.logger)
     network = builder.create_network(network_flags(flavour))
-    parser = trt.OnnxParser(network, hearing.logger)
+    parser = trt.OnnxParser(network, log.logger)
     if not parser.parse(model):
         parser_error = parser.get_error(0)
         raise NoEngineError(parser_error.desc())
@@ -127,10 +127,10 @@ def build_here(flavour: Flavour, model: bytes, target: str) -> bytes:
     if target:
         config.num_compute_capabilities = 1
         config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
-    hearing.take_errors()
+    log.take_errors()
     plan = builder.build_serialized_network(network, config)
     if plan is None:
-        raise NoEngineError("the build failed: " + (" ".join(hearing.take_errors()) or "no message"))
+        raise NoEngineError("the build failed: " + (" ".join(log.take_errors()) or "no message"))
     return bytes(plan)
 
 

@@ -17,7 +17,7 @@ ENQUEUE_BOUND = 0.8
 
 @dataclass(frozen=True)
 class Summary:
-    """Of single times in milliseconds. Percentiles interpolate between the two nearest times.
+    """Statistics of single times, in milliseconds. Percentiles interpolate between the two nearest times.
 
     variation: coefficient of variation: the standard deviation of the times over their mean; 0 where all are 0.
     """

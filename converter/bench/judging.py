@@ -22,7 +22,7 @@ PRECISION = "tf32"
 
 
 @dataclass(frozen=True)
-class Judge:
+class ExpectedOutputs:
     """What outputs for one set of inputs may be.
 
     expected: the original's outputs in onnxruntime on the CPU; None where it does not run it.
@@ -35,18 +35,18 @@ class Judge:
     excluded: Mapping[str, str] = field(default_factory=dict)
 
     def verdict(self, reference: Arrays, actual: Arrays) -> Verdict:
-        """On outputs in the model's types."""
+        """Compares outputs, which are in the model's types."""
         wanted = {name: array for name, array in reference.items() if name not in self.excluded}
         comparisons = compare(wanted, actual, allowed=self.allowed)
         return judge(comparisons, "", engine_run=True, excluded=tuple(self.excluded.values()))
 
 
-def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> Judge:
-    """By the model's run in onnxruntime, as it is and with its values rounded to TF32. feeds: of all of its inputs."""
+def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> ExpectedOutputs:
+    """Runs the model in onnxruntime, as it is and with its values rounded to TF32. feeds: of all of its inputs."""
     random = dict(random_outputs(model))
     try:
         plain, narrow = onnxruntime_outputs(model, (InputSet("", dict(feeds)),), PRECISION, progress)
     except ConversionError:
-        return Judge(excluded=random)
+        return ExpectedOutputs(excluded=random)
     measured = allowance(plain[0], narrow[0] if narrow is not None else None, PRECISION, model.proto)
-    return Judge(plain[0], measured.allowed, {**measured.excluded(None), **random})
+    return ExpectedOutputs(plain[0], measured.allowed, {**measured.excluded(None), **random})

@@ -22,7 +22,7 @@ _BETWEEN = re.compile(r" \+ |\.\.\.|[(){}\[\]]|, ")
 
 
 @dataclass(frozen=True)
-class Node:
+class LayerNode:
     """A node of the graph that the engine was built from. plugin: whether it becomes a plugin layer."""
 
     op_type: str
@@ -30,7 +30,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Layer:
+class EngineLayer:
     """A layer as the engine inspector tells of it. type and nodes are empty where it does not say."""
 
     name: str
@@ -38,19 +38,19 @@ class Layer:
     nodes: tuple[str, ...] = ()
 
 
-def nodes_of(model: onnx.ModelProto, plugins: Iterable[str] = ()) -> dict[str, Node]:
+def nodes_of(model: onnx.ModelProto, plugins: Iterable[str] = ()) -> dict[str, LayerNode]:
     """The model's nodes under the names that the ONNX parser gives their layers, those of subgraphs too.
 
     plugins: op_types of other domains than ours that become plugins.
     """
-    found: dict[str, Node] = {}
+    found: dict[str, LayerNode] = {}
     others = frozenset(plugins)
 
     def visit(graph: onnx.GraphProto) -> None:
         for node in graph.node:
             name = node.name or f"node_of_{node.output[0] if node.output else ''}"
             is_plugin = node.domain == PLUGIN_NAMESPACE or node.op_type in others
-            found[name] = Node(node.op_type, is_plugin)
+            found[name] = LayerNode(node.op_type, is_plugin)
             for attribute in node.attribute:
                 for subgraph in (attribute.g, *attribute.graphs):
                     visit(subgraph)
@@ -59,7 +59,7 @@ def nodes_of(model: onnx.ModelProto, plugins: Iterable[str] = ()) -> dict[str, N
     return found
 
 
-def parse_inspector(text: str) -> list[Layer]:
+def parse_inspector(text: str) -> list[EngineLayer]:
     """Layers from the engine inspector's JSON, which has objects or, without detailed verbosity, names only."""
     try:
         items = json.loads(text).get("Layers", [])
@@ -68,17 +68,19 @@ def parse_inspector(text: str) -> list[Layer]:
     layers = []
     for item in items if isinstance(items, list) else []:
         if isinstance(item, str):
-            layers.append(Layer(item))
+            layers.append(EngineLayer(item))
         elif isinstance(item, dict):
             nodes = _ONNX_LAYER.findall(str(item.get("Metadata", "")))
             layers.append(
-                Layer(str(item.get("Name", "")), str(item.get("LayerType", "")), tuple(dict.fromkeys(nodes)))
+                EngineLayer(
+                    str(item.get("Name", "")), str(item.get("LayerType", "")), tuple(dict.fromkeys(nodes))
+                )
             )
     return layers
 
 
 def profile(
-    runs: Sequence[Mapping[str, float]], layers: Sequence[Layer], nodes: Mapping[str, Node]
+    runs: Sequence[Mapping[str, float]], layers: Sequence[EngineLayer], nodes: Mapping[str, LayerNode]
 ) -> dict[str, Any]:
     """The profile; converter/bench/bench_record.py says what is in it. Layers are sorted by their time.
 
@@ -93,7 +95,7 @@ def profile(
     whole = sum(times.values())
     rows = []
     for name, milliseconds in sorted(times.items(), key=lambda item: -item[1]):
-        layer = told.get(name, Layer(name))
+        layer = told.get(name, EngineLayer(name))
         made_of = layer.nodes or _nodes_in(name, nodes)
         known = [nodes[node] for node in made_of if node in nodes]
         rows.append(
@@ -116,7 +118,7 @@ def profile(
     }
 
 
-def _nodes_in(layer: str, nodes: Mapping[str, Node]) -> tuple[str, ...]:
+def _nodes_in(layer: str, nodes: Mapping[str, LayerNode]) -> tuple[str, ...]:
     """The nodes that a layer's name names: itself, or what a fused layer's name is made of."""
     if layer in nodes:
         return (layer,)

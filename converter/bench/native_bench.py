@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.bench.figures import digits6
-from trtsmith.converter.bench.judging import Judge
+from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.bench.node import ratio_of
 from trtsmith.converter.bench.nodes import NodeCase, node_cases
-from trtsmith.converter.bench.subject import Source, Subject
+from trtsmith.converter.bench.subject import BuildSource, Subject
 from trtsmith.converter.bench.timed_engine import Timed
 from trtsmith.converter.engine.build.flavour import choose_flavour
 from trtsmith.converter.engine.build.gpu import find_gpu
@@ -44,7 +44,7 @@ NODE_SECONDS = 120.0
 """For one node; TensorRT-RTX compiles the kernels of its expansion in that time."""
 
 
-def side(subject: Subject, timed: Timed, judge: Judge) -> dict[str, Any]:
+def side(subject: Subject, timed: Timed, judge: ExpectedOutputs) -> dict[str, Any]:
     """What one engine took, and whether its outputs are onnxruntime's; why not where no run of it was possible."""
     run = timed.plain_run()
     if run is None:
@@ -83,7 +83,7 @@ def account(
 
 
 def time_nodes(
-    source: Source, feeds: Arrays, count: int, flavour: str, progress: Progress
+    source: BuildSource, feeds: Arrays, count: int, flavour: str, progress: Progress
 ) -> tuple[list[dict[str, Any]] | None, str | None]:
     """(rows, None), or (None, why not): each plugin node's kernel beside its expansion, each in a process of its own."""
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.bench.bench_request import TimingOptions
-from trtsmith.converter.bench.layers import Node, nodes_of
+from trtsmith.converter.bench.layers import LayerNode, nodes_of
 from trtsmith.converter.bench.points import Point, given_point, points_of
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
@@ -57,7 +57,7 @@ class BenchOptions:
 
 
 @dataclass(frozen=True)
-class Source:
+class BuildSource:
     """The model that engines are built of, rewritten once."""
 
     original: Model
@@ -71,15 +71,15 @@ class Subject:
 
     run: RunRequest
     info: EngineInfo
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, LayerNode]
 
 
-def open_source(options: BenchOptions) -> Source:
+def open_source(options: BenchOptions) -> BuildSource:
     """The model, loaded and rewritten as `convert` does it. TrtsmithError where that is not possible."""
     original = load_model(options.target)
     asked = AnalysisOptions(expected_target(options.flavour), tuple(options.freeze), inputs=options.inputs)
     analysis = analyse(original, asked)
-    return Source(original, analysis.rewritten, analysis.frozen)
+    return BuildSource(original, analysis.rewritten, analysis.frozen)
 
 
 def given_engine(options: BenchOptions) -> Subject:
@@ -94,14 +94,14 @@ def given_engine(options: BenchOptions) -> Subject:
     return Subject(run, describe_engine(run), {})
 
 
-def plugin_engine(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> Subject:
+def plugin_engine(options: BenchOptions, source: BuildSource, folder: Path, progress: Progress) -> Subject:
     """The model as `trtsmith convert` builds it."""
     run = _built(options, options.target, folder / "plugin.plan", progress)
     foreign = creators.foreign_creators(options.plugins)
     return Subject(run, describe_engine(run), nodes_of(source.rewritten.model.proto, foreign))
 
 
-def native_engine(options: BenchOptions, source: Source, folder: Path, progress: Progress) -> Subject:
+def native_engine(options: BenchOptions, source: BuildSource, folder: Path, progress: Progress) -> Subject:
     """The model with every plugin node of ours as its expansion into standard operators."""
     path = folder / "native.onnx"
     native = expand(source.rewritten.model)
@@ -114,7 +114,7 @@ def native_engine(options: BenchOptions, source: Source, folder: Path, progress:
 
 
 def points_for(
-    options: BenchOptions, info: EngineInfo, run: RunRequest, source: Source | None
+    options: BenchOptions, info: EngineInfo, run: RunRequest, source: BuildSource | None
 ) -> list[Point]:
     """The inputs at which to time. UsageError for shapes that the engine does not take."""
     if options.inputs is not None:

@@ -72,7 +72,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command. TrtsmithErrors become messages on stderr and the exit code that they carry."""
+    """Run a command. TrtsmithErrors become messages on stderr and their exit code."""
     hold_standard_streams()
     with signals_unwind():
         try:

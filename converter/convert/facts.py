@@ -15,7 +15,7 @@ from trtsmith.converter.verify import Verdict
 
 
 def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:
-    """Of the manifest: what is needed to load the engine, and what is known of it."""
+    """Gathers the manifest's facts: what is needed to load the engine, and what is known of it."""
     result = built.to_json()
     return {
         "trtsmith": toolkit_version(),

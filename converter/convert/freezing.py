@@ -80,14 +80,14 @@ def parse_freeze(freeze: Freeze, proto: onnx.ModelProto) -> dict[str, np.ndarray
 
 
 def _given(freeze: Freeze, inputs: Mapping[str, object]) -> list[tuple[str, str, Any]]:
-    """Of each what messages call it, the name and the value."""
+    """Lists the frozen inputs: what messages call each, its name and its value."""
     if isinstance(freeze, Mapping):
         return [(name, name, value) for name, value in freeze.items()]
     return [(text, *_split(text, inputs)) for text in freeze]
 
 
 def _split(text: str, inputs: Mapping[str, object]) -> tuple[str, str]:
-    """At the first = after a name of an input, as names may have one too; else at the first."""
+    """Splits NAME=VALUE at the first = after the name of an input, as names may have one too; else at the first."""
     places = [i for i, character in enumerate(text) if character == "="]
     cut = next((i for i in places if text[:i] in inputs), places[0] if places else len(text))
     return text[:cut], text[cut + 1 :]

@@ -42,7 +42,7 @@ from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs,
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import Tolerances, Verdict, load_inputs
-from trtsmith.converter.verify.conversion_check import MODES, Check, prepare
+from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
 from trtsmith.converter.verify.rounding import engine_precision
 
 Progress = Callable[[str], None]
@@ -117,13 +117,13 @@ class Conversion:
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
-    clock = _Clock(progress)
+    clock = _StageTimes(progress)
     check_output(options.output, options.model, options.plugins)
     files = (options.model, options.output, manifest_path(options.output), options.inputs, options.expected)
     check_report(options.timing_cache, (*files, *options.plugins), "--timing-cache", "the timing cache")
     original = load_model(options.model)
     clock.done("load")
-    prepared = _Prepared(options)
+    prepared = _Preparation(options)
     given = options.inputs is not None
     analysis = analyse(original, _analysis_options(options), prepared.feeds, given=given).needed()
     prepared.once(analysis)
@@ -197,7 +197,7 @@ def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
     )
 
 
-class _Prepared:
+class _Preparation:
     """What follows from the graph in the model's own precision: the profile, and the comparison to make, if any."""
 
     def __init__(self, options: ConvertOptions) -> None:
@@ -205,7 +205,7 @@ class _Prepared:
         self._done = False
         self.profile: Mapping[str, ShapeRange] = {}
         self.values: Mapping[str, ShapeRange] = {}
-        self.check: Check | None = None
+        self.check: ConversionCheck | None = None
 
     def once(self, analysis: Analysis) -> None:
         if self._done:
@@ -270,7 +270,7 @@ def _profiles(
     return (profile,) if profile else ()
 
 
-class _Clock:
+class _StageTimes:
     """Seconds by stage, each told when it ends."""
 
     def __init__(self, progress: Progress) -> None:

@@ -13,7 +13,7 @@ from trtsmith.converter.convert.node_problems import attributes_of, kind_of, plu
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.infer import dtypes_of, shapes_of, value_types
-from trtsmith.converter.graph.walk import all_graphs, may_carry_graphs
+from trtsmith.converter.graph.walk import all_graphs, may_have_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import input_problems
 from trtsmith.converter.rewrite.engine.records import Rewrite
@@ -34,7 +34,7 @@ class Route(Enum):
     """How a node reaches TensorRT."""
 
     NATIVE = "native"
-    FUNCTION = "function"  # a function body that the model carries; the parser inlines it
+    FUNCTION = "function"  # a function body in the model; the parser inlines it
     REWRITTEN = "rewritten"
     PLUGIN = "plugin"
     UNSUPPORTED = "unsupported"
@@ -146,7 +146,7 @@ def _all_nodes(model: Model, graph: onnx.GraphProto, outer: Constants = _NONE) -
     known: Constants | None = None
     for node in graph.node:
         yield node
-        if not may_carry_graphs(node.op_type, node.domain):
+        if not may_have_graphs(node.op_type, node.domain):
             continue
         branches = [a for a in node.attribute if a.type in (A.GRAPH, A.GRAPHS)]
         if branches and known is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.convert.quantize.quantize import QUANTISED, quantise
+from trtsmith.converter.convert.quantize.quantize import QUANTIZED, quantize
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
@@ -28,7 +28,7 @@ from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.importers.problem import Problem
 
-PRECISIONS = ("fp32", *FORMATS, *QUANTISED)
+PRECISIONS = ("fp32", *FORMATS, *QUANTIZED)
 
 _WITH = {
     "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
@@ -129,9 +129,9 @@ def _brought(
     work: Rewriting, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, given: bool
 ) -> Rewriting:
     """The phase itself."""
-    if request.precision in QUANTISED:
+    if request.precision in QUANTIZED:
         samples = _samples(work, request, feeds if given else None)
-        done = quantise(
+        done = quantize(
             work.model, request.precision, samples, keep=request.keep, rewrites=merged(work.rewrites)
         )
         work.graph.become(done.model)

@@ -61,7 +61,7 @@ def load_report(path: Path) -> Report:
 
 
 def analysis_report(model: Path, analysis: Analysis) -> dict[str, Any]:
-    """Of `check`: every node, and what was done and left."""
+    """The report of `check`: every node, and what was done and left."""
     rewritten, planned = analysis.rewritten, analysis.plan
     return {
         "model": str(model),
@@ -80,7 +80,7 @@ def analysis_report(model: Path, analysis: Analysis) -> dict[str, Any]:
 
 
 def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
-    """Of `convert`: the engine, its files, and the verdict."""
+    """The report of `convert`: the engine, its files, and the verdict."""
     return {
         "converted": True,
         "trtsmith": toolkit_version(),
@@ -97,7 +97,7 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
 
 
 def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
-    """Of `verify`: the verdict."""
+    """The report of `verify`: the verdict."""
     return {
         "verified": True,
         "trtsmith": toolkit_version(),
@@ -108,7 +108,7 @@ def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
 
 
 def failure_report(kind: str, error: TrtsmithError) -> dict[str, Any]:
-    """Of a command that could not do what was asked. kind: "convert" or "verify"."""
+    """The report of a command that could not do what was asked. kind: "convert" or "verify"."""
     return {_DONE[kind]: False, "problems": [problem.to_json() for problem in error.problems]}
 
 

@@ -36,7 +36,7 @@ class Graph:
     unfolded:  nodes that constant folding has not seen yet.
     stale:     nodes that shape inference has not seen yet.
     folded:    values that are constants only since folding: by name, the operators that computed them.
-    functions: (domain, name) of the functions that the model carries.
+    functions: (domain, name) of the functions that the model has.
     revision:  grows with every change.
     """
 

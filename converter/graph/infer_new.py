@@ -201,7 +201,7 @@ class _Symbols:
         self._renamed = {f"unk__{number.decode()}": f"unk__{number.decode()}" for number in known}
 
     def rename_all(self, graph: onnx.GraphProto) -> None:
-        """In a graph and those inside its nodes."""
+        """Renames values in a graph and those inside its nodes."""
         for part in all_graphs(graph):
             for value in (*part.input, *part.value_info, *part.output):
                 self.rename(value.type)

@@ -11,7 +11,7 @@ import onnx
 from trtsmith.converter.graph.constant_nodes import branch_of, constant_value, is_constant_node
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.tensor_types import Dim, dims_of, type_of_tensor
-from trtsmith.converter.graph.walk import graph_attributes, may_carry_graphs, subgraphs
+from trtsmith.converter.graph.walk import graph_attributes, may_have_graphs, subgraphs
 from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.importers.dtypes import dtype_name
 
@@ -26,7 +26,7 @@ class Scope:
     looked up from the inside out.
 
     graph:     the proto that it was made of: name, documentation and the like.
-    owner:     the node that carries it; None for the model's main graph.
+    owner:     the node that holds it; None for the model's main graph.
     nodes:     in order.
     inputs:    names of graph inputs, in order.
     results:   names of graph outputs, in order; `outputs` are the same as a set.
@@ -132,7 +132,7 @@ class Scope:
         return 0 if value is None else int(value.type.tensor_type.elem_type)
 
     def dtype(self, name: str) -> str | None:
-        """As "float32", "string"; None if unknown."""
+        """The element type, as "float32" or "string"; None if unknown."""
         elem_type = self.elem_type(name)
         if elem_type == onnx.TensorProto.STRING:
             return "string"
@@ -259,7 +259,7 @@ class Scope:
         self.touch()
 
     def drop_tensor(self, name: str) -> bool:
-        """Without the initializer that is a constant; whether there was one."""
+        """Removes the initializer that is a constant; whether there was one."""
         if self.tensors.pop(name, None) is None:
             return False
         self.touch()
@@ -294,7 +294,7 @@ class Scope:
         if own:
             whole.stale[node] = None
         whole.names.count_node(proto.name)
-        if may_carry_graphs(node.op_type, node.domain):
+        if may_have_graphs(node.op_type, node.domain):
             node.scopes = tuple(Scope(graph, whole, node) for graph in subgraphs(proto))
         return node
 

@@ -23,7 +23,7 @@ def type_of_tensor(tensor: onnx.TensorProto) -> onnx.TypeProto:
 
 
 def element_type(type_: onnx.TypeProto) -> int:
-    """Of a tensor, or of the tensors in a sequence or optional; 0 if unknown."""
+    """The element type of a tensor, or of the tensors in a sequence or optional; 0 if unknown."""
     while type_.WhichOneof("value") in ("sequence_type", "optional_type"):
         type_ = getattr(type_, str(type_.WhichOneof("value"))).elem_type
     return int(type_.tensor_type.elem_type)

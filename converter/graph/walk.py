@@ -13,8 +13,8 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs that a node carries."""
-    if may_carry_graphs(node.op_type, node.domain):
+    """The graphs among a node's attributes."""
+    if may_have_graphs(node.op_type, node.domain):
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 yield attribute.g
@@ -23,7 +23,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def graph_attributes(node: onnx.NodeProto) -> list[str]:
-    """Of each graph that a node carries, the name of the attribute that holds it."""
+    """The name of the attribute that holds it, for each graph inside a node."""
     return [
         attribute.name
         for attribute in node.attribute
@@ -33,7 +33,7 @@ def graph_attributes(node: onnx.NodeProto) -> list[str]:
 
 
 @cache
-def may_carry_graphs(op_type: str, domain: str) -> bool:
+def may_have_graphs(op_type: str, domain: str) -> bool:
     """False for ONNX's operators that have no graph among their attributes, which spares most nodes a closer look."""
     if domain and normalise_domain(domain):
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from trtsmith.converter.locate.wider import Reduction
+from trtsmith.converter.locate.wider import ReducedNodes
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.verify import Comparison
 
@@ -23,7 +23,7 @@ def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
 
 
 def advice(
-    precision: str, outputs: Sequence[Comparison], reduction: Reduction | None, wide: Sequence[str] | None
+    precision: str, outputs: Sequence[Comparison], reduction: ReducedNodes | None, wide: Sequence[str] | None
 ) -> tuple[str, ...]:
     """One sentence for each thing that can be done.
 
@@ -33,7 +33,7 @@ def advice(
     return (*_types(precision, reduction, wide), *_tolerances(outputs))
 
 
-def _types(precision: str, reduction: Reduction | None, wide: Sequence[str] | None) -> Iterator[str]:
+def _types(precision: str, reduction: ReducedNodes | None, wide: Sequence[str] | None) -> Iterator[str]:
     if precision not in FORMATS:
         return
     fmt = FORMATS[precision]
@@ -50,7 +50,7 @@ def _types(precision: str, reduction: Reduction | None, wide: Sequence[str] | No
     yield f"--precision {other.flag} where {where} beyond {narrow:g}: it rounds {times} times {how}"
 
 
-def _kept(reduction: Reduction, wide: Sequence[str]) -> str:
+def _kept(reduction: ReducedNodes, wide: Sequence[str]) -> str:
     """What --keep-fp32 can do."""
     if not wide:
         return (

@@ -65,7 +65,7 @@ class Confirmation:
         return [alone.told(fault) for fault in found if fault is not None]
 
     def _left(self, faults: Sequence[NodeFault], given: Arrays) -> dict[NodeFault, NodeFault]:
-        """Of the faults those that are there in a run, as they are there.
+        """The faults that are there in a run, too, as they are there.
 
         given: the values of the run. A fault is not there if its outputs follow from values that no fault made, or if what
         reads them was made of the right ones.
@@ -187,7 +187,7 @@ def _agree(local: Iterable[Comparison] | None) -> bool:
 
 
 def _apart(faults: Sequence[NodeFault]) -> list[NodeFault]:
-    """As many of them as can be looked at in one run: of none are the outputs another one's inputs, which are hidden."""
+    """Chooses the faults to look at in one run: no output of one is another's input."""
     chosen: list[NodeFault] = []
     inputs: set[str] = set()
     outputs: set[str] = set()

@@ -109,7 +109,7 @@ def _first(pair: tuple[float, Growth]) -> float:
 
 
 def ranges(values: Mapping[str, np.ndarray]) -> str:
-    """For a README: each array with type, shape and range."""
+    """A README's lines: each array with type, shape and range."""
     lines = []
     for name, array in values.items():
         r = tensor_report(name, array)

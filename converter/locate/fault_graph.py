@@ -46,7 +46,7 @@ class GraphView:
 
     @cached_property
     def reads(self) -> tuple[tuple[str, ...], ...]:
-        """By node, the values of the main graph that it reads, those that its subgraphs read among them."""
+        """The values of the main graph that each node reads, those that its subgraphs read among them."""
         return tuple(tuple(dict.fromkeys(read_by(node))) for node in self.nodes)
 
     @cached_property

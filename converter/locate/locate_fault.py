@@ -16,14 +16,14 @@ from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.fusion import narrow
 from trtsmith.converter.locate.node_fault import NodeFault
-from trtsmith.converter.locate.options import Options, ReplayKernel
+from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
 from trtsmith.converter.locate.original import Original
 from trtsmith.converter.locate.outputs import OutputJudge
 from trtsmith.converter.locate.probe import Value, probe
 from trtsmith.converter.locate.reproduce import reproducer, rewrite_reproducer
 from trtsmith.converter.locate.save_repro import Reproducer, check_folder, save_reproducer
 from trtsmith.converter.locate.search import Progress, Search, marked_model, search
-from trtsmith.converter.locate.wider import Reduction, fewest
+from trtsmith.converter.locate.wider import ReducedNodes, fewest
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
@@ -36,12 +36,12 @@ def locate(
     rewritten: Rewritten,
     feeds: Arrays,
     executor: Executor,
-    options: Options,
+    options: SearchOptions,
     inputs: str,
     progress: Progress,
     replay: ReplayKernel | None = None,
     reduced: Rewritten | None = None,
-    reduction: Reduction | None = None,
+    reduction: ReducedNodes | None = None,
 ) -> Located:
     """Compare every value that can be compared, and name the node that is wrong.
 
@@ -53,23 +53,23 @@ def locate(
     """
     if options.folder is not None:
         check_folder(options.folder)
-    work = _Work(original, rewritten, feeds, executor, options, inputs, progress, replay, reduction)
+    work = _FaultSearch(original, rewritten, feeds, executor, options, inputs, progress, replay, reduction)
     return work.rewrite() or replace(work, rewritten=reduced or rewritten).engine()
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class _FaultSearch:
     """One search. Its methods are its steps."""
 
     original: Model
     rewritten: Rewritten
     feeds: Arrays
     executor: Executor
-    options: Options
+    options: SearchOptions
     inputs: str
     progress: Progress
     replay: ReplayKernel | None
-    reduction: Reduction | None
+    reduction: ReducedNodes | None
 
     @cached_property
     def view(self) -> GraphView:
@@ -195,7 +195,7 @@ class _Work:
         return origin_of(self.view.nodes[index].name, self.rewritten.rewrites)
 
     def _wrong_node(self, found: Search) -> Located:
-        """Of the nodes that are wrong where they stand, the first that is wrong alone, too; else the first.
+        """The first of the nodes that are wrong where they stand which is wrong alone, too; else the first.
 
         What fuses may compute a node twice, once for the output that was asked for and once within its reader: then
         the reader seems to be wrong by as much as the two differ.

@@ -19,7 +19,7 @@ ReplayKernel = Callable[[Model, Arrays, Arrays], Replay | None]
 
 
 @dataclass(frozen=True)
-class Options:
+class SearchOptions:
     """memory: bytes of intermediate values at a time. everything: go on after the first culprit.
 
     folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for

@@ -16,7 +16,7 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target
 from trtsmith.converter.engine.build.gpu import find_gpu
-from trtsmith.converter.engine.bundle.origin import Origin, origin_of
+from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.locate.executors.executor import Arrays, Executor
@@ -24,11 +24,11 @@ from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import MEMORY, Options, ReplayKernel
+from trtsmith.converter.locate.options import MEMORY, ReplayKernel, SearchOptions
 from trtsmith.converter.locate.reduced_precision import precision_asked, searched
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.search import Progress
-from trtsmith.converter.locate.wider import Reduction, reduction_of
+from trtsmith.converter.locate.wider import ReducedNodes, reduction_of
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -36,7 +36,7 @@ from trtsmith.converter.model.shape_tensors import value_profile, values_as_inpu
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin.calls import Kernels
-from trtsmith.converter.plugin.host.host_worker import Worker
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.precision.formats import FORMATS
@@ -80,7 +80,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedSearch:
     """What `locate` takes.
 
     reduced: the rewritten graph in the precision that is asked for, which the executor runs. reduction: how it got it.
@@ -91,7 +91,7 @@ class Prepared:
     original: Model
     rewritten: Rewritten
     reduced: Rewritten
-    reduction: Reduction | None
+    reduction: ReducedNodes | None
     feeds: dict[str, np.ndarray]
     inputs: str
     executor: Executor
@@ -101,13 +101,13 @@ class Prepared:
 
 
 @contextmanager
-def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
+def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSearch]:
     """Everything for a search, as long as it lasts. UsageError and ConversionError as the stages raise them.
 
     run: runs an engine: trtsmith.converter.engine.runtime.run_in_child.run_engine.
     """
     original = load_model(asked.model)
-    request, origin = None, Origin()
+    request, origin = None, EngineOrigin()
     if asked.engine is not None:
         request = replace(request_for(asked.engine, asked.plugins, asked.flavour), timeout_s=asked.timeout_s)
         origin = origin_of(asked.engine)
@@ -133,7 +133,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         outputs = run(replace(request, io_types=()), [given]).outputs[0]
         extra = request.plugin_libraries
     library = _library(extra) if planned.plugins else None
-    with Worker(library or Path(), None, KERNEL_TIMEOUT_S) as worker:
+    with LibraryWorker(library or Path(), None, KERNEL_TIMEOUT_S) as worker:
         executor: Executor
         if _uses_tensorrt(asked, planned):
             ours = (library,) if library is not None and not asked.native else ()
@@ -146,7 +146,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[Prepared]:
         rounds = executor.fuses or arithmetic in FORMATS
         allowed = _allowed(original, feeds, arithmetic) if rounds else {}
         told, replays = _told(asked), replay_with(library)
-        yield Prepared(
+        yield PreparedSearch(
             original, rewritten, reduced, reduction, feeds, told, executor, replays, outputs, allowed
         )
 
@@ -165,7 +165,7 @@ def locate_asked(
         check_folder(folder)
     with prepared(asked) as ready:
         tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
-        options = Options(memory, everything, folder, tolerances, ready.outputs, ready.allowed)
+        options = SearchOptions(memory, everything, folder, tolerances, ready.outputs, ready.allowed)
         return locate(
             ready.original,
             ready.rewritten,

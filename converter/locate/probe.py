@@ -40,7 +40,7 @@ class Value:
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     def info(self) -> onnx.ValueInfoProto:
-        """As a graph output; TensorRT's parser wants the type of each. The shape is for it to find."""
+        """The value as a graph output; TensorRT's parser wants the type of each. The shape is for it to find."""
         elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
         return helper.make_tensor_value_info(self.name, elem_type, None)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
-from trtsmith.converter.convert.quantize.quantize import QUANTISED
-from trtsmith.converter.engine.bundle.origin import Origin
+from trtsmith.converter.convert.quantize.quantize import QUANTIZED
+from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -18,14 +18,14 @@ from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.importers.problem import Problem
 
 
-def engine_request(origin: Origin, io_types: Sequence[IoType]) -> PrecisionRequest:
+def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:
     """What an engine was converted with. io_types: inputs and outputs whose type its manifest says is another."""
     did = origin.reduction
     if did is not None and did.own:
         return PrecisionRequest()
     precision = engine_precision(origin.precision)
     widened = did is not None and origin.precision in ("fp32", "float32")
-    if precision not in (*FORMATS, *QUANTISED):
+    if precision not in (*FORMATS, *QUANTIZED):
         return PrecisionRequest("fp32" if widened else "", io=widened and _reach(io_types, "float32"))
     decided = None if did is None else {kept.node: kept.reason for kept in did.kept}
     io = precision in FORMATS and _reach(io_types, FORMATS[precision].name)
@@ -40,7 +40,7 @@ def _reach(io_types: Sequence[IoType], dtype: str) -> bool:
 
 def check_searchable(request: PrecisionRequest, where: str) -> None:
     """UsageError for 8 bits: the scales are the engine's own, and no manifest has them."""
-    if request.precision in QUANTISED:
+    if request.precision in QUANTIZED:
         what = f"the graph is calibrated for {request.precision}; nodes cannot be looked for in it: its scales are not known"
         expected = "a graph in fp32, fp16 or bf16, or one with QuantizeLinear and DequantizeLinear of its own"
         fix = "convert the model without --precision, or with fp16, and look for the node there"
@@ -51,7 +51,7 @@ def searched(
     rewritten: Rewritten,
     request: PrecisionRequest,
     feeds: Mapping[str, np.ndarray],
-    origin: Origin,
+    origin: EngineOrigin,
     engine: Path | None,
 ) -> Rewritten:
     """The rewritten graph in that precision; itself where none is asked for.
@@ -78,7 +78,7 @@ def searched(
 
 
 def precision_asked(
-    asked: PrecisionRequest, origin: Origin, io_types: Sequence[IoType], engine: Path | None
+    asked: PrecisionRequest, origin: EngineOrigin, io_types: Sequence[IoType], engine: Path | None
 ) -> PrecisionRequest:
     """The engine's own, or what was asked for. UsageError for both, and for what cannot be searched."""
     if engine is None:

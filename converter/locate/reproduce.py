@@ -18,7 +18,7 @@ from trtsmith.importers.expansion import plugin_nodes
 
 
 def reproducer(view: GraphView, fault: NodeFault) -> Reproducer:
-    """Of a node that is wrong where it was run. Sizes are constants of the model."""
+    """Makes a model of a node that is wrong where it was run. Sizes are constants of the model."""
     region = fault.region
     constants = sizes_among(view, region, fault.given)
     outputs = {name: fault.given[name] for name in region.outputs}
@@ -30,7 +30,7 @@ def reproducer(view: GraphView, fault: NodeFault) -> Reproducer:
 
 
 def rewrite_reproducer(original: Model, view: GraphView, fault: NodeFault, given: Arrays) -> Reproducer:
-    """Of a node that the rewrite got wrong: the original's nodes, so that rewriting them shows the fault again.
+    """Makes a model of the nodes that the rewrite got wrong, from the original, so that rewriting it shows the fault again.
 
     given: values of the original. expected: what the original made of them; actual: what the rewritten nodes make.
     """

@@ -42,7 +42,7 @@ class Reproducer:
 
 
 def saved_folder(model: Path) -> Path:
-    """Where a node of that model is saved when nobody says: in the current folder, under the model's name."""
+    """The folder for a node of that model when nobody names one: in the current folder, under the model's name."""
     return Path(model.name or "model").with_suffix(".located")  # "." is no model, which is said elsewhere
 
 

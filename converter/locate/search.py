@@ -41,7 +41,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Run:
+class MarkedRun:
     """One run with marks. agrees: whether the model's own outputs were right in it."""
 
     batch: Batch
@@ -55,7 +55,7 @@ class Search:
     seen: list[Seen] = field(default_factory=list)
     faults: list[NodeFault] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[MarkedRun] = field(default_factory=list)
 
 
 def search(
@@ -104,7 +104,7 @@ def search(
         expected = Onnxruntime().execute(marked, feeds)
         progress(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
         own = judge({n: expected[n] for n in view.outputs}, actual)
-        found.runs.append(Run(batch, all(c.agrees for c in own)))
+        found.runs.append(MarkedRun(batch, all(c.agrees for c in own)))
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if faults and executor.fuses:
             seen, faults = faults, confirmation.of(faults, batch.marks, {**feeds, **actual})

@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
 @dataclass(frozen=True)
-class Reduction:
+class ReducedNodes:
     """How the graph that is searched came to its types.
 
     nodes: name and operator of those in the reduced type, in order; those between Casts are among them, as what they read
@@ -24,12 +24,12 @@ class Reduction:
     nodes: tuple[tuple[str, str], ...]
     again: Callable[[Sequence[str]], Rewritten]
 
-    def followed_by(self, change: Callable[[Rewritten], Rewritten]) -> Reduction:
+    def followed_by(self, change: Callable[[Rewritten], Rewritten]) -> ReducedNodes:
         """The same, with a change to every graph after it."""
         return replace(self, again=lambda names: change(self.again(names)))
 
 
-def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionRequest) -> Reduction | None:
+def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionRequest) -> ReducedNodes | None:
     """How `reduced` came of `rewritten`; None where the precision pass gave no node a reduced type."""
     fmt, report = request.format, reduced.precision
     if fmt is None or report is None:
@@ -48,10 +48,10 @@ def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionReq
         decided = kept | dict.fromkeys(names, "tried in float32")
         return in_precision(rewritten, replace(request, decided=decided))
 
-    return Reduction(nodes, again) if nodes else None
+    return ReducedNodes(nodes, again) if nodes else None
 
 
-def fewest(reduction: Reduction, agrees: Callable[[Rewritten], bool]) -> tuple[str, ...]:
+def fewest(reduction: ReducedNodes, agrees: Callable[[Rewritten], bool]) -> tuple[str, ...]:
     """The shortest run of consecutive nodes which, in float32, make the outputs agree; () where all of them do not.
 
     agrees: whether the outputs of such a graph agree. It is asked about twice the logarithm of the nodes' number.

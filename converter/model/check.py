@@ -102,7 +102,7 @@ def _is_text(message: Message) -> bool:
 
 @cache
 def _text_fields(descriptor: Descriptor) -> dict[int, bool]:
-    """By number, the fields of a kind of message that are text (False) or messages (True).
+    """The fields of a kind of message that are text (False) or messages (True), by number.
 
     A model has many messages of few kinds.
     """

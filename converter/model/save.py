@@ -69,7 +69,7 @@ def _too_big(path: Path, reason: str) -> Problem:
 
 
 def _check_target(path: Path, model: Model) -> Path:
-    """Where `path` leads. Raises UsageError unless a file can be written there that is not one of the model's
+    """Resolves `path`. Raises UsageError unless a file can be written there that is not one of the model's
     own.
     """
 

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 
 @dataclass(frozen=True)
 class Reference:
-    """Where an external tensor's bytes are: `length` bytes from `offset` of the file `location`, relative to
+    """The place of an external tensor's bytes: `length` bytes from `offset` of the file `location`, relative to
     the model.
     """
 

@@ -59,7 +59,7 @@ class MappedFile:
         return self.bytes.data
 
     def offset_of(self, array: npt.NDArray[np.generic]) -> int | None:
-        """Where in the file the data of `array` lies, or None when it lies elsewhere."""
+        """The offset in the file of the data of `array`, or None when it lies elsewhere."""
         offset = array.ctypes.data - self.bytes.ctypes.data
         return offset if offset >= 0 and offset + array.nbytes <= self.size else None
 

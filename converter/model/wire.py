@@ -60,7 +60,7 @@ Worth = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True)
-class _Field:
+class _WireField:
     number: int
     wire_type: int
     start: int  # of the tag
@@ -103,7 +103,7 @@ def _varint(view: memoryview, pos: int, end: int) -> tuple[int, int]:
     raise MalformedError(f"a number at byte {pos} is longer than 64 bits")
 
 
-def _fields(view: memoryview, start: int, end: int) -> Iterator[_Field]:
+def _fields(view: memoryview, start: int, end: int) -> Iterator[_WireField]:
     pos = start
     while pos < end:
         tag_at = pos
@@ -125,7 +125,7 @@ def _fields(view: memoryview, start: int, end: int) -> Iterator[_Field]:
                 f"field {number} at byte {tag_at} needs {stop - end} bytes more than there are",
                 truncated=True,
             )
-        yield _Field(number, wire_type, tag_at, pos, stop)
+        yield _WireField(number, wire_type, tag_at, pos, stop)
         pos = stop
 
 
@@ -190,7 +190,7 @@ def cut_weights(view: memoryview, location: str, threshold: int) -> bytes:
 
 def _cut_tensor(view: memoryview, start: int, stop: int, location: str, threshold: int) -> list[Part] | None:
     data_type = data_location = 0
-    data: list[_Field] = []
+    data: list[_WireField] = []
     kept: list[Part] = []
     for field in _fields(view, start, stop):
         if field.number == _DATA_TYPE and field.wire_type == _VARINT:

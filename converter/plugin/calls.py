@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.plugin.checks.checks import Session
+from trtsmith.converter.plugin.checks.checks import CreatorUnderTest
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
-from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
 from trtsmith.converter.plugin.host.plugin_values import Value, array_dtype, field_values
 from trtsmith.importers.problem import Problem
 
@@ -29,8 +29,8 @@ class KernelCall:
     folder: Path
 
 
-def run_call(session: Session, call: KernelCall) -> dict[str, Any]:
-    """In the child: {"outputs": [{"dtype", "shape"}]}, their bytes in files 0, 1, ... of the folder; or {"problem"}."""
+def run_call(session: CreatorUnderTest, call: KernelCall) -> dict[str, Any]:
+    """Runs a call: {"outputs": [{"dtype", "shape"}]}, their bytes in the folder's files 0, 1, ...; or {"problem"}."""
     try:
         with session.creator.create(field_values(call.fields, session.creator.fields)) as plugin:
             outputs = run_plugin(plugin, call.inputs)
@@ -47,7 +47,7 @@ def run_call(session: Session, call: KernelCall) -> dict[str, Any]:
 class Kernels:
     """The kernels of a plugin library, each called by the plugin's name, in a child process that starts when needed."""
 
-    def __init__(self, worker: Worker, library: Path) -> None:
+    def __init__(self, worker: LibraryWorker, library: Path) -> None:
         self._worker = worker
         self._library = library
         self._names: list[str] = []

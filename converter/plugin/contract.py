@@ -67,7 +67,7 @@ class GpuCase:
         return "ordinary" if all(np.isfinite(array).all() for array in floats) else "NaN or infinity"
 
 
-class Verdict(Enum):
+class CheckStatus(Enum):
     PASS = "pass"
     FAIL = "fail"
     NOT_TESTABLE = "not testable"
@@ -80,7 +80,7 @@ class CheckResult:
     creator: str
     check: str
     case: str
-    verdict: Verdict
+    verdict: CheckStatus
     problem: Problem | None = None
     note: str = ""
 
@@ -104,36 +104,36 @@ class LibraryReport:
     gpu: str | None
     results: tuple[CheckResult, ...] = field(default=())
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: CheckStatus) -> int:
         return sum(result.verdict is verdict for result in self.results)
 
     @property
     def failures(self) -> tuple[CheckResult, ...]:
-        return tuple(result for result in self.results if result.verdict is Verdict.FAIL)
+        return tuple(result for result in self.results if result.verdict is CheckStatus.FAIL)
 
     @property
     def ok(self) -> bool:
-        return not self.failures and self.count(Verdict.PASS) > 0
+        return not self.failures and self.count(CheckStatus.PASS) > 0
 
     def to_json(self) -> dict[str, Any]:
         return {
             "library": self.library,
             "how": self.how,
             "gpu": self.gpu,
-            "passed": self.count(Verdict.PASS),
-            "failed": self.count(Verdict.FAIL),
-            "not_testable": self.count(Verdict.NOT_TESTABLE),
+            "passed": self.count(CheckStatus.PASS),
+            "failed": self.count(CheckStatus.FAIL),
+            "not_testable": self.count(CheckStatus.NOT_TESTABLE),
             "results": [result.to_json() for result in self.results],
         }
 
     def render(self) -> str:
-        """For people: failures in full, what could not be tested with its reason, then the counts of each plugin."""
+        """The report as text: failures in full, what could not be tested with its reason, then the counts of each plugin."""
         lines = []
         for result in self.failures:
             lines.append(f"FAIL {result.creator}: {result.check}{_in(result.case)}\n{result.problem}")
         reasons: dict[tuple[str, str], list[str]] = {}
         for result in self.results:
-            if result.verdict is Verdict.NOT_TESTABLE:
+            if result.verdict is CheckStatus.NOT_TESTABLE:
                 reasons.setdefault((result.creator, result.note), []).append(result.check)
         for (creator, note), checks in reasons.items():
             words = [
@@ -143,7 +143,7 @@ class LibraryReport:
             lines.append(f"not testable {creator}: {', '.join(words)}: {note}")
         for creator in dict.fromkeys(result.creator for result in self.results):
             verdicts = [result.verdict for result in self.results if result.creator == creator]
-            counts = ", ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict)
+            counts = ", ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in CheckStatus)
             lines.append(f"{creator}: {counts}")
         lines.append(
             f"kernels: run on {self.gpu}" if self.gpu else "kernels: not run, there is no GPU in use"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
 
 
 def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
@@ -19,13 +19,13 @@ def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, An
 
     Loads the library in a child process. Raises UsageError where that fails.
     """
-    with Worker(Path(path), host, 60.0) as worker:
+    with LibraryWorker(Path(path), host, 60.0) as worker:
         return worker.start()
 
 
 def inspect_library(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:
     """list_creators() with "plugin" in each creator: what a plugin says of itself, or why none could be created."""
-    with Worker(Path(path), host, 60.0) as worker:
+    with LibraryWorker(Path(path), host, 60.0) as worker:
         described = worker.start()
         for index, creator in enumerate(described["creators"]):
             try:

@@ -22,7 +22,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.checks.checks_gpu import DIRECT
 from trtsmith.converter.plugin.contract import GpuCase
-from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.verify import TOLERANCE
 from trtsmith.importers.dtypes import numpy_dtype
@@ -140,7 +140,7 @@ def replay(
 
     UsageError if the library cannot be loaded, or has no such plugin.
     """
-    with Worker(library, host, timeout_s) as worker:
+    with LibraryWorker(library, host, timeout_s) as worker:
         described = worker.start()
         names = [creator["name"] for creator in described["creators"]]
         if case.plugin not in names:

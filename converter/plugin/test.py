@@ -16,12 +16,12 @@ from pathlib import Path
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS
-from trtsmith.converter.plugin.contract import CheckResult, ContractCase, GpuCase, LibraryReport, Verdict
-from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError, WorkerTimeoutError
+from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, ContractCase, GpuCase, LibraryReport
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, WorkerTimeoutError
 from trtsmith.converter.plugin.test_worker import CHECKS
 from trtsmith.importers.problem import Problem
 
-__all__ = ["CheckResult", "ContractCase", "GpuCase", "LibraryReport", "Verdict", "test_library"]
+__all__ = ["CheckResult", "CheckStatus", "ContractCase", "GpuCase", "LibraryReport", "test_library"]
 
 GpuCases = Callable[[str], Iterable[GpuCase]]
 """The kernel cases of a plugin, by its name."""
@@ -52,7 +52,7 @@ def test_library(
     or gpu is True without a GPU.
     """
     cases = tuple(definitions)
-    with Worker(Path(path), host, timeout_s) as worker:
+    with LibraryWorker(Path(path), host, timeout_s) as worker:
         described = worker.start()
         device = described["gpu"]
         if gpu and device is None:
@@ -97,7 +97,7 @@ test_library.__test__ = False  # type: ignore[attr-defined]  # pytest would take
 class _CreatorRun:
     """All checks of one creator."""
 
-    worker: Worker
+    worker: LibraryWorker
     index: int
     name: str
     path: str
@@ -114,13 +114,13 @@ class _CreatorRun:
             ran = True
             for name in GPU_CHECKS:
                 result = self._one(name, kernel_case, kernel_case.name)
-                if result.verdict is Verdict.FAIL:
+                if result.verdict is CheckStatus.FAIL:
                     self.worker.restart()  # a fault of a kernel spoils the CUDA context for what follows
                 yield result
         if not ran:
             reason = "no case is known" if with_gpu else "there is no GPU in use"
             for name in GPU_CHECKS:
-                yield CheckResult(self.name, name, "", Verdict.NOT_TESTABLE, note=reason)
+                yield CheckResult(self.name, name, "", CheckStatus.NOT_TESTABLE, note=reason)
         yield self._unload()
 
     def _unload(self) -> CheckResult:
@@ -128,18 +128,18 @@ class _CreatorRun:
             self.worker.finish()
         except WorkerDiedError as death:
             return self._died(UNLOAD, "", death)
-        return CheckResult(self.name, UNLOAD, "", Verdict.PASS)
+        return CheckResult(self.name, UNLOAD, "", CheckStatus.PASS)
 
     def _one(self, check: str, case: object, case_name: str) -> CheckResult:
         if self.timeouts >= PATIENCE:
             note = f"{self.timeouts} checks before this one did not return"
-            return CheckResult(self.name, check, case_name, Verdict.NOT_TESTABLE, note=note)
+            return CheckResult(self.name, check, case_name, CheckStatus.NOT_TESTABLE, note=note)
         try:
             answer = self.worker.ask(self.index, check, case)
         except WorkerDiedError as death:
             return self._died(check, case_name, death)
-        verdict = Verdict(answer["verdict"])
-        if verdict is not Verdict.FAIL:
+        verdict = CheckStatus(answer["verdict"])
+        if verdict is not CheckStatus.FAIL:
             return CheckResult(self.name, check, case_name, verdict, note=answer["note"])
         problem = Problem(answer["what"], self._where(check, case_name), answer["expected"], answer["fix"])
         return CheckResult(self.name, check, case_name, verdict, problem)
@@ -152,7 +152,7 @@ class _CreatorRun:
             "the call to return",
             "run the check in a debugger",
         )
-        return CheckResult(self.name, check, case, Verdict.FAIL, problem)
+        return CheckResult(self.name, check, case, CheckStatus.FAIL, problem)
 
     def _where(self, check: str, case: str) -> str:
         return f"plugin {self.name} of {self.path}, check {check!r}" + (f", case {case}" if case else "")

@@ -16,10 +16,10 @@ from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.plugin.calls import KernelCall, run_call
 from trtsmith.converter.plugin.checks.checks import (
     CREATOR_CHECKS,
-    Check,
     CheckFailedError,
+    ContractCheck,
+    CreatorUnderTest,
     NotTestableError,
-    Session,
 )
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, kernel
 from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
@@ -28,7 +28,7 @@ from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
 from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
 from trtsmith.converter.plugin.host.host_worker import read_request
 
-CHECKS: tuple[Check, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
+CHECKS: tuple[ContractCheck, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
 
 
 def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
     return {"path": str(library.path), "how": library.how, "creators": creators, "gpu": gpu}
 
 
-def probe(session: Session) -> dict[str, Any]:
+def probe(session: CreatorUnderTest) -> dict[str, Any]:
     """What one plugin says of itself, where it can be created without knowing its fields."""
     try:
         with session.create(None) as plugin:
@@ -75,7 +75,7 @@ def probe(session: Session) -> dict[str, Any]:
         return {"created": False, "reason": error.message}
 
 
-def run_check(session: Session, name: str, case: Any) -> dict[str, Any]:
+def run_check(session: CreatorUnderTest, name: str, case: Any) -> dict[str, Any]:
     """One check as {"verdict", "note"} or {"verdict": "fail", "what", "expected", "fix"}."""
     try:
         if name in GPU_CHECKS:
@@ -114,7 +114,7 @@ class _Opened:
 
     def __init__(self, library: PluginLibrary) -> None:
         self.library = library
-        self.sessions = [Session(creator) for creator in library.creators]
+        self.sessions = [CreatorUnderTest(creator) for creator in library.creators]
 
 
 _OPENED: list[_Opened] = []

@@ -65,7 +65,7 @@ def fold_and_infer(graph: Graph) -> None:
 
 def fold(graph: Graph) -> bool:
     """One pass over what came to the graph since the last one, and over what waits for its type. Whether it found any."""
-    plan = _Plan(graph)
+    plan = _FoldingPlan(graph)
     plan.find()
     for scope in sorted(plan.nodes, key=lambda scope: scope.depth):  # inner graphs read what outer ones fold
         plan.fold(scope)
@@ -73,7 +73,7 @@ def fold(graph: Graph) -> bool:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _FoldableNode:
     """A node that can be computed, in the form in which it is. `shape`: the value, if that is all there is to it."""
 
     node: Node
@@ -81,12 +81,12 @@ class _Work:
     shape: onnx.TensorProto | None
 
 
-class _Plan:
+class _FoldingPlan:
     """Nodes of a model that can be computed, by graph, each after those whose results it reads."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.nodes: defaultdict[Scope, list[_Work]] = defaultdict(list)
+        self.nodes: defaultdict[Scope, list[_FoldableNode]] = defaultdict(list)
         self.folded = False
         self._found: set[Node] = set()
         self._names: set[tuple[Scope, str]] = set()  # values of nodes that were found
@@ -108,7 +108,7 @@ class _Plan:
                     self._names.add((node.scope, name))
                     queue.extend(graph.readers[name])
 
-    def _work(self, node: Node) -> _Work | None:
+    def _work(self, node: Node) -> _FoldableNode | None:
         if node.domain or node.scopes or not node.inputs or node.op_type in _NOT_FOLDED:
             return None
         scope, proto = node.scope, node.proto
@@ -116,7 +116,7 @@ class _Plan:
             dims = scope.dims(node.inputs[0])
             value = None if dims is None else _shape_constant(proto, dims)
             if value is not None:
-                return _Work(node, proto, value)
+                return _FoldableNode(node, proto, value)
             self.graph.unfolded.append(node)  # inference may know more next time
         if node.op_type == "CastLike":
             like = scope.elem_type(node.inputs[1])
@@ -132,7 +132,7 @@ class _Plan:
             if not all(_known_type(scope, name) for name in node.outputs if name):
                 self.graph.unfolded.append(node)
             return None
-        return _Work(node, proto, None)
+        return _FoldableNode(node, proto, None)
 
     def _small(self, name: str, scope: Scope) -> bool:
         """Whether the value is a constant that is small enough, or will be one."""
@@ -226,7 +226,7 @@ _GROUP = 1000
 """Nodes of a session: opening one took 0.06 s for 5,000 nodes and 0.78 s for 20,000."""
 
 
-def _compute(scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto]:
+def _compute(scope: Scope, works: Sequence[_FoldableNode]) -> dict[str, onnx.TensorProto]:
     """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them."""
     values = {work.node.outputs[0]: work.shape for work in works if work.shape is not None}
     refused: set[tuple[str, tuple[int, ...]]] = set()
@@ -260,7 +260,7 @@ def _compute(scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto
     return values
 
 
-def _signature(work: _Work, scope: Scope) -> tuple[str, tuple[int, ...]]:
+def _signature(work: _FoldableNode, scope: Scope) -> tuple[str, tuple[int, ...]]:
     """Nodes of one operator on values of the same types: what onnxruntime lacks, it lacks for all of them."""
     return work.node.op_type, tuple(scope.elem_type(n) for n in (*work.node.inputs, *work.node.outputs))
 

@@ -18,7 +18,7 @@ from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
+from trtsmith.importers.dtypes import FLOATS, NUMBERS, numpy_dtype
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
@@ -82,9 +82,9 @@ forms with these want constants."""
 
 _SIZES: Mapping[str, frozenset[int]] = {**SHAPE_OPERANDS, "Loop": frozenset({0})}
 
-_FLOAT_TYPES = frozenset(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "float64"))
+_FLOAT_TYPES = frozenset(NUMBERS[name] for name in FLOATS)
 
-_CARRIERS = frozenset(
+_SIZE_OPERATORS = frozenset(
     """Abs Add Cast Ceil Concat Div Flatten Floor Gather Identity Max Min Mul Neg Relu Reshape Slice Squeeze Sub
     Unsqueeze Where""".split()  # noqa: SIM905
 )
@@ -194,7 +194,7 @@ def _inputs_of(proto: onnx.ModelProto, tables: Sequence[Mapping[str, frozenset[i
         for node in graph.node:
             if normalise_domain(node.domain):
                 continue
-            if node.op_type in _CARRIERS:
+            if node.op_type in _SIZE_OPERATORS:
                 reached = [sources[name] for name in node.input if name in sources]
                 if reached:
                     sources[node.output[0]] = frozenset().union(*reached)
@@ -219,7 +219,7 @@ def ready_made_flags(scope: Scope, name: str) -> str:
         seen.add(value)
         maker = holder.producers.get(value)
         if maker is not None:
-            if maker.domain or maker.op_type not in _CARRIERS:
+            if maker.domain or maker.op_type not in _SIZE_OPERATORS:
                 return ""
             queue.extend((holder, read) for read in reversed(maker.inputs) if read)
         elif holder.outer is None and len(holder.types[value].type.tensor_type.shape.dim) <= 1:

@@ -20,7 +20,7 @@ Kind = tuple[str, str]
 
 
 def all_functions(model: Model) -> Iterator[Kind]:
-    """Every function that the model carries."""
+    """Every function that the model has."""
     return ((normalise_domain(f.domain), f.name) for f in model.proto.functions)
 
 

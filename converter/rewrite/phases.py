@@ -26,7 +26,7 @@ from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separate_outputs
 from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
-from trtsmith.converter.rewrite.types import IoType, carry_types
+from trtsmith.converter.rewrite.types import IoType, legalise_types
 
 _NOTHING: Mapping[str, np.ndarray] = {}
 
@@ -48,7 +48,7 @@ class Options:
         return [rule for rule in self.rules if rule.concerns(self.target) and not rule.faults]
 
     def all_rules(self) -> list[NodeRule]:
-        """With those for what it computes wrongly."""
+        """The rules of a target, with those for what it computes wrongly."""
         return [rule for rule in self.rules if rule.concerns(self.target)]
 
 
@@ -144,7 +144,7 @@ def _legalise(work: Rewriting) -> Rewriting:
 
 def _types(work: Rewriting) -> Rewriting:
     """Rules read ONNX's own types; what becomes of a node in a legal type may then be another rule's."""
-    typed = carry_types(work.graph)
+    typed = legalise_types(work.graph)
     if not typed.changed:
         return work
     rewrites = (*work.rewrites, *typed.rewrites)

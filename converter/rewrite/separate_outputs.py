@@ -119,7 +119,7 @@ def _above(graph: Graph, name: str, *, shared: bool) -> bool:
 
 
 def _is_fixed(root: Scope, name: str) -> bool:
-    """Whether the value follows from constants alone; False behind nodes that carry graphs."""
+    """Whether the value follows from constants alone; False behind nodes that hold graphs."""
     queue, seen = deque([name]), {name}
     while queue:
         name = queue.popleft()

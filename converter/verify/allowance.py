@@ -29,7 +29,7 @@ chance makes the error of an output of few elements small. TF32 has float16's si
 MOST = 0.5
 """The most that can be allowed: where rounding alone changes half of an output, zeros would agree with it as well."""
 
-QUANTISED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
+QUANTIZED: Mapping[str, float] = {"int8": 0.1, "fp8": 0.1}
 """Allowed in 8 bits where there is the original alone: no rounding of its values stands for what calibrated scales cost.
 Three layers lost 0.005 to 0.02 in int8 and 0.06 in fp8; a wrong scale or axis costs several tenths. Whole numbers have to be
 equal."""
@@ -48,17 +48,21 @@ class Allowance:
     """What outputs may differ by: ratio of norms, or share of whole numbers, by name.
 
     moved: outputs whose very shape rounding changes; they cannot be compared element by element. By name, why.
-    drowned: outputs of which rounding changes so much that others would do as well; they can be compared with tolerances
-        of the user's only. By name, why.
+    ill_conditioned: outputs of which rounding changes so much that others would do as well; they can be compared with
+        tolerances of the user's only. By name, why.
     """
 
     allowed: Mapping[str, float]
     moved: Mapping[str, str]
-    drowned: Mapping[str, str]
+    ill_conditioned: Mapping[str, str]
 
     def excluded(self, tolerances: Tolerances | None) -> dict[str, str]:
         """What is not compared, and why."""
-        left = {n: why for n, why in self.drowned.items() if tolerances is None or tolerances.of(n) is None}
+        left = {
+            n: why
+            for n, why in self.ill_conditioned.items()
+            if tolerances is None or tolerances.of(n) is None
+        }
         return {**self.moved, **left}
 
 
@@ -69,14 +73,14 @@ def allowance(
     proto: onnx.ModelProto,
     at_least: Mapping[str, float] | None = None,
 ) -> Allowance:
-    """From the outputs of the original in onnxruntime, as it is and with its values rounded to the precision.
+    """Measures what is allowed: by the original's outputs in onnxruntime, with values as they are and rounded.
 
     The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
     rounded: None where nothing could be run; the least then is all. at_least: by output, what is allowed in any case.
     """
     floors = at_least or {}
     moved = {} if rounded is None else moved_by(plain, rounded, precision)
-    allowed, drowned = {}, {}
+    allowed, ill_conditioned = {}, {}
     for name, value in plain.items():
         dtype = str(value.dtype)
         other = None if rounded is None else rounded[name]
@@ -89,11 +93,11 @@ def allowance(
             allowed[name] = max(floor, FACTOR * changed_by(value, other))
         if allowed.get(name, 0.0) > MOST:
             changed = allowed.pop(name) / FACTOR
-            drowned[name] = (
+            ill_conditioned[name] = (
                 f"output {name!r} is not comparable: rounding values to {precision} alone changes {changed:.0%} of it; "
                 f"compare with --rtol and --atol, or with a build in a wider precision"
             )
-    return Allowance(allowed, moved, drowned)
+    return Allowance(allowed, moved, ill_conditioned)
 
 
 def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, str]:
@@ -108,9 +112,9 @@ def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, str]:
 
 def in_words(precision: str, measured: bool) -> str:
     """What the default tolerance assumes."""
-    if precision in QUANTISED:
+    if precision in QUANTIZED:
         return (
-            f"the engine is taken to compute in {precision}: outputs may differ by {QUANTISED[precision]:g}"
+            f"the engine is taken to compute in {precision}: outputs may differ by {QUANTIZED[precision]:g}"
         )
     if precision == "fp32":
         return f"the engine is taken to compute in {WORDS['fp32']}"
@@ -123,7 +127,7 @@ def in_words(precision: str, measured: bool) -> str:
 
 def _least(dtype: str, precision: str, proto: onnx.ModelProto) -> float:
     custom = (op.tolerance.get(dtype, 0.0) for op in _custom_operators(proto))
-    least = QUANTISED[precision] if precision in QUANTISED else TOLERANCE[_AT_LEAST[precision]]
+    least = QUANTIZED[precision] if precision in QUANTIZED else TOLERANCE[_AT_LEAST[precision]]
     return max(TOLERANCE[dtype], least, *custom)
 
 
@@ -137,7 +141,7 @@ def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
 
 
 def changed_by(expected: np.ndarray, actual: np.ndarray | None) -> float:
-    """By how much: the share of whole numbers, or the ratio of norms over what is finite on both sides. None: by nothing."""
+    """Measures a change: the share of whole numbers, or the ratio of norms over what is finite on both sides. None: none."""
     if actual is None or not expected.size:
         return 0.0
     if expected.dtype.kind in "iub":

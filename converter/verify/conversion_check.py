@@ -19,13 +19,13 @@ from trtsmith.converter.model.shape_tensors import values_as_input
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
-from trtsmith.converter.verify.allowance import QUANTISED
+from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.inputs import generate_inputs
-from trtsmith.converter.verify.reduced import STEPS, run_quantised, verify_reduced
+from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
@@ -36,7 +36,7 @@ MODES = ("auto", "graph", "engine")
 
 
 @dataclass(frozen=True)
-class Check:
+class ConversionCheck:
     """Everything that the user gave for the comparison, read and checked before the build.
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine.
@@ -94,9 +94,9 @@ class Check:
         )
         if self.expected is not None:
             return compared(precision=precision)
-        if precision not in QUANTISED or self.tolerances:
+        if precision not in QUANTIZED or self.tolerances:
             return compared(precision=precision, plain=[dict(expected)])
-        own = run_quantised(rewritten.model, self.feeds, expected, precision, rewritten.io_types)
+        own = run_quantized(rewritten.model, self.feeds, expected, precision, rewritten.io_types)
         verdict = compared(precision="tf32", plain=[own.plain], narrow=[own.narrow], at_least=own.allowed)
         return replace(
             verdict,
@@ -107,7 +107,7 @@ class Check:
 
     def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
         told = (self.tolerances, expected, rewritten.io_types)
-        if precision in FORMATS or precision in QUANTISED:
+        if precision in FORMATS or precision in QUANTIZED:
             return verify_reduced(self.original, rewritten.model, self.feeds, self.inputs, precision, *told)
         return verify_graphs(self.original, rewritten.model, self.feeds, self.inputs, *told)
 
@@ -123,7 +123,7 @@ def prepare(
     expected: Path | None,
     tolerances: Tolerances | None,
     mode: str,
-) -> Check:
+) -> ConversionCheck:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
     The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
@@ -153,7 +153,7 @@ def prepare(
         }
     what = str(inputs) if inputs else "generated"
     what += f", outputs expected: {expected}" if expected else ""
-    return Check(
+    return ConversionCheck(
         original,
         feeds | dict(frozen),
         what,

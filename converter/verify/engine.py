@@ -13,7 +13,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
-from trtsmith.converter.verify.allowance import QUANTISED, allowance, in_words
+from trtsmith.converter.verify.allowance import QUANTIZED, allowance, in_words
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
@@ -99,7 +99,7 @@ def onnxruntime_outputs(
     if plain is None:
         progress("running the original model in onnxruntime")
         plain = _run(reference(model), sets)
-    if precision == "fp32" or precision in QUANTISED:
+    if precision == "fp32" or precision in QUANTIZED:
         return plain, None
     progress(f"running it with its values rounded to {precision}")
     try:

@@ -18,7 +18,7 @@ _RANDOM = frozenset(
 
 
 def random_outputs(model: Model) -> dict[str, str]:
-    """By output, one sentence that names the node that draws what it depends on."""
+    """Finds outputs that depend on random numbers: for each, a sentence that names the node that draws them."""
     graph = inline(model, frozenset(all_functions(model))).proto.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {n.output[0]: a.t for n in graph.node for a in n.attribute if a.name == "value"}

@@ -14,7 +14,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import QUANTISED, allowance, changed_by, moved_by
+from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by
 from trtsmith.converter.verify.compare import Arrays, compare
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.randomness import random_outputs
@@ -50,7 +50,7 @@ def verify_reduced(
         actual = run_reduced(rewritten, feeds, io_types)
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
-    other = actual if precision in QUANTISED else None if narrow is None else narrow[0]
+    other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
     measured = allowance(plain[0], other, precision, original.proto)
     excluded = measured.excluded(tolerances) | dict(random_outputs(original))
     wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
@@ -76,7 +76,7 @@ the middle between two steps may go to either: if one in 48 does, that is the sq
 
 
 @dataclass(frozen=True)
-class Quantised:
+class EightBitOutputs:
     """A graph in 8 bits in onnxruntime: outputs, those with float32 products in TF32, and what an engine may be off by.
 
     moved: outputs of the original whose very shape 8 bits change, which are none of these. By name, why.
@@ -88,9 +88,9 @@ class Quantised:
     moved: Mapping[str, str]
 
 
-def run_quantised(
+def run_quantized(
     model: Model, feeds: Arrays, expected: Arrays, precision: str, io_types: Sequence[IoType] = ()
-) -> Quantised:
+) -> EightBitOutputs:
     """What onnxruntime makes of it. expected: the original's outputs. precision: "int8" or "fp8".
 
     ConversionError if the graph cannot be run; if only its rounding to TF32 cannot, that is taken to change nothing.
@@ -103,7 +103,7 @@ def run_quantised(
     except ConversionError:
         narrow = plain
     allowed = {name: STEPS * changed_by(expected[name], value) for name, value in plain.items()}
-    return Quantised(plain, narrow, allowed, moved)
+    return EightBitOutputs(plain, narrow, allowed, moved)
 
 
 def _widened(value: np.ndarray) -> np.ndarray:

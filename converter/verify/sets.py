@@ -64,7 +64,7 @@ def sets_of_profile(
 def _ranges(
     specs: Sequence[InputSpec], info: EngineInfo, profile: int
 ) -> tuple[dict[str, ShapeRange], dict[str, ShapeRange]]:
-    """Of the dynamic inputs, sizes; of shape tensors, values. What the engine has not gets 1 for each dynamic size."""
+    """The ranges of dynamic sizes and of shape tensors' values. For an input that the engine lacks, 1."""
     tensors = {tensor.name: tensor for tensor in info.inputs}
     sizes, values = {}, {}
     for spec in specs:

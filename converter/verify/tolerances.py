@@ -24,7 +24,7 @@ roundings. float64 is judged as float32, in which TensorRT computes it. Integers
 
 @dataclass(frozen=True)
 class Tolerances:
-    """From --rtol and --atol, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|."""
+    """What --rtol and --atol say, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|."""
 
     rtol: Mapping[str, float]
     atol: Mapping[str, float]

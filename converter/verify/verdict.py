@@ -43,7 +43,7 @@ class Verdict:
         return self.status == "agree"
 
     def to_json(self) -> dict[str, Any]:
-        """Of JSON's types. It has neither infinity nor NaN: a relative error against a reference of zeros is null there."""
+        """The verdict in JSON's types, which have neither infinity nor NaN: a relative error against zeros is null."""
         document = asdict(self)
         for comparison in document["comparisons"]:
             for name in ("relative", "expected", "actual"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.origin import FrozenInput, Origin, origin_of
+from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
@@ -110,7 +110,7 @@ def _compared(
     options: VerifyOptions,
     model: Model,
     request: RunRequest,
-    origin: Origin,
+    origin: EngineOrigin,
     expected: dict[str, np.ndarray] | None,
     progress: Progress,
 ) -> VerifiedBundle:
@@ -150,7 +150,7 @@ def _another_model(options: VerifyOptions) -> Problem:
     )
 
 
-def _frozen_values(origin: Origin, inputs: Path | None) -> dict[str, np.ndarray]:
+def _frozen_values(origin: EngineOrigin, inputs: Path | None) -> dict[str, np.ndarray]:
     """What the manifest says was frozen, with the values of the manifest or of --inputs, which must be the same."""
     arrays = load_arrays(inputs, "--inputs") if inputs is not None and origin.frozen else {}
     values, problems = {}, []

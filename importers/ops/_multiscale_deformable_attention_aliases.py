@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.importers.dims import describe
+from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Attr, Kind, Refusal
 
 _PLUGIN_INPUTS = ("value", "spatial_shapes", "level_start_index", "sampling_locations", "attention_weights")
@@ -51,8 +52,9 @@ def _bevformer_prologue(node: AliasedNode) -> str:
 
     Point p of every level belongs to reference point p mod G; offsets are in pixels, divided by (width, height).
     """
-    dtype = {"float16": 10, "bfloat16": 16}.get(node.dtypes.get("value", ""), 1)
-    return _BEVFORMER_PROLOGUE.replace("{dtype}", str(dtype))
+    dtype = node.dtypes.get("value")
+    number = NUMBERS[dtype if dtype in TYPE_VARIABLES["T"] else "float32"]
+    return _BEVFORMER_PROLOGUE.replace("{dtype}", str(number))
 
 
 _BEVFORMER_PROLOGUE = """

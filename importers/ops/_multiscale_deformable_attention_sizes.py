@@ -35,7 +35,7 @@ def grid(height: int, width: int) -> np.ndarray:
 
 
 def work(_fields: Fields, shapes: Shapes) -> Work:
-    """For each sample four corners of D channels; and its position, fractions and shares, 16 operations."""
+    """The work: for each sample four corners of D channels; and its position, fractions and shares, 16 operations."""
     samples = math.prod(shapes["attention_weights"])
     return Work(flops=samples * (8 * shapes["value"][3] + 16))
 

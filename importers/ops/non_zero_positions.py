@@ -34,7 +34,7 @@ def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _expand(_expansion: Expansion) -> str:
-    """Without NonZero: the numbers of the elements that are set, and from these, axis by axis from the last, positions.
+    """Writes NonZero in other operators: the numbers of the set elements, then positions, axis by axis from the last.
 
     A cast to bool says what is zero, exactly. Divisors are not 0, although sizes may be.
     """

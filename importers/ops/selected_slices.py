@@ -30,7 +30,7 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _expand(expansion: Expansion) -> str:
-    """Without Compress: the positions at which the condition holds, and the slices gathered from there."""
+    """Writes Compress in other operators: the positions at which the condition holds, and the slices gathered from there."""
     return f"""
 axis = Constant <value = int64[1] {{{expansion.fields["axis"]}}}> ()
 start = Constant <value = int64[1] {{0}}> ()

@@ -75,7 +75,7 @@ def to_record(
 
 
 def render(record: Mapping[str, Any]) -> str:
-    """For people: a line for each model and difference, then the counts."""
+    """The report as text: a line for each model and difference, then the counts."""
     lines = [f"{row['model']} ({'; '.join(row['variants'])}): {row['line']}" for row in record["unexpected"]]
     lines += [
         f"expected, {row['reason']}: {row['model']} ({'; '.join(row['variants'])})"

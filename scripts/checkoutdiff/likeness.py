@@ -142,7 +142,7 @@ def _without(value: Any, keys: Sequence[str]) -> Any:
 
 
 def _sorted(value: Any) -> Any:
-    """With lists in an order that does not tell which phase ran first."""
+    """The report with lists in an order that does not tell which phase ran first."""
     if isinstance(value, dict):
         return {key: _sorted(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -118,7 +118,7 @@ def render_real_models(record: Mapping[str, Any]) -> str:
     rows = [
         (
             f"`{r['model']}`, {r['about']}, of {r['package']}",
-            r["form"].replace("quantised", "quantized"),
+            r["form"],
             str(r["opset"]),
             ", ".join(f"{count:,} {route}" for route, count in r["routes"].items()) or f"{r['nodes']:,}",
             r["outcome"].replace("|", "\\|"),

@@ -53,7 +53,7 @@ def version_of(folder: Path) -> tuple[int, int] | None:
 
 
 def candidates(env: Mapping[str, str], system: Path = Path("/")) -> Iterator[Path]:
-    """Where a TensorRT that the user installed may keep its headers, best first."""
+    """The folders in which a TensorRT that the user installed may keep its headers, best first."""
     for name in ("TensorRT_ROOT", "TENSORRT_ROOT", "TRT_ROOT"):
         if env.get(name):
             yield Path(env[name]) / "include"

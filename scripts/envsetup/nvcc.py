@@ -72,7 +72,7 @@ class Toolkit:
 def candidates(
     env: Mapping[str, str], site_packages: Iterable[Path], system: Path = Path("/")
 ) -> Iterator[Path]:
-    """Where an nvcc may be, best first. TRTSMITH_CUDA is `pypi` (only the wheels), a toolkit's folder, or unset."""
+    """Where to look for nvcc, best first. TRTSMITH_CUDA is `pypi` (only the wheels), a toolkit's folder, or unset."""
     asked = env.get("TRTSMITH_CUDA", "")
     if asked not in ("", "pypi"):
         yield Path(asked) / "bin" / "nvcc"
@@ -155,7 +155,7 @@ def find(
                     f"TRTSMITH_CUDA names a CUDA toolkit that cannot be used: {why}.",
                     str(nvcc),
                     f"a toolkit's folder, with bin/nvcc {OLDEST[0]}.{OLDEST[1]} or newer and libcudart_static.a",
-                    "correct TRTSMITH_CUDA, or set it to pypi to use the compiler that PyPI carries",
+                    "correct TRTSMITH_CUDA, or set it to pypi to use the compiler from PyPI",
                 )
             )
         if toolkit is not None:

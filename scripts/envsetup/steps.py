@@ -69,7 +69,7 @@ CAUSES = (
 
 
 class SetupError(Exception):
-    """A step cannot go on. Carries the four-part problem that the user is shown."""
+    """A step cannot go on. Holds the four-part problem that the user is shown."""
 
     def __init__(self, problem: Problem, tail: str = "") -> None:
         self.problem = problem

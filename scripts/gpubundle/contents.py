@@ -127,7 +127,7 @@ def find_wheel(wanted: str, folders: Sequence[Path], downloads: Path) -> Path:
 
 
 def platforms() -> list[str]:
-    """Of the wheels that the GPU machine takes: glibc 2.28, as TensorRT-RTX wants it, or older."""
+    """The platform tags of wheels that the GPU machine takes: glibc 2.28, as TensorRT-RTX wants it, or older."""
     return [f"manylinux_2_{minor}_x86_64" for minor in range(28, 16, -1)] + ["manylinux2014_x86_64", "any"]
 
 
@@ -155,7 +155,7 @@ def _there(path: Path) -> Path:
 
 
 def library_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where this checkout's compiled libraries are."""
+    """The folder of this checkout's compiled libraries."""
     from trtsmith.converter.engine.libraries import FOLDER
 
     return Path(environment.get("TRTSMITH_LIBRARY_DIR", FOLDER))

@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Index:
-    """All chunks of a bundle carry the same index; part number i, from 1, lies in chunk-i."""
+    """All chunks of a bundle have the same index; part number i, from 1, lies in chunk-i."""
 
     parts: tuple[Part, ...]
     entries: tuple[Entry, ...]

@@ -37,12 +37,12 @@ def without_squeeze(model: ModelProto) -> ModelProto:
     result = ModelProto()
     result.CopyFrom(model)
     version = next((o.version for o in result.opset_import if o.domain in ONNX_DOMAINS), 1)
-    _Rewriting(_shapes(result), version).graph(result.graph, {})
+    _SqueezeRemoval(_shapes(result), version).graph(result.graph, {})
     return result
 
 
 def _shapes(model: ModelProto) -> dict[str, list[int | None]]:
-    """Of values by name, as far as ONNX's inference knows them; None for a dimension that it does not."""
+    """The shapes of values by name, as far as ONNX's inference knows them; None for a dimension that it does not."""
     with suppress(
         Exception
     ):  # it refuses some models that TensorRT takes: then only what the file says is known
@@ -64,7 +64,7 @@ def _shapes(model: ModelProto) -> dict[str, list[int | None]]:
     return found
 
 
-class _Rewriting:
+class _SqueezeRemoval:
     def __init__(self, shapes: Mapping[str, list[int | None]], version: int) -> None:
         self._shapes = shapes
         self._version = version

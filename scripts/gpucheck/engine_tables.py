@@ -128,7 +128,7 @@ def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _share(row: Mapping[str, Any]) -> float:
-    """Of the error that is allowed. None stands for an error that is not finite."""
+    """The error as a share of what is allowed. None stands for an error that is not finite."""
     if row["engine"] is None:
         return math.inf
     return float(row["engine"] / row["allowed"]) if row["allowed"] else float(row["engine"] > 0)

@@ -175,7 +175,7 @@ class Draw:
         return self.model(outputs), outputs
 
     def model(self, outputs: Sequence[str]) -> onnx.ModelProto:
-        """With the nodes that these outputs need."""
+        """The model of the nodes that these outputs need."""
         needed, nodes = set(outputs), []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):

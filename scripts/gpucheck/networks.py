@@ -72,7 +72,7 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
 
 
 def work(job: str, folder: Path, bundle: str) -> dict[str, Any]:
-    """In a worker: one network, by name."""
+    """Checks one network, by name, in a worker."""
     from gpucheck.network_list import network
 
     rows, failures = [], []

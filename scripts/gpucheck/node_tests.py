@@ -19,7 +19,7 @@ from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_
 from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
-from onnxcoverage.cases import Case, load_cases, read_case, write_cases
+from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
 from onnxcoverage.jobs import RETIRE, run_jobs
 from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
 from trtsmith.converter.model.errors import TrtsmithError
@@ -79,7 +79,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: one form of one case, "rewritten:test_abs"."""
+    """Checks one form of one case in a worker, named "rewritten:test_abs"."""
     step, _, name = job.partition(":")
     case = read_case(name, folder)
     return judge_form(case, FORMS[step](case, folder), open_engine)
@@ -104,13 +104,13 @@ def _conclude(rows: Mapping[str, Mapping[str, Any]], notes: Notes) -> None:
     notes.summary(f"{matched} of {len(rows)} cases match ONNX's outputs ({sums})")
 
 
-def _as_it_is(case: Case, folder: Path) -> Form | None:
+def _as_it_is(case: CoverageCase, folder: Path) -> Form | None:
     path = folder / f"{case.name}.onnx"
     onnx.save(case.model, path)
     return None if ignored_input(case.model) else Form("as it is", load_model(path), path)
 
 
-def _rewritten(case: Case, folder: Path, freeze_inputs: bool) -> Form | None:
+def _rewritten(case: CoverageCase, folder: Path, freeze_inputs: bool) -> Form | None:
     """None where trtsmith leaves the case as it is or refuses it, which scripts/onnx_coverage.py judges."""
     try:
         _, result = rewrite_case(case, folder, freeze_inputs)
@@ -124,7 +124,7 @@ def _rewritten(case: Case, folder: Path, freeze_inputs: bool) -> Form | None:
         return None
 
 
-FORMS: Mapping[str, Callable[[Case, Path], Form | None]] = {
+FORMS: Mapping[str, Callable[[CoverageCase, Path], Form | None]] = {
     "as it is": _as_it_is,
     "rewritten": partial(_rewritten, freeze_inputs=False),
     "frozen": partial(_rewritten, freeze_inputs=True),
@@ -132,7 +132,7 @@ FORMS: Mapping[str, Callable[[Case, Path], Form | None]] = {
 """frozen: with inputs that TensorRT wants constant made so, which only a case needs that cannot be built otherwise."""
 
 
-def judge_form(case: Case, form: Form | None, opener: Opener) -> dict[str, Any]:
+def judge_form(case: CoverageCase, form: Form | None, opener: Opener) -> dict[str, Any]:
     """What came of one form of a case.
 
     verdict: one of MATCHED, "wrong", NOT_BUILT, DOES_NOT_RUN, or UNCHANGED where there is no such form.
@@ -158,7 +158,7 @@ def judge_form(case: Case, form: Form | None, opener: Opener) -> dict[str, Any]:
     return {"form": form.name, **_verdict(case, form, outputs)}
 
 
-def _verdict(case: Case, form: Form, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def _verdict(case: CoverageCase, form: Form, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
     fault = _other_type(case, outputs) or faults(outputs, case)
     if not fault:
         return {"verdict": "shapes" if case.random else "exact", "reason": ""}
@@ -169,7 +169,7 @@ def _verdict(case: Case, form: Form, outputs: Mapping[str, np.ndarray]) -> dict[
     return {"verdict": "wrong", "reason": fault, "error": error if np.isfinite(error) else None}
 
 
-def _other_type(case: Case, outputs: Mapping[str, np.ndarray]) -> str:
+def _other_type(case: CoverageCase, outputs: Mapping[str, np.ndarray]) -> str:
     """The first output that is of another element type than ONNX's; "" if none is."""
     for name, expected in case.outputs.items():
         if isinstance(expected, np.ndarray) and name in outputs and outputs[name].dtype != expected.dtype:
@@ -177,7 +177,7 @@ def _other_type(case: Case, outputs: Mapping[str, np.ndarray]) -> str:
     return ""
 
 
-def _error(outputs: Mapping[str, Any], case: Case) -> float:
+def _error(outputs: Mapping[str, Any], case: CoverageCase) -> float:
     """The largest relative error of an output, ||found - expected|| / ||expected||."""
     return max(
         relative_error(np.asarray(outputs[name]), np.asarray(expected))
@@ -187,7 +187,7 @@ def _error(outputs: Mapping[str, Any], case: Case) -> float:
     )
 
 
-def _tf32_allowed(case: Case, form: Form) -> float | None:
+def _tf32_allowed(case: CoverageCase, form: Form) -> float | None:
     """Twice the error of the same graph with factors rounded to TF32; None where it has no products in float32."""
     if not has_products(form.model):
         return None

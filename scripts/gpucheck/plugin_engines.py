@@ -12,9 +12,9 @@ from typing import Any
 import onnx
 
 from gpucheck.engines import EngineError, check_built
-from gpucheck.plugin_judge import Judge
 from gpucheck.plugin_trials import Arrays, Trial, groups, model_of, sizes_of_all, trials_of
 from gpucheck.record import Notes
+from gpucheck.trial_comparison import TrialComparison
 from onnxcoverage.builder import GPU_TARGET, build_engine
 from onnxcoverage.jobs import RETIRE, run_jobs
 from trtsmith.converter.engine.runtime.runner import Runner
@@ -63,20 +63,22 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: "run:OPERATOR:NUMBER", the number of a choice of types; embed and load: the library in the plan."""
+    """Runs a job: "run:OPERATOR:NUMBER", the number of a choice of types; embed and load: the library in the plan."""
     step, name, number = job.split(":")
     op = by_name()[name]
     types = type_choices(op)[int(number)]
     trials = tuple(trials_of(op, types))
     plan = folder / f"{name}-{number}.plan"
     if step == "run":
-        return Judge(op, types).report((STATIC, run_static(trials, folder)), *run_dynamic(trials, folder))
+        return TrialComparison(op, types).report(
+            (STATIC, run_static(trials, folder)), *run_dynamic(trials, folder)
+        )
     # Of all cases one is enough: what is tried is where the kernel comes from.
     trial = next(trial for trial in trials if trial.case.kind == "ordinary")
     if step == "embed":
         plan.write_bytes(built((trial,), folder, dynamic=False, embed=True))
         return {}
-    found = Judge(op, types).report((EMBEDDED, run_embedded(trial, plan)))
+    found = TrialComparison(op, types).report((EMBEDDED, run_embedded(trial, plan)))
     return found | {RETIRE: True}  # the library that came with the plan stays in this process
 
 
@@ -150,7 +152,7 @@ def _read(session: Session, trial: Trial) -> Arrays:
 
 
 def _replayed(session: Session, trial: Trial) -> Arrays:
-    """Of the third run: by then what was captured is replayed."""
+    """The outputs of the third run: by then what was captured is replayed."""
     for _ in range(2):
         _read(session, trial)
     return _read(session, trial)

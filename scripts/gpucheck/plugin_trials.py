@@ -132,7 +132,7 @@ def _tensor_type(dtype: np.dtype) -> int:
 
 
 def _neutral_name(dtype: np.dtype) -> str:
-    """Of what goes with an input into the layer before the plugin."""
+    """The name of what goes with an input into the layer before the plugin."""
     return f"one_{dtype.name}" if dtype.kind in "fV" else _zero_name(dtype)
 
 

@@ -10,7 +10,7 @@ from gpucheck.record import Notes
 from gpucheck.references import reader
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.checks.checks_gpu import DIRECT, GPU_CHECKS
-from trtsmith.converter.plugin.contract import CheckResult, GpuCase, Verdict
+from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase
 from trtsmith.converter.plugin.test import test_library
 
 
@@ -28,12 +28,12 @@ def check(library: Path, references: Path, notes: Notes) -> None:
             yield case
 
     def progress(result: CheckResult) -> None:
-        if result.verdict is Verdict.FAIL:
+        if result.verdict is CheckStatus.FAIL:
             problem = f"{result.problem.what}; expected {result.problem.expected}" if result.problem else ""
             if result.check == DIRECT:
                 wrong[kinds[result.case]] += 1
             notes.failure(f"{result.creator}, {result.check}, {result.case or 'no case'}: {problem}")
-        elif result.verdict is Verdict.PASS and result.check in GPU_CHECKS:
+        elif result.verdict is CheckStatus.PASS and result.check in GPU_CHECKS:
             kernels[result.creator] += 1
 
     report = test_library(
@@ -46,13 +46,13 @@ def check(library: Path, references: Path, notes: Notes) -> None:
     for name in dict.fromkeys(result.creator for result in report.results):
         mine = [result for result in report.results if result.creator == name]
         verdicts = Counter(result.verdict for result in mine)
-        reasons = Counter(f"{r.check}: {r.note}" for r in mine if r.verdict is Verdict.NOT_TESTABLE)
-        counts = {verdict.value.replace(" ", "_"): verdicts[verdict] for verdict in Verdict}
+        reasons = Counter(f"{r.check}: {r.note}" for r in mine if r.verdict is CheckStatus.NOT_TESTABLE)
+        counts = {verdict.value.replace(" ", "_"): verdicts[verdict] for verdict in CheckStatus}
         notes.row(plugin=name, **counts, kernels_passed=kernels[name], reasons=dict(reasons))
         if not kernels[name]:
             notes.failure(f"{name}: no kernel passed")
     for (op, types, kind), count in cases.items():
         passed = count - wrong[op, types, kind]
         notes.row(op=op, types=types, route=f"kernel, {library.stem}", kind=kind, cases=count, passed=passed)
-    counted = ", ".join(f"{report.count(verdict)} {verdict.value}" for verdict in Verdict)
+    counted = ", ".join(f"{report.count(verdict)} {verdict.value}" for verdict in CheckStatus)
     notes.summary(f"{counted}; {kernels.total()} kernels passed, on {report.gpu}")

@@ -90,7 +90,7 @@ def _jobs() -> dict[str, tuple[Layer, str]]:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: one layer in one precision."""
+    """Measures one layer in one precision, in a worker."""
     return measure(*_jobs()[job], folder, open_engine)
 
 

@@ -66,7 +66,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: the graph of a seed."""
+    """Checks the graph of a seed, in a worker."""
     return judge(draw(int(job), KINDS), folder / f"graph-{job}.onnx", open_engine)
 
 

@@ -87,7 +87,7 @@ def check(library: Path, notes: Notes) -> None:
 
 
 def _demangled(names: list[str]) -> list[str]:
-    """With the parameter list cut off, which says nothing that the template arguments do not."""
+    """A demangled name with the parameter list cut off, which says nothing that the template arguments do not."""
     tool = shutil.which("cu++filt") or shutil.which("c++filt")
     if tool is None or not names:
         return names

@@ -45,7 +45,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
 
 
 def work(job: str, folder: Path) -> dict[str, Any]:
-    """In a worker: an example by its rule's name and its number among the rule's examples."""
+    """Checks an example in a worker: given by its rule's name and its number among the rule's examples."""
     name, _, number = job.partition(":")
     (rule,) = [rule for rule in RULES if rule.name == name]
     inside = folder / f"rule-{name}-{number}"

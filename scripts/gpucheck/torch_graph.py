@@ -196,7 +196,7 @@ def _resize(inputs: Sequence[Any], attributes: Attributes) -> Any:
 
 
 def _softmax(inputs: Sequence[Any], attributes: Attributes) -> Tensor:
-    """By opset 13, and by earlier ones where the axis is the last, which is the same."""
+    """Softmax of opset 13, and of earlier ones where the axis is the last, which is the same."""
     x, axis = inputs[0], attributes.get("axis", -1)
     if axis % x.dim() != x.dim() - 1:
         raise NotImplementedError("Softmax along another axis than the last")

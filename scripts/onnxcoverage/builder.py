@@ -13,7 +13,7 @@ import numpy as np
 
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
-from trtsmith.converter.engine.runtime.logged import process_hearing
+from trtsmith.converter.engine.runtime.logged import process_log
 
 NO_GPU_TARGET = "SM86"
 """A member of trt.ComputeCapability: what engines are built for where no GPU is."""
@@ -39,7 +39,7 @@ class Sizes:
 
     @staticmethod
     def of(array: np.ndarray) -> Sizes:
-        """For this array and no other."""
+        """A range for this array and no other."""
         counts = array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array).all()))
         values = tuple(int(value) for value in array.reshape(-1)) if counts else None
         return Sizes((array.shape,) * 3, None if values is None else (values,) * 3)
@@ -51,7 +51,7 @@ def build_reason(path: Path, feeds: Mapping[str, Any], *, plugins: bool) -> str:
 
 
 def sizes_of(feeds: Mapping[str, Any]) -> dict[str, Sizes]:
-    """For these arrays and no others. What is no array, as a sequence, is left out: TensorRT takes none."""
+    """A profile for these arrays and no others. What is no array, as a sequence, is left out: TensorRT takes none."""
     arrays = {n: np.asarray(a) for n, a in feeds.items() if isinstance(a, (np.ndarray, np.generic))}
     return {name: Sizes.of(array) for name, array in arrays.items()}
 
@@ -72,16 +72,16 @@ def build_engine(
     flavour = load_flavour("tensorrt_rtx")
     trt: Any = flavour.module
     # One logger for the process, the runner's too: TensorRT keeps the first that it is given.
-    hearing = process_hearing(flavour)
-    builder = trt.Builder(hearing.logger)
-    hearing.take_errors()  # those of an earlier build
+    log = process_log(flavour)
+    builder = trt.Builder(log.logger)
+    log.take_errors()  # those of an earlier build
     if plugins:
         _load_plugins(flavour)
     network = builder.create_network(0)
-    parser = trt.OnnxParser(network, hearing.logger)
+    parser = trt.OnnxParser(network, log.logger)
     if not parser.parse_from_file(str(path)):
         errors = [parser.get_error(i).desc() for i in range(parser.num_errors)]
-        return Built(b"", _shown(errors or hearing.take_errors()))
+        return Built(b"", _shown(errors or log.take_errors()))
     config = builder.create_builder_config()
     config.num_compute_capabilities = 1
     config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
@@ -99,9 +99,9 @@ def build_engine(
             profile.set_shape(tensor.name, *given.shapes)
     if network.num_inputs:
         config.add_optimization_profile(profile)
-    hearing.take_errors()
+    log.take_errors()
     engine = builder.build_serialized_network(network, config)
-    return Built(b"", _shown(hearing.take_errors())) if engine is None else Built(bytes(engine), "")
+    return Built(b"", _shown(log.take_errors())) if engine is None else Built(bytes(engine), "")
 
 
 @cache

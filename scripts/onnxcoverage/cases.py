@@ -27,7 +27,7 @@ RANDOM = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class CoverageCase:
     """One test. `group` is "tensors", or what else it is about: "strings", "images", "ai.onnx.ml", "training".
 
     operator: the operator that is tested; for its expansions (`_expanded`) too.
@@ -46,7 +46,7 @@ class Case:
     random: bool
 
 
-def load_cases() -> list[Case]:
+def load_cases() -> list[CoverageCase]:
     """All cases, by name. Takes some seconds: onnx computes the expected outputs."""
     from onnx.backend.test import loader
 
@@ -57,20 +57,24 @@ def load_cases() -> list[Case]:
     return sorted((_case(test, kinds) for test in found), key=lambda case: case.name)
 
 
-def write_cases(cases: Iterable[Case], folder: Path) -> None:
+def write_cases(cases: Iterable[CoverageCase], folder: Path) -> None:
     """A file for each, for `read_case` in another process."""
     for case in cases:
         (folder / f"{case.name}.case").write_bytes(pickle.dumps(case))
 
 
-def read_case(name: str, folder: Path) -> Case:
-    case: Case = pickle.loads((folder / f"{name}.case").read_bytes())
+def read_case(name: str, folder: Path) -> CoverageCase:
+    case: CoverageCase = pickle.loads((folder / f"{name}.case").read_bytes())
     return case
 
 
 def choose(
-    cases: Sequence[Case], operators: Sequence[str] = (), pattern: str = "", sample: int = 0, seed: int = 0
-) -> list[Case]:
+    cases: Sequence[CoverageCase],
+    operators: Sequence[str] = (),
+    pattern: str = "",
+    sample: int = 0,
+    seed: int = 0,
+) -> list[CoverageCase]:
     """The cases of these operators whose names match; of those a random sample, the same each time."""
     chosen = [
         case
@@ -86,7 +90,7 @@ def _own_operator(model: onnx.ModelProto) -> str:
     return str(model.graph.node[-1].op_type) if model.graph.node else ""
 
 
-def _case(test: Any, kinds: Mapping[str, str]) -> Case:
+def _case(test: Any, kinds: Mapping[str, str]) -> CoverageCase:
     base = re.sub(r"_expanded.*$", "", test.name)
     operator = kinds.get(base, kinds[test.name])
     graph = test.model.graph
@@ -95,7 +99,7 @@ def _case(test: Any, kinds: Mapping[str, str]) -> Case:
     training = any(
         node.op_type == "Dropout" and len(node.input) > 2 for part in all_graphs(graph) for node in part.node
     )
-    return Case(
+    return CoverageCase(
         name=test.name,
         operator=operator,
         group=_group(test.model),

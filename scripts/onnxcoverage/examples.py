@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import reference
 
-from onnxcoverage.cases import Case
+from onnxcoverage.cases import CoverageCase
 from tests.rule_examples.example import Example
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -52,10 +52,10 @@ def expected_outputs(model: Model, example: Example, inputs: dict[str, np.ndarra
     return by_reference(model, inputs) if example.reference else run(model, inputs)
 
 
-def example_case(rule: NodeRule, example: Example, folder: Path) -> Case:
+def example_case(rule: NodeRule, example: Example, folder: Path) -> CoverageCase:
     model = example_model(example, folder)
     inputs = example_feeds(model, example)
-    return Case(
+    return CoverageCase(
         name=f"{rule.name}: {example.name}",
         operator=rule.name,
         group="rules",

@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from onnxcoverage.builder import build_reason
-from onnxcoverage.cases import Case, read_case
+from onnxcoverage.cases import CoverageCase, read_case
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError
@@ -38,7 +38,7 @@ IGNORED = {"Attention": 6}
 """By operator, the input that TensorRT-RTX 1.7.1 ignores: nonpad_kv_seqlen of Attention is read by no layer."""
 
 
-def built_as_is(case: Case, folder: Path) -> dict[str, Any]:
+def built_as_is(case: CoverageCase, folder: Path) -> dict[str, Any]:
     path = folder / f"{case.name}.onnx"
     onnx.save(case.model, path)
     return {"reason": build_reason(path, case.inputs, plugins=False) or ignored_input(case.model)}
@@ -54,7 +54,7 @@ def ignored_input(model: onnx.ModelProto) -> str:
     return ""
 
 
-def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str, Any]:
+def rewritten(case: CoverageCase, folder: Path, freeze_inputs: bool = True) -> dict[str, Any]:
     """Rewrites the case, writes the graph for TensorRT, and compares its outputs with ONNX's.
 
     freeze_inputs: whether inputs that decide what is computed become constants; not where TensorRT takes the case.
@@ -86,7 +86,7 @@ def rewritten(case: Case, folder: Path, freeze_inputs: bool = True) -> dict[str,
     return found | _numbers(case, model, result)
 
 
-def rewrite_case(case: Case, folder: Path, freeze_inputs: bool) -> tuple[Model, Rewritten]:
+def rewrite_case(case: CoverageCase, folder: Path, freeze_inputs: bool) -> tuple[Model, Rewritten]:
     """The case as a Model, in a file of the folder, and what trtsmith makes of it. freeze_inputs: as of `rewritten`."""
     path = folder / f"{case.name}.rewrite.onnx"
     onnx.save(case.model, path)
@@ -102,14 +102,14 @@ def is_changed(result: Rewritten) -> bool:
     return bool(result.frozen or result.rewrites or result.io_types)
 
 
-def built_rewritten(case: Case, folder: Path) -> dict[str, Any]:
+def built_rewritten(case: CoverageCase, folder: Path) -> dict[str, Any]:
     path = folder / f"{case.name}.trt.onnx"
     types = {v.name: v.type for v in onnx.load(path, load_external_data=False).graph.input}
     feeds = {name: as_type(case.inputs[name], type_) for name, type_ in types.items() if name in case.inputs}
     return {"reason": build_reason(path, feeds, plugins=True)}
 
 
-STEPS: Mapping[str, Callable[[Case, Path], dict[str, Any]]] = {
+STEPS: Mapping[str, Callable[[CoverageCase, Path], dict[str, Any]]] = {
     "as is": built_as_is,
     "rewrite": rewritten,
     "rewrite unfrozen": partial(rewritten, freeze_inputs=False),
@@ -131,7 +131,7 @@ def _texts(problems: tuple[Problem, ...]) -> list[str]:
     ]
 
 
-def _numbers(case: Case, model: Model, result: Rewritten) -> dict[str, str]:
+def _numbers(case: CoverageCase, model: Model, result: Rewritten) -> dict[str, str]:
     """numbers: "" if the rewritten graph gives ONNX's outputs. by: what ran it."""
     silent = _silent_changes(case, result)
     if silent:
@@ -159,7 +159,7 @@ def _numbers(case: Case, model: Model, result: Rewritten) -> dict[str, str]:
 
 
 def _by_reference(
-    case: Case, graph: Model, feeds: Mapping[str, Any], result: Rewritten, why: str
+    case: CoverageCase, graph: Model, feeds: Mapping[str, Any], result: Rewritten, why: str
 ) -> dict[str, str]:
     """The same by onnx's reference implementation; `why` onnxruntime cannot be asked."""
     try:
@@ -169,7 +169,7 @@ def _by_reference(
     return {"numbers": fault, "by": f"onnx.reference: {why}"}
 
 
-def _differs_from_onnx(case: Case, model: Model) -> bool:
+def _differs_from_onnx(case: CoverageCase, model: Model) -> bool:
     """Whether onnxruntime gives other outputs than ONNX even for the case as it is."""
     try:
         return bool(faults(run_onnxruntime(model, case.inputs), case))
@@ -177,7 +177,7 @@ def _differs_from_onnx(case: Case, model: Model) -> bool:
         return True
 
 
-def faults(outputs: Mapping[str, Any], case: Case) -> str:
+def faults(outputs: Mapping[str, Any], case: CoverageCase) -> str:
     """The first output that is wrong, and how; "" if none is."""
     for name, expected in case.outputs.items():
         fault = _fault(outputs.get(name), expected, case)
@@ -186,7 +186,7 @@ def faults(outputs: Mapping[str, Any], case: Case) -> str:
     return ""
 
 
-def _silent_changes(case: Case, result: Rewritten) -> str:
+def _silent_changes(case: CoverageCase, result: Rewritten) -> str:
     """An input or output that is gone or of another type, and was not reported."""
     told = {io.name for io in result.io_types} | {record.input for record in result.frozen}
     after = {v.name: v.type for v in (*result.model.proto.graph.input, *result.model.proto.graph.output)}
@@ -248,7 +248,7 @@ def _run_reference(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     return dict(zip([v.name for v in model.proto.graph.output], values, strict=True))
 
 
-def _fault(got: Any, expected: Any, case: Case) -> str:
+def _fault(got: Any, expected: Any, case: CoverageCase) -> str:
     """What is wrong with one output, by the suite's own rule; "" if nothing is."""
     if isinstance(expected, (list, tuple)):
         if not isinstance(got, (list, tuple, np.ndarray)) or len(got) != len(expected):

@@ -11,7 +11,7 @@ from onnxcoverage.builder import kind_of
 
 
 @dataclass
-class Outcome:
+class CaseOutcome:
     """What one case gave. Empty strings are good news.
 
     as_is, rewritten: why TensorRT does not build it. numbers: why its outputs are not ONNX's. by: what ran it.
@@ -57,7 +57,7 @@ class Outcome:
         return f"wrong: {self.numbers}"
 
 
-def to_json(outcomes: Sequence[Outcome], versions: Mapping[str, str], seconds: float) -> dict[str, Any]:
+def to_json(outcomes: Sequence[CaseOutcome], versions: Mapping[str, str], seconds: float) -> dict[str, Any]:
     tensors = [o for o in outcomes if o.group == "tensors"]
     return {
         "versions": dict(versions),
@@ -80,15 +80,15 @@ def to_json(outcomes: Sequence[Outcome], versions: Mapping[str, str], seconds: f
     }
 
 
-def outcomes_of(record: Mapping[str, Any]) -> list[Outcome]:
+def outcomes_of(record: Mapping[str, Any]) -> list[CaseOutcome]:
     """The outcomes of a record that was read back."""
-    names = {field.name for field in fields(Outcome)}
-    return [Outcome(**{k: v for k, v in case.items() if k in names}) for case in record["cases"]]
+    names = {field.name for field in fields(CaseOutcome)}
+    return [CaseOutcome(**{k: v for k, v in case.items() if k in names}) for case in record["cases"]]
 
 
-def operator_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, int, int, int, int]]:
+def operator_rows(outcomes: Sequence[CaseOutcome]) -> list[tuple[str, int, int, int, int]]:
     """(operator, cases, built as they are, built after rewriting, passed), of the cases about tensors."""
-    groups: dict[str, list[Outcome]] = defaultdict(list)
+    groups: dict[str, list[CaseOutcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.group == "tensors":
             groups[outcome.operator].append(outcome)
@@ -98,8 +98,8 @@ def operator_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, int, int, int,
     ]
 
 
-def render(outcomes: Sequence[Outcome], summary: Mapping[str, Any]) -> str:
-    """For people: operators that do not pass whole, the reasons by frequency, the sums."""
+def render(outcomes: Sequence[CaseOutcome], summary: Mapping[str, Any]) -> str:
+    """The report as text: operators that do not pass whole, the reasons by frequency, the sums."""
     lines = ["operator                        cases  as is  rewritten  passed"]
     rows = [row for row in operator_rows(outcomes) if row[4] < row[1]]
     lines += [f"{op:32}{n:5}{a:7}{r:11}{p:8}" for op, n, a, r, p in rows]

@@ -15,7 +15,7 @@ from planted.plants import Plant
 from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import Options, ReplayKernel
+from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -60,7 +60,7 @@ def search(plant: Plant | None, model: Path, inputs: Path, ground: Ground, folde
         _rewritten(original, plant),
         load_arrays(inputs, "planted"),
         executor,
-        Options(folder=folder),
+        SearchOptions(folder=folder),
         inputs.name,
         lambda text: None,
         ground.replay,

@@ -15,7 +15,7 @@ from tests.adding.toy_operator.local_peaks import LOCAL_PEAKS
 from tests.adding.toys import OPERATOR, OPERATOR_LINES, ROOT, add
 from tests.converter.plugin.fixtures import cuda_root, cudart, tensorrt_include
 from trtsmith.converter.plugin.cases import contract_cases
-from trtsmith.converter.plugin.contract import Verdict
+from trtsmith.converter.plugin.contract import CheckStatus
 from trtsmith.converter.plugin.test import test_library as run_contract
 
 LIST = "plugins_cpp/ops/list.cmake"
@@ -65,6 +65,6 @@ def test_its_manifest_is_its_definition(library: Path) -> None:
 
 def test_it_keeps_the_contract_in_every_case(library: Path) -> None:
     report = run_contract(library, gpu=False, definitions=contract_cases((LOCAL_PEAKS,)))
-    failed = [result for result in report.results if result.verdict is Verdict.FAIL]
+    failed = [result for result in report.results if result.verdict is CheckStatus.FAIL]
     assert failed == []
-    assert sum(result.verdict is Verdict.PASS for result in report.results) > 50
+    assert sum(result.verdict is CheckStatus.PASS for result in report.results) > 50

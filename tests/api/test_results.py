@@ -236,7 +236,7 @@ def test_runner_goes_by_the_manifest(engine: FakeEngine, monkeypatch: pytest.Mon
     module = "trtsmith.converter.engine.runtime.runner."
     monkeypatch.setattr(module + "Device", lambda number: number)
     monkeypatch.setattr(module + "load_flavour", lambda name: name)
-    monkeypatch.setattr(module + "process_hearing", lambda flavour: None)
+    monkeypatch.setattr(module + "process_log", lambda flavour: None)
     monkeypatch.setattr(trtsmith.Runner, "of_request", classmethod(lambda cls, *given: asked.append(given)))
     trtsmith.Runner.load("e.plan", plugins=["mine.so"], cuda_graph=True, device=1)
     ((request, device, flavour, _),) = asked

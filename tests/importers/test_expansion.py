@@ -1,4 +1,4 @@
-"""Expansion of whole models, and the schemas that carry shapes through plugin nodes."""
+"""Expansion of whole models, and the schemas that infer shapes through plugin nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of every kind: strict checks, both renderings, and what nodes may carry for an attribute."""
+"""Fields of every kind: strict checks, both renderings, and what nodes may have for an attribute."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from onnx import helper
 from gpucheck import engines, node_tests, rule_examples
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError
 from gpucheck.record import Notes, read_notes
-from onnxcoverage.cases import Case
+from onnxcoverage.cases import CoverageCase
 from onnxcoverage.jobs import RETIRE
 from tests.rule_examples import examples_of
 from tests.scripts.engine_doubles import Change, by_onnxruntime, in_workers, refuses
@@ -45,15 +45,17 @@ def saved(proto: onnx.ModelProto, folder: Path) -> Model:
     return load_model(folder / "saved.onnx")
 
 
-def product_case(random: bool = False) -> Case:
+def product_case(random: bool = False) -> CoverageCase:
     rng = np.random.default_rng(0)
     inputs = {"a": rng.standard_normal((9, 64), np.float32), "b": rng.standard_normal((64, 9), np.float32)}
     outputs = {"y": inputs["a"] @ inputs["b"]}
     model = one_node("MatMul", inputs, outputs)
-    return Case("product", "MatMul", "tensors", model, inputs, outputs, 1e-3, 1e-7, random)
+    return CoverageCase("product", "MatMul", "tensors", model, inputs, outputs, 1e-3, 1e-7, random)
 
 
-def judged(case: Case, folder: Path, opener: engines.Opener, step: str = "as it is") -> dict[str, Any]:
+def judged(
+    case: CoverageCase, folder: Path, opener: engines.Opener, step: str = "as it is"
+) -> dict[str, Any]:
     return node_tests.judge_form(case, node_tests.FORMS[step](case, folder), opener)
 
 
@@ -84,7 +86,7 @@ def test_verdicts_of_node_tests(tmp_path: Path) -> None:
 
 def test_elementwise_operators_have_no_tf32_to_excuse_them(tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((9, 9), np.float32)
-    case = Case(
+    case = CoverageCase(
         "s", "Sin", "tensors", one_node("Sin", {"x": x}, {"y": x}), {"x": x}, {"y": np.sin(x)}, 1e-5, 0, False
     )
     assert judged(case, tmp_path, by_onnxruntime())["verdict"] == "exact"
@@ -96,7 +98,7 @@ def test_a_case_is_rewritten_frozen_and_given_plugins(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     data, axes = rng.standard_normal((3, 4), np.float32), np.array([1], np.int64)
     total = data.sum(1, keepdims=True)
-    reduced = Case(
+    reduced = CoverageCase(
         *("sum", "ReduceSum", "tensors", one_node("ReduceSum", {"x": data, "axes": axes}, {"y": total})),
         *({"x": data, "axes": axes}, {"y": total}, 1e-5, 1e-6, False),
     )
@@ -111,7 +113,7 @@ def test_a_case_is_rewritten_frozen_and_given_plugins(tmp_path: Path) -> None:
     outputs = {"y": np.einsum("ijkl,kl->ij", patches, weight[0, 0])[None, None]}
     deformed = one_node("DeformConv", inputs, outputs, kernel_shape=[3, 3])
     deformed.opset_import[0].version = 19
-    case = Case("deform", "DeformConv", "tensors", deformed, inputs, outputs, 1e-4, 1e-5, False)
+    case = CoverageCase("deform", "DeformConv", "tensors", deformed, inputs, outputs, 1e-4, 1e-5, False)
     found = judged(case, tmp_path, by_onnxruntime(), "rewritten")
     assert (found["verdict"], found["form"]) == ("exact", "plugins")
 
@@ -124,7 +126,7 @@ def test_the_second_form_decides_and_the_first_is_remembered() -> None:
     assert node_tests.combined(first, {"verdict": node_tests.UNCHANGED, "reason": "-"}) == first
 
 
-def step_on(cases: list[Case], double: str, folder: Path, patch: pytest.MonkeyPatch) -> Any:
+def step_on(cases: list[CoverageCase], double: str, folder: Path, patch: pytest.MonkeyPatch) -> Any:
     patch.setattr(node_tests, "load_cases", lambda: cases)
     in_workers(node_tests, double, patch)
     inside = folder / double

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxcoverage.cases import Case
+from onnxcoverage.cases import CoverageCase
 from onnxcoverage.judge import _fault
-from onnxcoverage.record import Outcome, outcomes_of, to_json
+from onnxcoverage.record import CaseOutcome, outcomes_of, to_json
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "onnx_coverage.py"
 
@@ -51,7 +51,7 @@ def covered(folder: Path, *arguments: str) -> dict[str, Any]:
 
 
 def test_outputs_are_judged_by_the_suites_tolerances() -> None:
-    case = Case("c", "Op", "tensors", None, {}, {}, 1e-3, 1e-7, False)  # type: ignore[arg-type]
+    case = CoverageCase("c", "Op", "tensors", None, {}, {}, 1e-3, 1e-7, False)  # type: ignore[arg-type]
     one = np.ones(3, np.float32)
     assert _fault(one * 1.0005, one, case) == ""
     assert _fault(one * 1.002, one, case).startswith("differs")
@@ -62,10 +62,10 @@ def test_outputs_are_judged_by_the_suites_tolerances() -> None:
 
 
 def test_a_case_passes_only_if_it_is_built_and_right() -> None:
-    good = Outcome("a", "Add", "tensors", as_is="", rewritten="", numbers="")
-    wrong = Outcome("b", "Add", "tensors", as_is="", rewritten="", numbers="differs by 1")
-    refused = Outcome("c", "Add", "strings", refused=["no importer"])
-    silent = Outcome("d", "Add", "strings")
+    good = CaseOutcome("a", "Add", "tensors", as_is="", rewritten="", numbers="")
+    wrong = CaseOutcome("b", "Add", "tensors", as_is="", rewritten="", numbers="differs by 1")
+    refused = CaseOutcome("c", "Add", "strings", refused=["no importer"])
+    silent = CaseOutcome("d", "Add", "strings")
     assert [o.passed for o in (good, wrong, refused, silent)] == [True, False, True, False]
     record = to_json([good, wrong, refused, silent], {}, 1)
     assert record["summary"]["passed"] == 1 and record["summary"]["built_rewritten"] == 2

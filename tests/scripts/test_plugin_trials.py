@@ -27,7 +27,7 @@ def trials(op: OpDef) -> tuple[Trial, ...]:
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_the_layers_around_a_plugin_change_no_number(op: OpDef, tmp_path: Path) -> None:
     """One graph for all cases of a group, as engines with dynamic shapes have it."""
-    judge = plugin_engines.Judge(op, type_choices(op)[0])
+    judge = plugin_engines.TrialComparison(op, type_choices(op)[0])
     some_groups = groups(trials(op))[:3]
 
     def runs() -> Iterator[tuple[Trial, Any]]:
@@ -52,7 +52,7 @@ def test_wrong_outputs_and_failures_are_counted_and_named() -> None:
     right = [dict(zip(("output",), trial.case.expected, strict=True)) for trial in some]
     wrong = {"output": right[1]["output"] + 1}
     runs = zip(some, [right[0], wrong, "it did not run"], strict=True)
-    found = plugin_engines.Judge(op, type_choices(op)[0]).report((plugin_engines.STATIC, runs))
+    found = plugin_engines.TrialComparison(op, type_choices(op)[0]).report((plugin_engines.STATIC, runs))
     (row,) = found["rows"]
     assert (row["kind"], row["cases"], row["passed"]) == ("ordinary", 3, 1)
     assert len(found["failures"]) == 2 and "relative error" in found["failures"][0]

@@ -32,12 +32,12 @@ def test_every_form_has_a_line(wheels: Path, tmp_path: Path) -> None:
     main(["--wheels", str(wheels), "--json", str(record)], [MODEL])
     found = json.loads(record.read_text())
     forms = {result["form"]: result for result in found["results"]}
-    assert list(forms) == ["as it is", "saved by onnxruntime", "quantised by onnxruntime"]
+    assert list(forms) == ["as it is", "saved by onnxruntime", "quantized by onnxruntime"]
     for form in ("as it is", "saved by onnxruntime"):
         assert forms[form]["outcome"] == "agrees"
         assert forms[form]["engine_bytes"] > 0 and forms[form]["relative"] < 1e-5
     assert forms["saved by onnxruntime"]["routes"]["rewritten"] > 0
-    assert forms["quantised by onnxruntime"]["outcome"]
+    assert forms["quantized by onnxruntime"]["outcome"]
     page = render_real_models(found)
     assert page.count("`encoder`, an encoder, of some-models 1.2") == 3
 

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto as T
 
 import reduced_types
-from onnxcoverage.cases import Case, load_cases
+from onnxcoverage.cases import CoverageCase, load_cases
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16
 from trtsmith.converter.rewrite.precision.measured import refusal
@@ -22,11 +22,11 @@ from trtsmith.converter.rewrite.precision.policy import (
 
 
 @pytest.fixture(scope="module")
-def cases() -> dict[str, list[Case]]:
+def cases() -> dict[str, list[CoverageCase]]:
     return reduced_types.candidates(load_cases(), ["Conv", "Resize", "Einsum", "Range", "Shape"])
 
 
-def test_type_variables_change_and_fixed_types_do_not(cases: dict[str, list[Case]]) -> None:
+def test_type_variables_change_and_fixed_types_do_not(cases: dict[str, list[CoverageCase]]) -> None:
     case = next(c for c in cases["Resize"] if c.name == "test_resize_upsample_scales_linear")
     model, feeds = reduced_types.retyped(case, T.BFLOAT16)
     types = {v.name: v.type.tensor_type.elem_type for v in (*model.graph.input, *model.graph.output)}
@@ -35,7 +35,7 @@ def test_type_variables_change_and_fixed_types_do_not(cases: dict[str, list[Case
     assert str(feeds["X"].dtype) == "bfloat16"
 
 
-def test_written_cases_are_sound(cases: dict[str, list[Case]]) -> None:
+def test_written_cases_are_sound(cases: dict[str, list[CoverageCase]]) -> None:
     case = next(c for c in cases["Einsum"] if c.name == "written_Einsum")
     onnx.checker.check_model(case.model, full_check=True)
     assert set(case.inputs) == {"x"}

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.bench.baselines import RIVALS
+from trtsmith.converter.bench.baselines import BASELINES
 from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.points import POINTS
@@ -117,7 +117,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         type=_commas,
         default=(),
         metavar="NAME,...",
-        help="; ".join(f"{name}: {text}" for name, text in RIVALS.items()),
+        help="; ".join(f"{name}: {text}" for name, text in BASELINES.items()),
     )
     compare.add_argument(
         "--torch",

@@ -58,7 +58,7 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
 
 
 def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
-    """Of the flags that every command has which reads a model."""
+    """Reads the flags that are common to all commands that read a model."""
     return AnalysisOptions(
         target=expected_target(options.flavour),
         freeze=tuple(options.freeze),

@@ -41,7 +41,7 @@ _OPTIONAL = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorLine:
     """One line: state is "ok", "missing" (nothing works without it) or "absent" (something optional is not there)."""
 
     what: str
@@ -73,37 +73,39 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_USAGE if any(finding.state == "missing" for finding in found) else EXIT_OK
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorLine]:
     """Everything that matters, without importing TensorRT."""
     found = [
-        Finding("trtsmith", "ok", toolkit_version()),
-        Finding("python", "ok", f"{platform.python_version()} on {platform.machine()}"),
+        DoctorLine("trtsmith", "ok", toolkit_version()),
+        DoctorLine("python", "ok", f"{platform.python_version()} on {platform.machine()}"),
     ]
     for package in _PACKAGES:
         try:
-            found.append(Finding(package, "ok", metadata.version(package)))
+            found.append(DoctorLine(package, "ok", metadata.version(package)))
         except metadata.PackageNotFoundError:
             state = "absent" if package in _OPTIONAL else "missing"
             fix = _OPTIONAL.get(package, f"pip install {package}")
-            found.append(Finding(package, state, "not installed", fix))
+            found.append(DoctorLine(package, state, "not installed", fix))
     flavours = installed_flavours()
     found += [
-        Finding(flavour.name, "ok", f"{flavour.version} ({flavour.distribution})") for flavour in flavours
+        DoctorLine(flavour.name, "ok", f"{flavour.version} ({flavour.distribution})") for flavour in flavours
     ]
     if not flavours:
-        found.append(Finding("tensorrt", "missing", "neither TensorRT nor TensorRT-RTX", PIP["tensorrt_rtx"]))
+        found.append(
+            DoctorLine("tensorrt", "missing", "neither TensorRT nor TensorRT-RTX", PIP["tensorrt_rtx"])
+        )
     gpu = find_gpu()
     if gpu is None:
-        found.append(Finding("gpu", "absent", "none: engines are built for sm86, and not run"))
+        found.append(DoctorLine("gpu", "absent", "none: engines are built for sm86, and not run"))
     else:
-        found.append(Finding("gpu", "ok", f"{gpu.name}, {gpu.target}"))
+        found.append(DoctorLine("gpu", "ok", f"{gpu.name}, {gpu.target}"))
     found.append(_running(gpu, flavours))
     for name in ("trtsmith_plugins", "trtsmith_plugins_v2", "trtsmith_host"):
         found.append(_library(name, optional=name == "trtsmith_plugins_v2"))
     return found
 
 
-def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> Finding:
+def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> DoctorLine:
     """Whether an engine can be run here, by what is installed; none is tried."""
     packages = missing_packages()
     lacking = [
@@ -112,26 +114,26 @@ def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> Finding:
         if not there
     ]
     if not lacking:
-        return Finding("running engines", "ok", "trtsmith run, verify and bench work here")
+        return DoctorLine("running engines", "ok", "trtsmith run, verify and bench work here")
     detail = f"trtsmith run, verify and bench need what is not here: {', '.join(lacking)}"
-    return Finding("running engines", "absent", detail, packages.fix if packages else "")
+    return DoctorLine("running engines", "absent", detail, packages.fix if packages else "")
 
 
-def _library(name: str, *, optional: bool) -> Finding:
+def _library(name: str, *, optional: bool) -> DoctorLine:
     try:
         path = libraries.library(name)
         if name == "trtsmith_host":
             CDLL(str(path))
-            return Finding(name, "ok", str(path))
+            return DoctorLine(name, "ok", str(path))
         manifest = libraries.manifest(path)
     except TrtsmithError as error:
-        return Finding(
+        return DoctorLine(
             name, "absent" if optional else "missing", error.problems[0].what, error.problems[0].fix
         )
     except OSError as error:
-        return Finding(
+        return DoctorLine(
             name, "missing", f"cannot be loaded: {error}", "rebuild it on this machine: pip install ."
         )
     operators = len(manifest["operators"])
     detail = f"{manifest['interface']}, {operators} operators, sm {manifest['cuda_architectures']}"
-    return Finding(name, "ok", f"{path} ({detail})")
+    return DoctorLine(name, "ok", f"{path} ({detail})")

@@ -14,7 +14,7 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
-from trtsmith.converter.plugin.contract import CheckResult, Verdict
+from trtsmith.converter.plugin.contract import CheckResult, CheckStatus
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 
@@ -81,7 +81,7 @@ def _test(options: argparse.Namespace, console: Console) -> int:
     def show(result: CheckResult) -> None:
         case = f" [{result.case}]" if result.case else ""
         text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
-        (console.progress if result.verdict is Verdict.FAIL else console.detail)(text)
+        (console.progress if result.verdict is CheckStatus.FAIL else console.detail)(text)
 
     check_report(options.report, (options.library,))
     report = test_library(

@@ -14,7 +14,7 @@ from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.plugin.bench.kernel_bench import RIVALS, Plan, all_right, measure, select
+from trtsmith.converter.plugin.bench.kernel_bench import BASELINES, TimingPlan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.problem import Problem
@@ -25,7 +25,7 @@ COUNT = 50
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     names = ", ".join(op.name for op in OPS if op.benchmarks)
-    rivals = "; ".join(f"{name}: {text}" for name, text in RIVALS.items())
+    baselines = "; ".join(f"{name}: {text}" for name, text in BASELINES.items())
     text = "time our kernels on a GPU against PyTorch, torchvision and the limits of the machine"
     parser = actions.add_parser(
         "bench",
@@ -46,7 +46,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         help=f"of {', '.join(TYPE_VARIABLES['T'])} (all)",
     )
     parser.add_argument(
-        "--against", type=_commas, metavar="NAME,...", help=f"rivals to time, or none (all). {rivals}"
+        "--against", type=_commas, metavar="NAME,...", help=f"baselines to time, or none (all). {baselines}"
     )
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"timed runs of each ({COUNT})")
     parser.add_argument(
@@ -66,8 +66,8 @@ def _commas(text: str) -> tuple[str, ...]:
 
 
 def _bench(options: argparse.Namespace, console: Console) -> int:
-    rivals = () if options.against == ("none",) else options.against
-    plan = select(options.ops, options.case, options.dtype, rivals, options.count)
+    baselines = () if options.against == ("none",) else options.against
+    plan = select(options.ops, options.case, options.dtype, baselines, options.count)
     check_report(options.json, flag="--json")
     library = plugin_library()
     require_gpu()
@@ -104,7 +104,7 @@ def require_gpu() -> None:
     )
 
 
-def command_of(options: argparse.Namespace, plan: Plan) -> str:
+def command_of(options: argparse.Namespace, plan: TimingPlan) -> str:
     """The command again, without what changes nothing that is measured."""
     words = ["trtsmith", "plugin", "bench", *(op.name for op, _ in plan.ops)]
     if options.case:

@@ -98,12 +98,14 @@ def _shortened(name: str, most: int = 80) -> str:
     return name if len(name) <= most else f"{name[: most - 3]}..."
 
 
-def _against(rivals: Sequence[Mapping[str, Any]]) -> str:
+def _against(baselines: Sequence[Mapping[str, Any]]) -> str:
     rows: list[tuple[str, ...]] = [("against", "response ms", "ratio", "outputs", "")]
-    for rival in rivals:
-        if "unavailable" in rival:
-            rows.append((rival["name"], "-", "-", "-", f"not available: {rival['unavailable']}"))
+    for baseline in baselines:
+        if "unavailable" in baseline:
+            rows.append((baseline["name"], "-", "-", "-", f"not available: {baseline['unavailable']}"))
         else:
-            median, verdict = rival["response_ms"]["median"], "agree" if rival["agrees"] else "DISAGREE"
-            rows.append((rival["name"], f"{median:.4g}", f"x{rival['ratio']:.3g}", verdict, rival["what"]))
+            median, verdict = baseline["response_ms"]["median"], "agree" if baseline["agrees"] else "DISAGREE"
+            rows.append(
+                (baseline["name"], f"{median:.4g}", f"x{baseline['ratio']:.3g}", verdict, baseline["what"])
+            )
     return table(rows)

@@ -11,11 +11,11 @@ HEAD = ("case", "dtype", "us", "p10-p90", "limit", "of limit", "GB/s", "TFLOP/s"
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """One table for each operator; ratios say how many times a rival's time is ours. Then what the machine can do."""
+    """One table for each operator; ratios say how many times a baseline's time is ours. Then what the machine can do."""
     parts = []
     for name, rows in document["ops"].items():
         if rows:
-            labels = list(dict.fromkeys(label for row in rows for label in row["rivals"]))
+            labels = list(dict.fromkeys(label for row in rows for label in row["baselines"]))
             lines = [(*HEAD, *labels), *(_line(row, labels) for row in rows)]
             parts.append("\n".join([name, table(lines), *_reasons(rows)]))
     rates = document["ceilings"]
@@ -40,20 +40,20 @@ def _line(row: Mapping[str, Any], labels: list[str]) -> tuple[str, ...]:
         f"{ours['gb_s']:.0f}",
         f"{ours['tflop_s']:.3g}",
         f"{ours['error']:.1e}{'' if ours['right'] else ' WRONG'}",
-        *(_ratio(row["rivals"].get(label)) for label in labels),
+        *(_ratio(row["baselines"].get(label)) for label in labels),
     )
 
 
-def _ratio(rival: Mapping[str, Any] | None) -> str:
-    return "-" if rival is None or "ratio" not in rival else f"x{rival['ratio']:.2f}"
+def _ratio(baseline: Mapping[str, Any] | None) -> str:
+    return "-" if baseline is None or "ratio" not in baseline else f"x{baseline['ratio']:.2f}"
 
 
 def _reasons(rows: list[Mapping[str, Any]]) -> list[str]:
-    """Why rivals were not measured, each reason once."""
+    """Why baselines were not measured, each reason once."""
     reasons = [
-        f"  {label} not available: {rival['unavailable']}"
+        f"  {label} not available: {baseline['unavailable']}"
         for row in rows
-        for label, rival in row["rivals"].items()
-        if "unavailable" in rival
+        for label, baseline in row["baselines"].items()
+        if "unavailable" in baseline
     ]
     return list(dict.fromkeys(reasons))

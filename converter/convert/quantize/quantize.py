@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.convert.quantize.bodies import with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize_request import QuantiseRequest
+from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.walk import all_graphs
@@ -28,7 +28,7 @@ from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
 
-QUANTISED = ("int8", "fp8")
+QUANTIZED = ("int8", "fp8")
 
 INSTALL = "pip install 'trtsmith[quantize]'"
 
@@ -36,40 +36,40 @@ Sample = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Quantised:
+class QuantizedNetwork:
     """The network with Q/DQ around some of its layers, types inferred, and what was done."""
 
     model: Model
     report: PrecisionReport
 
 
-def quantise(
+def quantize(
     model: Model,
     mode: str,
     samples: Sequence[Sample] | None,
     *,
     keep: Sequence[str] = (),
     rewrites: Sequence[Rewrite] = (),
-) -> Quantised:
+) -> QuantizedNetwork:
     """The network with Q/DQ around the layers that gain by it; custom operators keep their precision.
 
     samples: sets of inputs of the graph; None: there are none.
     UsageError: nothing to calibrate with, nvidia-modelopt is not installed, `keep` names nothing. ConversionError: it fails,
-    or finds no layer to quantise.
+    or finds no layer to quantize.
     """
     if _marks(model):
-        return Quantised(model, replace(_report(model, mode, ()), own=True))
+        return QuantizedNetwork(model, replace(_report(model, mode, ()), own=True))
     _check(model, mode, samples)
     nodes = [n for graph in all_graphs(model.proto.graph) for n in graph.node]
     kept = kept_by_user(keep, ((n.name, n.op_type) for n in nodes), rewrites)
-    with tempfile.TemporaryDirectory(prefix="trtsmith-quantise-") as name:
+    with tempfile.TemporaryDirectory(prefix="trtsmith-quantize-") as name:
         folder = Path(name)
         # nvidia-modelopt would convert it to that opset, and then loses the bodies of custom operators
         bodied, plugins = with_bodies(at_least(model, QDQ_OPSET))
         save_model(bodied, folder / "model.onnx")
-        request = QuantiseRequest(
+        request = QuantizeRequest(
             folder / "model.onnx",
-            folder / "quantised.onnx",
+            folder / "quantized.onnx",
             mode,
             tuple(_write(folder, samples or ())),
             (*kept, *plugins),
@@ -94,10 +94,10 @@ def quantise(
         )
     told = [Kept(node.name, node.op_type, kept[node.name]) for node in nodes if node.name in kept]
     told += [
-        Kept(n.name, f"{PLUGIN_NAMESPACE}::{n.op_type}", "custom operators are not quantised")
+        Kept(n.name, f"{PLUGIN_NAMESPACE}::{n.op_type}", "custom operators are not quantized")
         for n in plugins.values()
     ]
-    return Quantised(result, _report(result, mode, tuple(told)))
+    return QuantizedNetwork(result, _report(result, mode, tuple(told)))
 
 
 def _marks(model: Model) -> Counter[str]:
@@ -129,7 +129,7 @@ def _check(model: Model, mode: str, samples: Sequence[Sample] | None) -> None:
         shown = ", ".join(f"{i.name}: [{', '.join(str(d or 'N') for d in i.shape)}]" for i in inputs)
         raise UsageError(
             Problem(
-                f"there is nothing to calibrate {mode} with, and the model carries no QuantizeLinear",
+                f"there is nothing to calibrate {mode} with, and the model has no QuantizeLinear",
                 f"--precision {mode}",
                 f"inputs as the network meets them, some hundred are usual ({shown})",
                 "--calibration samples.npz   (arrays by input name, samples along the first axis; may be repeated)",
@@ -140,7 +140,7 @@ def _check(model: Model, mode: str, samples: Sequence[Sample] | None) -> None:
             Problem(
                 "nvidia-modelopt, which calibrates, is not installed",
                 f"--precision {mode}",
-                "the package nvidia-modelopt, or a model that carries QuantizeLinear and DequantizeLinear",
+                "the package nvidia-modelopt, or a model that has QuantizeLinear and DequantizeLinear",
                 INSTALL,
             )
         )
@@ -156,8 +156,8 @@ def _write(folder: Path, samples: Sequence[Sample]) -> Sequence[Path]:
 
 def _failed(model: Model, mode: str, why: str) -> Problem:
     return Problem(
-        f"nvidia-modelopt cannot quantise the model: {' '.join(why.split())[:500]}",
+        f"nvidia-modelopt cannot quantize the model: {' '.join(why.split())[:500]}",
         str(model.path),
         "a model that it calibrates on the CPU",
-        f"quantise it where it is exported, or leave --precision {mode} out",
+        f"quantize it where it is exported, or leave --precision {mode} out",
     )

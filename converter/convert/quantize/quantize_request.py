@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class QuantiseRequest:
+class QuantizeRequest:
     """One calibration.
 
     mode:     "int8" or "fp8".
@@ -27,9 +27,9 @@ class QuantiseRequest:
         return json.dumps(asdict(self), default=str)
 
     @staticmethod
-    def from_json(text: str) -> QuantiseRequest:
+    def from_json(text: str) -> QuantizeRequest:
         data = json.loads(text)
-        return QuantiseRequest(
+        return QuantizeRequest(
             Path(data["model"]),
             Path(data["output"]),
             data["mode"],

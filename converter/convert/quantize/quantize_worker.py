@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.convert.quantize.quantize_request import QuantiseRequest
+from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 
@@ -43,8 +43,8 @@ def _load(path: Path) -> dict[str, np.ndarray]:
 
 
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """Writes the quantised model to request.output."""
-    request = QuantiseRequest.from_json(text)
+    """Writes the quantized model to request.output."""
+    request = QuantizeRequest.from_json(text)
     events.phase("loading nvidia-modelopt")
     from modelopt.onnx.quantization import quantize  # it brings PyTorch: only here, and only when asked
 

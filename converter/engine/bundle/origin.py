@@ -43,7 +43,7 @@ class FrozenInput:
 
 
 @dataclass(frozen=True)
-class Reduction:
+class PrecisionSummary:
     """What the precision pass says that it did. kept: nodes that stay in float32; reduced: how many are in the type.
 
     own: the model had the precision itself, and nothing was changed.
@@ -55,7 +55,7 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class Origin:
+class EngineOrigin:
     """precision: the type that the engine's arithmetic was asked for in.
 
     fingerprint: of the model's files; "" if nobody says. reduction: None where the precision pass did not run.
@@ -64,7 +64,7 @@ class Origin:
     precision: str = "float32"
     fingerprint: str = ""
     frozen: tuple[FrozenInput, ...] = ()
-    reduction: Reduction | None = None
+    reduction: PrecisionSummary | None = None
 
 
 def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -79,13 +79,13 @@ def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, An
     }
 
 
-def origin_of(engine: Path) -> Origin:
+def origin_of(engine: Path) -> EngineOrigin:
     """What the manifest beside the engine says; nothing without one. UsageError for one that cannot be read."""
-    return read_manifest(engine, _origin) or Origin()
+    return read_manifest(engine, _origin) or EngineOrigin()
 
 
-def _origin(document: Mapping[str, Any]) -> Origin:
-    return Origin(
+def _origin(document: Mapping[str, Any]) -> EngineOrigin:
+    return EngineOrigin(
         _precision(document.get("precision")),
         text(mapping(document.get("model", {})).get("fingerprint", "")),
         _frozen(items(document.get("frozen", []))),
@@ -98,7 +98,7 @@ def _precision(entry: Any) -> str:
     return str(entry["precision"] if isinstance(entry, dict) else entry or "float32")
 
 
-def _reduction(entry: Any) -> Reduction | None:
+def _reduction(entry: Any) -> PrecisionSummary | None:
     if entry is None:
         return None
     report = mapping(entry)
@@ -107,7 +107,7 @@ def _reduction(entry: Any) -> Reduction | None:
         for one in map(mapping, items(report["kept"]))
     )
     (reduced,) = sizes([report["reduced"]])
-    return Reduction(kept, reduced, flag(report.get("own", False)))
+    return PrecisionSummary(kept, reduced, flag(report.get("own", False)))
 
 
 def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:

@@ -152,7 +152,7 @@ def _check_target(options: TritonOptions, folder: Path, version: Path, config: s
 
 
 def _write(engine: Path, repository: Path, folder: Path, version: Path, config: str) -> None:
-    """Under a name that the server does not look at, renamed when complete."""
+    """Writes a file under a name that the server does not look at, and renames it when complete."""
     repository.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=repository, prefix=".trtsmith-") as name:
         staged = Path(name) / "model"

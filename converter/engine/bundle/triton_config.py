@@ -87,7 +87,7 @@ def _facts(document: Mapping[str, Any]) -> Facts:
 
 
 def read_facts(engine: Path) -> Facts:
-    """From the manifest beside the engine. UsageError if there is none, or one that cannot be read."""
+    """Reads the manifest beside the engine. UsageError if there is none, or one that cannot be read."""
     facts = read_manifest(engine, _facts)
     if facts is None:
         path = manifest_path(engine)

@@ -1,4 +1,4 @@
-"""Carries what a child process tells its parent: one JSON line for each event, on a pipe of their own."""
+"""Passes on what a child process tells its parent: one JSON line for each event, on a pipe of their own."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class _Worker:
         return bool(self._waiting)
 
     def write(self) -> None:
-        """As much of the request as fits into the pipe."""
+        """Writes as much of the request as fits into the pipe."""
         try:
             while self._waiting:
                 self._waiting = self._waiting[os.write(self.requests, self._waiting) :]

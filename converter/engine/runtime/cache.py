@@ -89,7 +89,7 @@ def open_cache(
     except OSError as error:
         warn(f"the runtime cache {file} cannot be read and is made anew: {error.strerror or error}")
     if before and not _take(runtime_cache, before):
-        said = " ".join(loaded.hearing.take_errors())
+        said = " ".join(loaded.log.take_errors())
         warn(
             f"the runtime cache {file} is damaged, or of another GPU, driver or version, and is made anew. {said}".strip()
         )

@@ -45,7 +45,7 @@ def create_context(
     """
     trt: Any = loaded.flavour.module
     engine = loaded.engine
-    loaded.hearing.take_errors()
+    loaded.log.take_errors()
     if loaded.flavour.is_rtx:
         runtime_config = engine.create_runtime_config()
         runtime_config.dynamic_shapes_kernel_specialization_strategy = {
@@ -61,11 +61,11 @@ def create_context(
     else:
         context = engine.create_execution_context()
     if context is None:
-        said = loaded.hearing.take_errors()
+        said = loaded.log.take_errors()
         raise UsageError(context_problem(said, loaded.info.device_memory, loaded.origin))
     if profile:
         if not context.set_optimization_profile_async(profile, stream.handle):
-            said = loaded.hearing.take_errors()
+            said = loaded.log.take_errors()
             raise UsageError(context_problem(said, loaded.info.device_memory, loaded.origin))
         device.synchronise(stream)
     return context

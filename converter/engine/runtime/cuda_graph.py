@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trtsmith.converter.engine.runtime.device import Device, DeviceError, Graph, Stream
+from trtsmith.converter.engine.runtime.device import CudaGraph, Device, DeviceError, Stream
 
 _MOST_GRAPHS = 8  # a ring of buffers has two or three; each graph holds memory of the driver's
 
@@ -22,7 +22,7 @@ class GraphReplay:
         self._device = device
         self._stream = stream
         self._warn = warn
-        self._graphs: dict[Addresses, Graph | None] = {}
+        self._graphs: dict[Addresses, CudaGraph | None] = {}
         self._captures = True
         self._told = False
 
@@ -42,7 +42,7 @@ class GraphReplay:
         self._captures = False
         self._graphs.clear()
 
-    def find(self, addresses: Addresses, execute: Callable[[int], Any]) -> Graph | None:
+    def find(self, addresses: Addresses, execute: Callable[[int], Any]) -> CudaGraph | None:
         """The graph to launch for these addresses; None where the work has to be queued by `execute` this time."""
         if not self._captures:
             return None
@@ -59,7 +59,7 @@ class GraphReplay:
                 self.give_up(str(error))
         return graph
 
-    def _capture(self, execute: Callable[[int], Any]) -> Graph:
+    def _capture(self, execute: Callable[[int], Any]) -> CudaGraph:
         self._device.begin_capture(self._stream)
         try:
             queued = execute(self._stream.handle)

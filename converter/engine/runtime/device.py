@@ -98,13 +98,13 @@ class Device:
         self.threads.index = index
 
     def make_current(self) -> None:
-        """Where the calling thread has the context of another of our devices, or none: CUDA's calls below go to it."""
+        """Makes this device's context current in the calling thread; CUDA's calls below go to the current one."""
         if getattr(self.threads, "index", None) != self.index:
             self._check(self._driver.cuCtxSetCurrent(self._context))
             self.threads.index = self.index
 
     def allocate(self, size: int) -> Memory:
-        """Device memory, aligned for every type. By cuMemAlloc: freeing it waits for whoever still reads it, in this
+        """Allocates memory aligned for every type, with cuMemAlloc: freeing it waits for whoever still reads it, in this
         library or another, which memory of a stream-ordered pool does not."""
         driver = self._driver
         size = max(size, _SMALLEST)
@@ -221,15 +221,15 @@ class Device:
         mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         self._check(self._driver.cuStreamBeginCapture(stream.raw, mode))
 
-    def end_capture(self, stream: Stream) -> Graph:
+    def end_capture(self, stream: Stream) -> CudaGraph:
         """The graph. Raises DeviceError if something in it could not be captured; the stream is usable again then."""
         graph = self._check(self._driver.cuStreamEndCapture(stream.raw))
         try:
-            return Graph(self, self._check(self._driver.cuGraphInstantiate(graph, 0)))
+            return CudaGraph(self, self._check(self._driver.cuGraphInstantiate(graph, 0)))
         finally:
             self._driver.cuGraphDestroy(graph)
 
-    def launch(self, graph: Graph, stream: Stream) -> None:
+    def launch(self, graph: CudaGraph, stream: Stream) -> None:
         self._check(self._driver.cuGraphLaunch(graph.raw, stream.raw))
 
     def close_graph(self, raw: Any) -> None:
@@ -258,7 +258,7 @@ class Device:
         return answer[1] if len(answer) > 1 else None
 
 
-class Graph:
+class CudaGraph:
     """Work that was captured, ready to be launched."""
 
     def __init__(self, device: Device, raw: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.engine.runtime.device import Device, Memory, Stream
-from trtsmith.converter.engine.runtime.dlpack import CARRIERS, capsule_of
+from trtsmith.converter.engine.runtime.dlpack import CAPSULE_TYPES, capsule_of
 
 _CUDA = 2  # kDLCUDA of dlpack.h
 _LEGACY_STREAM = 1  # what DLPack means by stream=None, and how both protocols write the stream 0
@@ -70,14 +70,14 @@ class DeviceTensor:
         self._device.make_current()
         if stream != -1:
             self._device.let_wait(_LEGACY_STREAM if stream is None else stream, self.stream)
-        carrier = CARRIERS.get(self.dtype, self.dtype)
+        capsule_type = CAPSULE_TYPES.get(self.dtype, self.dtype)
         return capsule_of(
-            self._device.view_memory(self._memory, self.shape, carrier), self.dtype, max_version
+            self._device.view_memory(self._memory, self.shape, capsule_type), self.dtype, max_version
         )
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        if self.dtype in CARRIERS:
+        if self.dtype in CAPSULE_TYPES:
             raise AttributeError(f"__cuda_array_interface__ has no name for {self.dtype}: use DLPack")
         return {
             "shape": self.shape,

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-CARRIERS: dict[np.dtype[Any], np.dtype[Any]] = {
+CAPSULE_TYPES: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(ml_dtypes.bfloat16): np.dtype(np.uint16),
     np.dtype(ml_dtypes.float8_e4m3fn): np.dtype(np.uint8),
 }
@@ -55,7 +55,7 @@ class _DLManagedTensorVersioned(ctypes.Structure):
 def capsule_of(view: Any, dtype: np.dtype[Any], max_version: tuple[int, int] | None) -> object:
     """The DLPack capsule of a StridedMemoryView, with `dtype` as its type."""
     capsule = view.__dlpack__(max_version=max_version)
-    if dtype in CARRIERS:
+    if dtype in CAPSULE_TYPES:
         _tensor_of(capsule).dtype.code = _CODES[dtype]
     return capsule
 

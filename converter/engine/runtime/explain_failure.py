@@ -14,7 +14,7 @@ from trtsmith.importers.problem import Problem
 
 
 @dataclass(frozen=True)
-class Origin:
+class EngineIdentity:
     """Which engine it is, for messages. built_version, targets: what its manifest says; "" and () if nothing does."""
 
     where: str
@@ -90,7 +90,7 @@ _MEMORY = Explanation(
 
 
 def loading_problem(
-    said: Sequence[str], diagnosis: str, origin: Origin, flavour: Flavour, gpu: Gpu | None
+    said: Sequence[str], diagnosis: str, origin: EngineIdentity, flavour: Flavour, gpu: Gpu | None
 ) -> Problem:
     """Why TensorRT did not load an engine. diagnosis: what TensorRT-RTX finds of the file's header, "" if nothing."""
     text = " ".join([*said, diagnosis]).strip() or "no message"
@@ -115,7 +115,7 @@ def loading_problem(
     )
 
 
-def memory_problem(purpose: str, said: str, origin: Origin) -> Problem:
+def memory_problem(purpose: str, said: str, origin: EngineIdentity) -> Problem:
     return Problem(
         f"There is not enough GPU memory {purpose}. {_short(said)}",
         origin.where,
@@ -124,7 +124,7 @@ def memory_problem(purpose: str, said: str, origin: Origin) -> Problem:
     )
 
 
-def context_problem(said: Sequence[str], device_memory: int, origin: Origin) -> Problem:
+def context_problem(said: Sequence[str], device_memory: int, origin: EngineIdentity) -> Problem:
     """Why TensorRT made no execution context."""
     text = " ".join(said) or "no message"
     if _is_memory(text):
@@ -133,7 +133,7 @@ def context_problem(said: Sequence[str], device_memory: int, origin: Origin) -> 
     return explain(text, origin.where)
 
 
-def kernel_problem(error: DeviceError, origin: Origin) -> Problem:
+def kernel_problem(error: DeviceError, origin: EngineIdentity) -> Problem:
     """A kernel failed: CUDA reports it when the stream is waited for, and gives no further answer in this process."""
     if error.code == "CUDA_ERROR_OUT_OF_MEMORY":
         return memory_problem("to run the engine", str(error), origin)
@@ -148,7 +148,7 @@ def kernel_problem(error: DeviceError, origin: Origin) -> Problem:
     )
 
 
-def run_problem(said: Sequence[str], origin: Origin) -> Problem:
+def run_problem(said: Sequence[str], origin: EngineIdentity) -> Problem:
     """TensorRT refused to queue the engine's work."""
     text = " ".join(said) or "no message"
     if _is_memory(text):

@@ -71,7 +71,7 @@ def _cupy(cupy: Any) -> Library:
 
 
 def import_array(device: Device, value: object, stream: Stream | None) -> ForeignArray:
-    """Where an array is, by DLPack or `__cuda_array_interface__`. stream: is made to wait for the array's producer;
+    """Reads an array's address by DLPack or `__cuda_array_interface__`. stream: is made to wait for the array's producer;
     None where the caller sees to that.
 
     Raises TypeError for what is no array, with the reason.

@@ -12,8 +12,8 @@ from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.build.plugins import load_library
-from trtsmith.converter.engine.runtime.explain_failure import Origin, loading_problem
-from trtsmith.converter.engine.runtime.logged import Hearing
+from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, loading_problem
+from trtsmith.converter.engine.runtime.logged import TensorrtLog
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.target import version_of
@@ -42,8 +42,8 @@ class LoadedEngine:
     runtime: Any
     engine: Any
     info: EngineInfo
-    origin: Origin
-    hearing: Hearing
+    origin: EngineIdentity
+    log: TensorrtLog
 
 
 def read_engine(path: Path) -> Any:
@@ -66,7 +66,7 @@ def read_engine(path: Path) -> Any:
     )
 
 
-def check_version(flavour: Flavour, origin: Origin) -> None:
+def check_version(flavour: Flavour, origin: EngineIdentity) -> None:
     """UsageError if the manifest names another TensorRT than the one that is here: it cannot load the engine."""
     if not origin.built_version or version_of(origin.built_version)[:3] == flavour.version[:3]:
         return
@@ -86,49 +86,49 @@ def load_engine(
     data: Any,
     libraries: Sequence[Path],
     gpu: Gpu,
-    origin: Origin,
-    hearing: Hearing,
+    origin: EngineIdentity,
+    log: TensorrtLog,
     *,
     embedded_plugins: bool = False,
 ) -> LoadedEngine:
     """Load plugin libraries and then the engine from its bytes. UsageError with what is wrong with either."""
     trt: Any = flavour.module
     check_version(flavour, origin)
-    logger = hearing.logger
+    logger = log.logger
     runtime = trt.Runtime(logger)  # first: it gives the plugin registry our logger
-    load_plugins(flavour, libraries, hearing)
-    hearing.announce(f"loading the engine {origin.where}")
+    load_plugins(flavour, libraries, log)
+    log.announce(f"loading the engine {origin.where}")
     runtime.engine_host_code_allowed = embedded_plugins
-    hearing.take_errors()
+    log.take_errors()
     engine = runtime.deserialize_cuda_engine(data)
     if engine is None:
-        said = hearing.take_errors()
+        said = log.take_errors()
         diagnosis = _diagnose(flavour, runtime, data) if flavour.is_rtx else ""
         raise UsageError(loading_problem(said, diagnosis, origin, flavour, gpu))
     info = describe_engine(flavour, engine, gpu)
     problems = unsupported(flavour, engine, info, origin)
     if problems:
         raise UsageError(problems)
-    return LoadedEngine(flavour, runtime, engine, info, origin, hearing)
+    return LoadedEngine(flavour, runtime, engine, info, origin, log)
 
 
-def load_plugins(flavour: Flavour, libraries: Sequence[Path], hearing: Hearing) -> None:
+def load_plugins(flavour: Flavour, libraries: Sequence[Path], log: TensorrtLog) -> None:
     """Give the registry the creators of each library, once in a process. UsageError with all that fails."""
     trt: Any = flavour.module
     if not flavour.is_rtx:
-        logger = hearing.logger
+        logger = log.logger
         trt.init_libnvinfer_plugins(logger, "")  # NVIDIA's own, such as EfficientNMS_TRT
     registry = trt.get_plugin_registry()
     problems: list[Problem] = []
     for path in libraries:
         key = path.resolve()
-        if key in hearing.libraries:
+        if key in log.libraries:
             continue
-        hearing.announce(f"loading the plugin library {path}")
-        found = load_library(registry, path, hearing.take_errors)
+        log.announce(f"loading the plugin library {path}")
+        found = load_library(registry, path, log.take_errors)
         problems += found
         if not found:
-            hearing.libraries.add(key)
+            log.libraries.add(key)
     if problems:
         raise UsageError(problems)
 
@@ -175,7 +175,7 @@ def _describe(flavour: Flavour, engine: Any, name: str) -> TensorSpec:
     )
 
 
-def unsupported(flavour: Flavour, engine: Any, info: EngineInfo, origin: Origin) -> list[Problem]:
+def unsupported(flavour: Flavour, engine: Any, info: EngineInfo, origin: EngineIdentity) -> list[Problem]:
     """Inputs and outputs that the runner cannot give or take: packed types, and formats that are not linear."""
     trt: Any = flavour.module
     problems = []

@@ -14,20 +14,20 @@ from trtsmith.converter.engine.build.messages import make_logger
 _MOST = 50
 
 
-class Messages(Protocol):
+class MessageLog(Protocol):
     """What keeps TensorRT's messages: trtsmith.converter.engine.build.messages.Messages in a child process."""
 
     def add(self, severity: str, message: str) -> None: ...
     def take_errors(self) -> list[str]: ...
 
 
-class Hearing:
-    """TensorRT's logger with what it heard, and which plugin libraries TensorRT's registry has.
+class TensorrtLog:
+    """TensorRT's logger with the errors it logged, and the plugin libraries that TensorRT's registry has.
 
     announce: is told each step that may end the process.
     """
 
-    def __init__(self, logger: Any, messages: Messages, announce: Callable[[str], None]) -> None:
+    def __init__(self, logger: Any, messages: MessageLog, announce: Callable[[str], None]) -> None:
         self.logger = logger
         self.announce = announce
         self.take_errors = messages.take_errors
@@ -59,8 +59,8 @@ class ThreadMessages:
 
 
 @functools.cache
-def process_hearing(flavour: Flavour) -> Hearing:
-    """The one of this process for a flavour. TensorRT keeps the first logger that it is given as its global one and
+def process_log(flavour: Flavour) -> TensorrtLog:
+    """The log of this process for a flavour. TensorRT keeps the first logger that it is given as its global one and
     calls it for ever, and a plugin library is registered once in a process: neither may depend on one engine's life."""
     messages = ThreadMessages()
-    return Hearing(make_logger(flavour, messages), messages, lambda step: None)
+    return TensorrtLog(make_logger(flavour, messages), messages, lambda step: None)

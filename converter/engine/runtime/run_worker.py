@@ -16,7 +16,7 @@ from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.device import Device
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.feeds import check_profile
-from trtsmith.converter.engine.runtime.logged import Hearing
+from trtsmith.converter.engine.runtime.logged import TensorrtLog
 from trtsmith.converter.engine.runtime.run_request import ChildRequest
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.model.errors import UsageError
@@ -32,15 +32,15 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     events.phase("loading TensorRT")
     flavour = load_flavour(request.run.flavour)
     return run(
-        request, device, flavour, Hearing(make_logger(flavour, messages), messages, events.phase), events
+        request, device, flavour, TensorrtLog(make_logger(flavour, messages), messages, events.phase), events
     )
 
 
 def run(
-    request: ChildRequest, device: Device, flavour: Flavour, hearing: Hearing, events: Events
+    request: ChildRequest, device: Device, flavour: Flavour, log: TensorrtLog, events: Events
 ) -> dict[str, Any]:
     """`main` with a device and a TensorRT that are there already."""
-    with Runner.of_request(request.run, device, flavour, hearing) as runner:
+    with Runner.of_request(request.run, device, flavour, log) as runner:
         check_profile(max(runner.info.profiles, 1), request.run.profile)
         count = len(request.inputs)
         for number, (source, target) in enumerate(zip(request.inputs, request.outputs, strict=True), 1):

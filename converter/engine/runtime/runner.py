@@ -31,10 +31,10 @@ from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.cache import open_cache
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
-from trtsmith.converter.engine.runtime.explain_failure import Origin, kernel_problem
+from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
 from trtsmith.converter.engine.runtime.foreign import stream_handle
 from trtsmith.converter.engine.runtime.loading import load_engine, read_engine
-from trtsmith.converter.engine.runtime.logged import Hearing, process_hearing
+from trtsmith.converter.engine.runtime.logged import TensorrtLog, process_log
 from trtsmith.converter.engine.runtime.profiling import inspect_layers
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
 from trtsmith.converter.engine.runtime.session import Session
@@ -62,10 +62,10 @@ class Runner:
     def __init__(
         self,
         engine: Path | bytes,
-        origin: Origin,
+        origin: EngineIdentity,
         device: Device,
         flavour: Flavour,
-        hearing: Hearing,
+        log: TensorrtLog,
         *,
         io_types: Iterable[IoType] = (),
         runtime_cache: Path | None = None,
@@ -74,7 +74,7 @@ class Runner:
         embedded_plugins: bool = False,
         profile: int = 0,
     ) -> None:
-        """See `open` and `load`, which choose device, flavour and hearing."""
+        """See `open` and `load`, which choose device, flavour and log."""
         if specialization not in SPECIALIZATIONS:
             what = f"There is no specialization {specialization!r}."
             raise UsageError(Problem(what, "specialization", ", ".join(SPECIALIZATIONS), "give one of these"))
@@ -88,7 +88,7 @@ class Runner:
             origin.plugin_libraries,
             gpu,
             origin,
-            hearing,
+            log,
             embedded_plugins=embedded_plugins,
         )
         self.info = self._loaded.info
@@ -135,10 +135,10 @@ class Runner:
         loaded = load_flavour(flavour)
         return cls(
             engine if isinstance(engine, bytes) else Path(engine),
-            Origin(where, libraries),
+            EngineIdentity(where, libraries),
             Device(device),
             loaded,
-            process_hearing(loaded),
+            process_log(loaded),
             io_types=io_types,
             runtime_cache=None if runtime_cache is None else Path(runtime_cache),
             cuda_graph=cuda_graph,
@@ -177,18 +177,18 @@ class Runner:
             profile=profile,
         )
         loaded = load_flavour(request.flavour)
-        return cls.of_request(request, Device(device), loaded, process_hearing(loaded))
+        return cls.of_request(request, Device(device), loaded, process_log(loaded))
 
     @classmethod
-    def of_request(cls, request: RunRequest, device: Device, flavour: Flavour, hearing: Hearing) -> Runner:
+    def of_request(cls, request: RunRequest, device: Device, flavour: Flavour, log: TensorrtLog) -> Runner:
         """What a RunRequest names, with a device, a TensorRT and a listener of the caller's."""
         where = str(request.engine_path)
         return cls(
             request.engine_path,
-            Origin(where, request.plugin_libraries, request.built_version, request.targets),
+            EngineIdentity(where, request.plugin_libraries, request.built_version, request.targets),
             device,
             flavour,
-            hearing,
+            log,
             io_types=request.io_types,
             runtime_cache=request.runtime_cache,
             cuda_graph=request.cuda_graph,

@@ -173,7 +173,7 @@ class Session:
     def _prepare(self) -> None:
         """Tell TensorRT what changed, and make room for the outputs."""
         context = self._context
-        self._loaded.hearing.take_errors()
+        self._loaded.log.take_errors()
         reshaped = not self._results
         for item in self._inputs:
             if item.reshaped:
@@ -253,7 +253,7 @@ class Session:
     def _failure(self, why: str = "") -> UsageError:
         """What TensorRT said of a call that it refused."""
         self._prepared = False
-        said = self._loaded.hearing.take_errors() or ([why] if why else [])
+        said = self._loaded.log.take_errors() or ([why] if why else [])
         for output in self._growing:
             if output.allocator.error is not None:
                 purpose, error = f"for the output {output.spec.name!r}", output.allocator.error

@@ -14,8 +14,9 @@ from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
+from trtsmith.importers.dtypes import dtype_name
 
-_NAMES = frozenset({"float16", "bfloat16"})
+_NAMES = frozenset(map(dtype_name, REDUCED))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Emulation:
 
 
 def emulation(model: Model) -> Emulation:
-    """Of a graph in standard operators, whose float16 and bfloat16 come from anywhere. One without them stays as it is."""
+    """Emulates the float16 and bfloat16 of a graph in standard operators. A graph without them stays as it is."""
     if not _has_reduced(model.proto):
         return Emulation(model, {})
     whole = infer_shapes(inline(model, frozenset(all_functions(model))))

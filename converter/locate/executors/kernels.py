@@ -24,7 +24,7 @@ from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.registry import by_name
 
 
-class Kernels(Protocol):
+class PluginKernels(Protocol):
     """Plugins by name, as trtsmith.converter.plugin.calls.Kernels runs them."""
 
     def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]: ...
@@ -38,7 +38,7 @@ class OnKernels:
     tf32 = False
     fuses = False
 
-    def __init__(self, kernels: Kernels) -> None:
+    def __init__(self, kernels: PluginKernels) -> None:
         self._kernels = kernels
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:

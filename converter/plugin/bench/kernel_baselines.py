@@ -19,18 +19,18 @@ MESSAGE = 160
 """Characters of another program's error that go into the record."""
 
 TF32_TOO = ("eager", "torchvision", "convolution")
-"""Rivals that are timed in float32 twice: exact, and with products in TF32."""
+"""Baselines that are timed in float32 twice: exact, and with products in TF32."""
 
 
 class NotAvailableError(Exception):
-    """A rival cannot be measured; the text says why."""
+    """A baseline cannot be measured; the text says why."""
 
 
 Run = Callable[[int], Sequence[Any]]
 """Computes with the set of this number; returns the outputs."""
 
 
-def measure_rivals(
+def measure_baselines(
     subject: TorchSubject, names: Sequence[str], count: int
 ) -> dict[str, Measured | Unavailable]:
     """By name; those with TF32 end in "_tf32"."""

@@ -36,7 +36,7 @@ LEAST_COUNT = 30
 INDEX_DTYPE = "int64"
 """Of ports of type variable I: PyTorch's own."""
 
-RIVALS: Mapping[str, str] = {
+BASELINES: Mapping[str, str] = {
     "eager": "the operator's definition in PyTorch",
     "compile": "the same through torch.compile",
     "torchvision": "torchvision's kernel, where it has one",
@@ -47,16 +47,16 @@ RIVALS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimingPlan:
     """What to time."""
 
     ops: tuple[tuple[OpDef, tuple[Case, ...]], ...]
     dtypes: tuple[str, ...]
-    rivals: tuple[str, ...]
+    baselines: tuple[str, ...]
     count: int
 
 
-class Subject(Protocol):
+class KernelSubject(Protocol):
     """One case in one dtype, with its tensors on the GPU."""
 
     def ours(self, count: int) -> Measured: ...
@@ -64,7 +64,7 @@ class Subject(Protocol):
     def close(self) -> None: ...
 
 
-SubjectT = TypeVar("SubjectT", bound=Subject)
+SubjectT = TypeVar("SubjectT", bound=KernelSubject)
 
 
 class Bench(Protocol[SubjectT]):
@@ -77,16 +77,20 @@ class Bench(Protocol[SubjectT]):
 
     def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> SubjectT: ...
 
-    def rivals(
+    def baselines(
         self, subject: SubjectT, names: Sequence[str], count: int
     ) -> Mapping[str, Measured | Unavailable]:
         """What others take for the same, by name."""
 
 
 def select(
-    ops: Sequence[str], cases: Sequence[str], dtypes: Sequence[str], rivals: Sequence[str] | None, count: int
-) -> Plan:
-    """What the command line asks for; empty means all. rivals: None means all.
+    ops: Sequence[str],
+    cases: Sequence[str],
+    dtypes: Sequence[str],
+    baselines: Sequence[str] | None,
+    count: int,
+) -> TimingPlan:
+    """What the command line asks for; empty means all. baselines: None means all.
 
     Raises UsageError for unknown names and for too few runs.
     """
@@ -105,7 +109,11 @@ def select(
         for name in dtypes
         if name not in TYPE_VARIABLES["T"]
     ]
-    problems += [_unknown("rival", name, "--against", RIVALS) for name in rivals or () if name not in RIVALS]
+    problems += [
+        _unknown("baseline", name, "--against", BASELINES)
+        for name in baselines or ()
+        if name not in BASELINES
+    ]
     if count < LEAST_COUNT:
         what = f"{count} runs are too few for a median that can be repeated"
         fix = f"--count {LEAST_COUNT}"
@@ -113,10 +121,12 @@ def select(
     if problems:
         raise UsageError(problems)
     pairs = tuple((op, tuple(c for c in op.benchmarks if not cases or c.name in cases)) for op in chosen)
-    return Plan(
+    return TimingPlan(
         ops=tuple((op, wanted) for op, wanted in pairs if wanted),
         dtypes=tuple(dict.fromkeys(dtypes)) or TYPE_VARIABLES["T"],
-        rivals=tuple(RIVALS) if rivals is None else tuple(name for name in RIVALS if name in rivals),
+        baselines=tuple(BASELINES)
+        if baselines is None
+        else tuple(name for name in BASELINES if name in baselines),
         count=count,
     )
 
@@ -128,7 +138,7 @@ def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
 
 
 def measure(
-    plan: Plan,
+    plan: TimingPlan,
     bench: Bench[SubjectT],
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
@@ -161,7 +171,7 @@ def measure(
 
 
 def _row(
-    plan: Plan,
+    plan: TimingPlan,
     bench: Bench[SubjectT],
     ceilings: Ceilings,
     op: OpDef,
@@ -174,10 +184,10 @@ def _row(
     subject = bench.subject(op, case, generated, dtype, sets)
     try:
         ours = subject.ours(plan.count)
-        rivals = bench.rivals(subject, plan.rivals, plan.count)
+        baselines = bench.baselines(subject, plan.baselines, plan.count)
     finally:
         subject.close()
-    return row(case.name, dtype, moved, work, sets, op.tolerance[dtype], ceilings, ours, rivals)
+    return row(case.name, dtype, moved, work, sets, op.tolerance[dtype], ceilings, ours, baselines)
 
 
 def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[int, Work]:

@@ -22,7 +22,7 @@ EXACT_ERROR = 1e-5
 
 @dataclass(frozen=True)
 class Times:
-    """Of single runs, in microseconds."""
+    """Statistics of single runs, in microseconds."""
 
     median: float
     minimum: float
@@ -53,7 +53,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Why a rival was not measured."""
+    """Why a baseline was not measured."""
 
     reason: str
 
@@ -137,7 +137,7 @@ def row(
     tolerance: float,
     ceilings: Ceilings,
     ours: Measured,
-    rivals: Mapping[str, Measured | Unavailable],
+    baselines: Mapping[str, Measured | Unavailable],
 ) -> dict[str, Any]:
     """One line of the report, as it is written to JSON."""
     precision = precision_of(dtype, work, ours.error)
@@ -161,11 +161,11 @@ def row(
             "tolerance": tolerance,
             "right": ours.error is not None and ours.error <= max(tolerance, 1e-3 * (precision == "tf32")),
         },
-        "rivals": {
-            name: {"unavailable": rival.reason}
-            if isinstance(rival, Unavailable)
-            else measured_json(rival) | {"ratio": digits(rival.times.median / ours.times.median)}
-            for name, rival in rivals.items()
+        "baselines": {
+            name: {"unavailable": baseline.reason}
+            if isinstance(baseline, Unavailable)
+            else measured_json(baseline) | {"ratio": digits(baseline.times.median / ours.times.median)}
+            for name, baseline in baselines.items()
         },
     }
 

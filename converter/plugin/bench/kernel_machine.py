@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from trtsmith.converter.plugin.bench.kernel_baselines import measure_rivals
+from trtsmith.converter.plugin.bench.kernel_baselines import measure_baselines
 from trtsmith.converter.plugin.bench.kernel_figures import Ceilings, Measured, Unavailable
 from trtsmith.converter.plugin.bench.kernel_torch import DEVICE, TorchSubject, tf32, time_runs
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
@@ -41,10 +41,10 @@ class TorchBench:
     def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> TorchSubject:
         return TorchSubject(self, op, case, generated, dtype, sets)
 
-    def rivals(
+    def baselines(
         self, subject: TorchSubject, names: Sequence[str], count: int
     ) -> Mapping[str, Measured | Unavailable]:
-        return measure_rivals(subject, names, count)
+        return measure_baselines(subject, names, count)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class Constant:
 
 
 class Setting(Protocol):
-    """Where a subject is measured: our library, and the stream that everything runs on."""
+    """What subjects are measured with: our library, and the stream that everything runs on."""
 
     library: PluginLibrary
     stream: Any
@@ -93,7 +93,7 @@ class TorchSubject:
         return max((error if math.isfinite(error) else math.inf for error in errors), default=0.0)
 
     def _compute_reference(self) -> list[Any]:
-        """From the inputs as the kernel gets them, in float64: on the GPU; by numpy without the memory."""
+        """Computes the reference of the inputs as the kernel gets them, in float64: on the GPU, or in numpy."""
         wide = {n: t.double() if t.is_floating_point() else t for n, t in self.sets[0].items()}
         if self.op.torch_reference is not None:
             try:

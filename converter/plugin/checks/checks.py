@@ -16,7 +16,7 @@ import numpy as np
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host import Creator, Plugin, PluginError
-from trtsmith.converter.plugin.host.plugin_values import FieldValue, field_values
+from trtsmith.converter.plugin.host.plugin_values import EncodedField, field_values
 
 LONGEST_NAME = 1023  # TensorRT takes names up to 1024 bytes with their NUL
 
@@ -36,13 +36,13 @@ class NotTestableError(Exception):
 
 
 @dataclass
-class Session:
+class CreatorUnderTest:
     """The creator under test. bare: fields with which it can be created when no case is known, once looked for."""
 
     creator: Creator
-    bare: tuple[FieldValue, ...] | None = None
+    bare: tuple[EncodedField, ...] | None = None
 
-    def fields(self, case: ContractCase | None) -> tuple[FieldValue, ...]:
+    def fields(self, case: ContractCase | None) -> tuple[EncodedField, ...]:
         if case is not None:
             return field_values(case.fields, self.creator.fields)
         if self.bare is None:
@@ -61,11 +61,11 @@ class Session:
             yield plugin
 
 
-CheckFunction = Callable[[Session, "ContractCase | None"], "str | None"]
+CheckFunction = Callable[[CreatorUnderTest, "ContractCase | None"], "str | None"]
 
 
 @dataclass(frozen=True)
-class Check:
+class ContractCheck:
     """scope: "creator" (once), "plugin" (for each case, or with fields that were found) or "case" (needs a case)."""
 
     name: str
@@ -73,15 +73,15 @@ class Check:
     scope: str
 
 
-def find_fields(creator: Creator) -> tuple[FieldValue, ...]:
+def find_fields(creator: Creator) -> tuple[EncodedField, ...]:
     """Fields with which an unknown plugin can be created: none, its listed defaults, ones or zeros.
 
     Raises NotTestableError where it takes none of them.
     """
     specs = [spec for spec in creator.fields if spec.name]
-    tries: list[tuple[FieldValue, ...]] = [()]
+    tries: list[tuple[EncodedField, ...]] = [()]
     if specs and all(spec.data is not None for spec in specs):
-        tries.insert(0, tuple(FieldValue(s.name or "", s.type, s.data or b"", s.length) for s in specs))
+        tries.insert(0, tuple(EncodedField(s.name or "", s.type, s.data or b"", s.length) for s in specs))
     for number in (1, 0):
         tries.append(
             tuple(_filled(spec.name or "", spec.type, max(spec.length, 1), number) for spec in specs)
@@ -99,14 +99,14 @@ def find_fields(creator: Creator) -> tuple[FieldValue, ...]:
     )
 
 
-def _filled(name: str, type_: str, length: int, number: int) -> FieldValue:
+def _filled(name: str, type_: str, length: int, number: int) -> EncodedField:
     if type_ in ("float32", "float64", "int8", "int16", "int32", "int64", "float16"):
-        return FieldValue(name, type_, np.full(length, number, dtype=type_).tobytes(), length)
+        return EncodedField(name, type_, np.full(length, number, dtype=type_).tobytes(), length)
     size = (abi.FIELD_BITS.get(type_, 8) * length + 7) // 8
-    return FieldValue(name, type_, bytes(size), length)
+    return EncodedField(name, type_, bytes(size), length)
 
 
-def creator_names(session: Session, case: ContractCase | None) -> str | None:
+def creator_names(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     info = session.creator.info
     if info.family == 0:
         raise CheckFailedError(
@@ -124,7 +124,7 @@ def creator_names(session: Session, case: ContractCase | None) -> str | None:
     return None
 
 
-def field_list(session: Session, case: ContractCase | None) -> str | None:
+def field_list(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     if not session.creator.info.has_fields:
         raise CheckFailedError("getFieldNames returned null", "a collection, which may be empty")
     names = []
@@ -144,12 +144,12 @@ def field_list(session: Session, case: ContractCase | None) -> str | None:
     return f"{len(names)} fields"
 
 
-def creation(session: Session, case: ContractCase | None) -> str | None:
+def creation(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     session.create(case).close()
     return None if case is not None else "created without a known case"
 
 
-def field_names_match(session: Session, case: ContractCase | None) -> str | None:
+def field_names_match(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     if case is None:
         raise NotTestableError("no case is known: its fields are not known")
     listed = {spec.name for spec in session.creator.fields}
@@ -165,7 +165,7 @@ def _names(names: set[str | None] | set[str]) -> str:
     return ", ".join(sorted(map(str, names))) or "none"
 
 
-def _refuse(session: Session, fields: tuple[FieldValue, ...], what: str) -> None:
+def _refuse(session: CreatorUnderTest, fields: tuple[EncodedField, ...], what: str) -> None:
     try:
         session.creator.create(fields).close()
     except PluginError as error:
@@ -175,7 +175,9 @@ def _refuse(session: Session, fields: tuple[FieldValue, ...], what: str) -> None
     raise CheckFailedError(f"it was created {what}", "createPlugin to return null")
 
 
-def _known(session: Session, case: ContractCase | None) -> tuple[ContractCase, tuple[FieldValue, ...]]:
+def _known(
+    session: CreatorUnderTest, case: ContractCase | None
+) -> tuple[ContractCase, tuple[EncodedField, ...]]:
     if case is None:
         raise NotTestableError("no case is known: its right fields are not known")
     fields = session.fields(case)
@@ -184,7 +186,7 @@ def _known(session: Session, case: ContractCase | None) -> tuple[ContractCase, t
     return case, fields
 
 
-def missing_fields_refused(session: Session, case: ContractCase | None) -> str | None:
+def missing_fields_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     case, fields = _known(session, case)
     required = [field for field in fields if field.name not in case.optional_fields]
     if not required:
@@ -195,15 +197,15 @@ def missing_fields_refused(session: Session, case: ContractCase | None) -> str |
     return None
 
 
-def unknown_field_refused(session: Session, case: ContractCase | None) -> str | None:
+def unknown_field_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     if case is None:
         raise NotTestableError("no case is known: its right fields are not known")
-    extra = FieldValue("no_such_field", "int32", bytes(4), 1)
+    extra = EncodedField("no_such_field", "int32", bytes(4), 1)
     _refuse(session, (*session.fields(case), extra), "with a field that it does not have, no_such_field")
     return None
 
 
-def wrong_types_refused(session: Session, case: ContractCase | None) -> str | None:
+def wrong_types_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     _, fields = _known(session, case)
     for i, field in enumerate(fields):
         # As many bytes as any reader of the right length takes, so that a lenient plugin reads no foreign memory.
@@ -214,7 +216,7 @@ def wrong_types_refused(session: Session, case: ContractCase | None) -> str | No
     return None
 
 
-def wrong_lengths_refused(session: Session, case: ContractCase | None) -> str | None:
+def wrong_lengths_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     case, fields = _known(session, case)
     fixed = [field for field in fields if field.name not in case.variable_fields and field.type != "char"]
     if not fixed:
@@ -229,12 +231,12 @@ def wrong_lengths_refused(session: Session, case: ContractCase | None) -> str | 
 
 
 CREATOR_CHECKS = (
-    Check("creator names", creator_names, "creator"),
-    Check("field list", field_list, "creator"),
-    Check("creation", creation, "plugin"),
-    Check("fields of the definition", field_names_match, "plugin"),
-    Check("missing fields refused", missing_fields_refused, "plugin"),
-    Check("unknown field refused", unknown_field_refused, "plugin"),
-    Check("wrong field types refused", wrong_types_refused, "plugin"),
-    Check("wrong field lengths refused", wrong_lengths_refused, "plugin"),
+    ContractCheck("creator names", creator_names, "creator"),
+    ContractCheck("field list", field_list, "creator"),
+    ContractCheck("creation", creation, "plugin"),
+    ContractCheck("fields of the definition", field_names_match, "plugin"),
+    ContractCheck("missing fields refused", missing_fields_refused, "plugin"),
+    ContractCheck("unknown field refused", unknown_field_refused, "plugin"),
+    ContractCheck("wrong field types refused", wrong_types_refused, "plugin"),
+    ContractCheck("wrong field lengths refused", wrong_lengths_refused, "plugin"),
 )

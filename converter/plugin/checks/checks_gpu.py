@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.plugin.checks.checks import CheckFailedError, NotTestableError, Session
+from trtsmith.converter.plugin.checks.checks import CheckFailedError, CreatorUnderTest, NotTestableError
 from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.plugin_values import field_values
@@ -14,7 +14,7 @@ RESTORED = "kernel after a serialisation round trip"
 GPU_CHECKS = (DIRECT, RESTORED)
 
 
-def kernel(session: Session, case: GpuCase, name: str) -> str | None:
+def kernel(session: CreatorUnderTest, case: GpuCase, name: str) -> str | None:
     """Run the kernel of a new plugin, or of one that was restored, and compare it with the reference."""
     if not case.expected:
         raise NotTestableError("no reference outputs are known")

@@ -6,7 +6,12 @@ import ctypes
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from trtsmith.converter.plugin.checks.checks import Check, CheckFailedError, NotTestableError, Session
+from trtsmith.converter.plugin.checks.checks import (
+    CheckFailedError,
+    ContractCheck,
+    CreatorUnderTest,
+    NotTestableError,
+)
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host import Plugin, PluginError
@@ -42,7 +47,7 @@ def _case(case: ContractCase | None) -> ContractCase:
     return case
 
 
-def output_types(session: Session, case: ContractCase | None) -> str | None:
+def output_types(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     case = _case(case)
     with session.create(case) as plugin:
         found = plugin.output_types([desc.dtype for desc in case.inputs])
@@ -54,7 +59,7 @@ def output_types(session: Session, case: ContractCase | None) -> str | None:
     return None
 
 
-def output_shapes(session: Session, case: ContractCase | None) -> str | None:
+def output_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     case = _case(case)
     shapes = [desc.shape for desc in case.inputs]
     with session.create(case) as plugin:
@@ -74,8 +79,8 @@ def output_shapes(session: Session, case: ContractCase | None) -> str | None:
     return None
 
 
-def symbolic_shapes(session: Session, case: ContractCase | None) -> str | None:
-    """With dimensions unknown while the plugin is built, the expressions come to the same shapes."""
+def symbolic_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Checks that the expressions of unknown dimensions come to the shapes that known ones give."""
     case = _case(case)
     shapes = [desc.shape for desc in case.inputs]
     wanted = tuple(desc.shape for desc in case.outputs)
@@ -160,7 +165,7 @@ class _Formats:
         return found
 
 
-def format_rule_local(session: Session, case: ContractCase | None) -> str | None:
+def format_rule_local(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """The answer for a position does not change with what lies beyond it, which TensorRT has not decided yet."""
     case = _case(case)
     chance = random.Random(SEED)
@@ -194,7 +199,7 @@ def _words(pairs: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{dtype} {layout}" for dtype, layout in pairs)
 
 
-def format_combinations(session: Session, case: ContractCase | None) -> str | None:
+def format_combinations(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     case = _case(case)
     with session.create(case) as plugin:
         limit = plugin.info.format_limit
@@ -213,7 +218,7 @@ def format_combinations(session: Session, case: ContractCase | None) -> str | No
     return f"{len(accepted)} combinations"
 
 
-def accepted_types(session: Session, case: ContractCase | None) -> str | None:
+def accepted_types(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     case = _case(case)
     if case.accepted is None:
         raise NotTestableError("its definition does not say which element types it takes")
@@ -229,7 +234,7 @@ def accepted_types(session: Session, case: ContractCase | None) -> str | None:
     return f"{len(found)} combinations of types"
 
 
-def configuration(session: Session, case: ContractCase | None) -> str | None:
+def configuration(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """It can be configured, and its workspace is the same when asked again and not absurd."""
     case = _case(case)
     with session.configured(case) as plugin:
@@ -246,7 +251,7 @@ def configuration(session: Session, case: ContractCase | None) -> str | None:
     return f"workspace {size} bytes"
 
 
-def tactics(session: Session, case: ContractCase | None) -> str | None:
+def tactics(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     with session.configured(case) as plugin:
         found = plugin.tactics()
         if len(set(found)) != len(found) or any(tactic <= 0 for tactic in found):
@@ -262,12 +267,12 @@ def tactics(session: Session, case: ContractCase | None) -> str | None:
 
 
 IO_CHECKS = (
-    Check("output types", output_types, "case"),
-    Check("output shapes", output_shapes, "case"),
-    Check("symbolic shapes", symbolic_shapes, "case"),
-    Check("format rule looks at earlier positions only", format_rule_local, "case"),
-    Check("format combinations", format_combinations, "case"),
-    Check("accepted types", accepted_types, "case"),
-    Check("configuration", configuration, "case"),
-    Check("tactics", tactics, "plugin"),
+    ContractCheck("output types", output_types, "case"),
+    ContractCheck("output shapes", output_shapes, "case"),
+    ContractCheck("symbolic shapes", symbolic_shapes, "case"),
+    ContractCheck("format rule looks at earlier positions only", format_rule_local, "case"),
+    ContractCheck("format combinations", format_combinations, "case"),
+    ContractCheck("accepted types", accepted_types, "case"),
+    ContractCheck("configuration", configuration, "case"),
+    ContractCheck("tactics", tactics, "plugin"),
 )

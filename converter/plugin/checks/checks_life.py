@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trtsmith.converter.plugin.checks.checks import Check, NotTestableError, Session
+from trtsmith.converter.plugin.checks.checks import ContractCheck, CreatorUnderTest, NotTestableError
 from trtsmith.converter.plugin.checks.checks_state import answers, require_same
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
@@ -13,7 +13,7 @@ from trtsmith.converter.plugin.host.host import PluginError
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 
 
-def clones(session: Session, case: ContractCase | None) -> str | None:
+def clones(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """A clone, and a clone of it, answer as the original does, also when that is destroyed."""
     with session.configured(case) as plugin:
         wanted = answers(plugin, case)
@@ -39,7 +39,7 @@ def _one_more_in_batch(descs: Sequence[TensorDesc], case: ContractCase) -> tuple
     )
 
 
-def clone_independence(session: Session, case: ContractCase | None) -> str | None:
+def clone_independence(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """What is done to a clone leaves the original as it was."""
     if case is None:
         raise NotTestableError("no case is known: it cannot be configured")
@@ -59,7 +59,7 @@ def clone_independence(session: Session, case: ContractCase | None) -> str | Non
     return None
 
 
-def context_life(session: Session, case: ContractCase | None) -> str | None:
+def context_life(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """Restore, initialise, attach, change shapes, terminate, as an engine and its context do."""
     with session.configured(case) as plugin:
         state = plugin.serialize()
@@ -75,7 +75,7 @@ def context_life(session: Session, case: ContractCase | None) -> str | None:
 
 
 LIFE_CHECKS = (
-    Check("clones", clones, "plugin"),
-    Check("clone independence", clone_independence, "plugin"),
-    Check("life in a context", context_life, "plugin"),
+    ContractCheck("clones", clones, "plugin"),
+    ContractCheck("clone independence", clone_independence, "plugin"),
+    ContractCheck("life in a context", context_life, "plugin"),
 )

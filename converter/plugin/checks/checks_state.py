@@ -7,14 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from trtsmith.converter.plugin.checks.checks import Check, CheckFailedError, NotTestableError, Session
+from trtsmith.converter.plugin.checks.checks import (
+    CheckFailedError,
+    ContractCheck,
+    CreatorUnderTest,
+    NotTestableError,
+)
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host import Plugin, PluginError
-from trtsmith.converter.plugin.host.plugin_values import FieldValue, State
+from trtsmith.converter.plugin.host.plugin_values import EncodedField, State
 
 
-def identity(session: Session, case: ContractCase | None) -> str | None:
+def identity(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     creator = session.creator.info
     with session.create(case) as plugin:
         info = plugin.info
@@ -44,7 +49,7 @@ def identity(session: Session, case: ContractCase | None) -> str | None:
     return None
 
 
-def namespace_kept(session: Session, case: ContractCase | None) -> str | None:
+def namespace_kept(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     with session.create(case) as plugin:
         if plugin.info.family is abi.Family.V3:
             raise NotTestableError("a V3 plugin's namespace cannot be set")
@@ -97,7 +102,7 @@ def _short(value: object) -> str:
     return words if len(words) <= 300 else words[:300] + "..."
 
 
-def round_trip(session: Session, case: ContractCase | None) -> str | None:
+def round_trip(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     with session.configured(case) as plugin:
         wanted = answers(plugin, case)
         state = plugin.serialize()
@@ -112,7 +117,7 @@ def round_trip(session: Session, case: ContractCase | None) -> str | None:
     return f"{len(state)} {'bytes' if isinstance(state, bytes) else 'fields'}"
 
 
-def serialisation_complete(session: Session, case: ContractCase | None) -> str | None:
+def serialisation_complete(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """Every byte of a V2 serialisation is written, and every V3 field has a name, data and a sane length."""
     with session.configured(case) as plugin:
         state = plugin.serialize(fill=0x00)
@@ -147,7 +152,7 @@ def serialisation_complete(session: Session, case: ContractCase | None) -> str |
     return None
 
 
-def _other_values(field: FieldValue) -> Iterator[FieldValue]:
+def _other_values(field: EncodedField) -> Iterator[EncodedField]:
     """The field with other values, likelier ones first."""
     if (
         field.type not in ("int32", "int64", "int8", "int16", "float32", "float64", "float16")
@@ -171,7 +176,7 @@ def _other_values(field: FieldValue) -> Iterator[FieldValue]:
                 yield replace(field, data=data)
 
 
-def fields_kept(session: Session, case: ContractCase | None) -> str | None:
+def fields_kept(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """A plugin that differs in one field differs in its serialisation too: no field is lost."""
     if case is None:
         raise NotTestableError("no case is known: its right fields are not known")
@@ -201,7 +206,7 @@ def fields_kept(session: Session, case: ContractCase | None) -> str | None:
     return f"{tested} of {len(fields)} fields could be changed"
 
 
-def damaged_refused(session: Session, case: ContractCase | None) -> str | None:
+def damaged_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """A serialisation that is cut, padded, empty or short of a field is refused."""
     with session.configured(case) as plugin:
         state = plugin.serialize()
@@ -235,10 +240,10 @@ def damaged_refused(session: Session, case: ContractCase | None) -> str | None:
 
 
 STATE_CHECKS = (
-    Check("identity", identity, "plugin"),
-    Check("namespace kept", namespace_kept, "plugin"),
-    Check("serialisation complete", serialisation_complete, "plugin"),
-    Check("serialisation round trip", round_trip, "plugin"),
-    Check("serialisation keeps fields", fields_kept, "plugin"),
-    Check("damaged serialisation refused", damaged_refused, "plugin"),
+    ContractCheck("identity", identity, "plugin"),
+    ContractCheck("namespace kept", namespace_kept, "plugin"),
+    ContractCheck("serialisation complete", serialisation_complete, "plugin"),
+    ContractCheck("serialisation round trip", round_trip, "plugin"),
+    ContractCheck("serialisation keeps fields", fields_kept, "plugin"),
+    ContractCheck("damaged serialisation refused", damaged_refused, "plugin"),
 )

@@ -19,7 +19,7 @@ Allocate = Callable[[int], int]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedPlugin:
     """A plugin in an execution context, ready to be enqueued again and again with other memory.
 
     workspace: address of workspace_size bytes.
@@ -51,7 +51,7 @@ class Prepared:
 
 
 @contextmanager
-def prepared(plugin: Plugin, inputs: Sequence[TensorDesc], allocate: Allocate) -> Iterator[Prepared]:
+def prepared(plugin: Plugin, inputs: Sequence[TensorDesc], allocate: Allocate) -> Iterator[PreparedPlugin]:
     """What TensorRT does before the first enqueue: types, shapes, workspace, configuration, a context's plugin."""
     types = plugin.output_types([desc.dtype for desc in inputs])
     rules = plugin.output_shapes([desc.shape for desc in inputs])
@@ -64,7 +64,9 @@ def prepared(plugin: Plugin, inputs: Sequence[TensorDesc], allocate: Allocate) -
         configured.initialize()
         context = stack.enter_context(configured.attach())
         context.on_shape_change(inputs, outputs)
-        yield Prepared(context, context.io(inputs, as_enqueued(outputs, rules)), outputs, workspace, size)
+        yield PreparedPlugin(
+            context, context.io(inputs, as_enqueued(outputs, rules)), outputs, workspace, size
+        )
 
 
 def run_raw(

@@ -92,7 +92,7 @@ class _Buffer:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _ConfiguredPlugin:
     """A configured plugin and its memory. `keep` are the ctypes arrays that `buffers` points into."""
 
     plugin: Plugin
@@ -114,7 +114,7 @@ def _prepared(
     shape_values: Sequence[Shape],
     tactic: int | None,
     poison: bool,
-) -> Iterator[_Prepared]:
+) -> Iterator[_ConfiguredPlugin]:
     native, where = plugin.native, plugin.where
     arrays = [np.ascontiguousarray(array) for array in inputs]
     in_descs = describe_arrays(arrays)
@@ -156,7 +156,7 @@ def _prepared(
         buffers = abi.CBuffers(in_pointers, out_pointers, workspace.pointer, stream)
         sizes = tuple(tuple(dim.size_output for dim in shape) for shape in shapes)
         io = context.io(in_descs, as_enqueued(out_descs, shapes))
-        yield _Prepared(
+        yield _ConfiguredPlugin(
             context, io, buffers, (in_pointers, out_pointers), ins, outs, workspace, out_descs, sizes
         )
 
@@ -194,7 +194,7 @@ def run_plugin(
     ]
 
 
-def _check_inputs_kept(plugin: Plugin, ready: _Prepared, inputs: Sequence[np.ndarray]) -> None:
+def _check_inputs_kept(plugin: Plugin, ready: _ConfiguredPlugin, inputs: Sequence[np.ndarray]) -> None:
     info = plugin.info
     aliased = {plugin.aliased_input(i) for i in range(info.output_count)}
     for i, (buffer, array) in enumerate(zip(ready.inputs, inputs, strict=True)):

@@ -25,8 +25,8 @@ from trtsmith.converter.plugin.host.instance import Plugin, PluginInfo
 from trtsmith.converter.plugin.host.marshal import read_field
 from trtsmith.converter.plugin.host.plugin_values import (
     Dim,
+    EncodedField,
     FieldSpec,
-    FieldValue,
     State,
     TensorDesc,
     Value,
@@ -36,10 +36,10 @@ from trtsmith.converter.plugin.host.plugin_values import (
 __all__ = [
     "Creator",
     "CreatorInfo",
-    "Device",
     "Dim",
+    "EncodedField",
     "FieldSpec",
-    "FieldValue",
+    "GpuInfo",
     "Host",
     "Plugin",
     "PluginError",
@@ -51,7 +51,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Device:
+class GpuInfo:
     """One GPU."""
 
     name: str
@@ -70,7 +70,7 @@ class Host:
         self.native.call("device_count", ctypes.byref(count), where="the CUDA driver")
         return count.value
 
-    def device(self, index: int = 0) -> Device:
+    def device(self, index: int = 0) -> GpuInfo:
         name = ctypes.create_string_buffer(256)
         major, minor = ctypes.c_int32(), ctypes.c_int32()
         self.native.call(
@@ -82,7 +82,7 @@ class Host:
             ctypes.byref(minor),
             where=f"GPU {index}",
         )
-        return Device(name.value.decode(), (major.value, minor.value))
+        return GpuInfo(name.value.decode(), (major.value, minor.value))
 
     def open(self, path: str | Path) -> PluginLibrary:
         """Load a plugin library. Runs its code."""
@@ -135,7 +135,7 @@ class Creator:
 
     def create(
         self,
-        fields: Mapping[str, Value] | Sequence[FieldValue],
+        fields: Mapping[str, Value] | Sequence[EncodedField],
         *,
         phase: str = "build",
         layer: str = "plugin",

@@ -31,7 +31,7 @@ class WorkerTimeoutError(WorkerDiedError):
     """The child did not answer in time, and was ended."""
 
 
-class Worker:
+class LibraryWorker:
     """A child with a library loaded. ask() starts one where there is none."""
 
     def __init__(self, library: Path, host: Path | None, timeout_s: float) -> None:
@@ -49,7 +49,7 @@ class Worker:
             start_s=max(timeout_s, SLOWEST_START_S),
         )
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> LibraryWorker:
         return self
 
     def __exit__(
@@ -106,7 +106,7 @@ class Worker:
 
 
 def read_request(text: str) -> tuple[int, str, Any]:
-    """In the child, what its parent asks: (creator, what, case). What comes back from the child is never unpickled."""
+    """Reads what the parent asks, in the child: (creator, what, case). What comes back from the child is never unpickled."""
     creator, what, path = json.loads(text)
     with open(path, "rb") as file:
         return creator, what, pickle.load(file)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host_library import text
-from trtsmith.converter.plugin.host.plugin_values import Dim, FieldValue, Shape, TensorDesc
+from trtsmith.converter.plugin.host.plugin_values import Dim, EncodedField, Shape, TensorDesc
 
 
 class Io:
@@ -38,12 +38,12 @@ def to_dims(shape: Shape | None) -> abi.CDims:
     return abi.CDims(len(shape), (ctypes.c_int64 * abi.MAX_DIMS)(*shape))
 
 
-def read_field(raw: abi.CField) -> FieldValue:
+def read_field(raw: abi.CField) -> EncodedField:
     """Copy a field that a plugin gave. A null pointer reads as no bytes."""
     type_ = abi.FIELD_TYPES[raw.type] if 0 <= raw.type < len(abi.FIELD_TYPES) else f"type {raw.type}"
     size = (abi.FIELD_BITS.get(type_, 8) * max(raw.length, 0) + 7) // 8
     data = ctypes.string_at(raw.data, size) if raw.data and size else b""
-    return FieldValue(text(raw.name) or "", type_, data, raw.length)
+    return EncodedField(text(raw.name) or "", type_, data, raw.length)
 
 
 def _to_tensor(desc: TensorDesc, strip: int) -> abi.CTensor:

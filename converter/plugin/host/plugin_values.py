@@ -24,7 +24,7 @@ class FieldSpec:
 
 
 @dataclass(frozen=True)
-class FieldValue:
+class EncodedField:
     """One field with its value. length counts elements of `type`; a "char" field counts its closing NUL."""
 
     name: str
@@ -33,8 +33,8 @@ class FieldValue:
     length: int
 
 
-Value = int | float | str | tuple[int, ...] | tuple[float, ...] | FieldValue
-State = tuple[FieldValue, ...] | bytes
+Value = int | float | str | tuple[int, ...] | tuple[float, ...] | EncodedField
+State = tuple[EncodedField, ...] | bytes
 """A serialised plugin: fields (V3) or bytes (V2)."""
 
 
@@ -71,41 +71,39 @@ class Dim:
     text: str
 
 
-_NUMPY: Mapping[str, str] = {
-    "float32": "<f4", "float64": "<f8", "float16": "<f2", "int8": "<i1", "int16": "<i2", "int32": "<i4",
-    "int64": "<i8",
-}  # fmt: skip
+_PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64"})
+"""Types of fields that have plain values."""
 
 
-def field_value(name: str, value: Value, type_: str | None = None) -> FieldValue:
+def field_value(name: str, value: Value, type_: str | None = None) -> EncodedField:
     """The field for a plain value. type_: None takes what TensorRT's ONNX parser makes of the value.
 
     ints become int32, floats float32, strings char with a closing NUL. Raises ValueError for a value that the type
     cannot hold.
     """
-    if isinstance(value, FieldValue):
+    if isinstance(value, EncodedField):
         return value
     if isinstance(value, str):
         data = value.encode() + b"\0"
-        return FieldValue(name, "char", data, len(data))
+        return EncodedField(name, "char", data, len(data))
     items = value if isinstance(value, tuple) else (value,)
     if type_ is None:
         type_ = "float32" if any(isinstance(item, float) for item in items) else "int32"
-    if type_ not in _NUMPY:
+    if type_ not in _PLAIN:
         raise ValueError(f"field {name}: no plain value can be written as {type_}")
-    dtype = np.dtype(_NUMPY[type_])
+    dtype = np.dtype(type_)
     if dtype.kind == "i" and any(not np.iinfo(dtype).min <= item <= np.iinfo(dtype).max for item in items):
         raise ValueError(f"field {name}: {value} does not fit {type_}")
-    return FieldValue(name, type_, np.asarray(items, dtype=dtype).tobytes(), len(items))
+    return EncodedField(name, type_, np.asarray(items, dtype=dtype).tobytes(), len(items))
 
 
-def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tuple[FieldValue, ...]:
+def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tuple[EncodedField, ...]:
     """Fields for plain values, with the types that the creator lists for them."""
     types = {spec.name: spec.type for spec in specs}
     result = []
     for name, value in values.items():
         type_ = types.get(name)
-        result.append(field_value(name, value, type_ if type_ in _NUMPY else None))
+        result.append(field_value(name, value, type_ if type_ in _PLAIN else None))
     return tuple(result)
 
 

@@ -26,7 +26,7 @@ class RawAttribute:
         self.proto = proto
 
     def __repr__(self) -> str:
-        """As messages show it."""
+        """The value as messages show it."""
         return repr(self.proto.s) if self.proto.s else f"<{A.AttributeType.Name(self.proto.type)}>"
 
 

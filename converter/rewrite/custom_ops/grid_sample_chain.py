@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from trtsmith.converter.rewrite.custom_ops.layout import UnprovedError
 from trtsmith.converter.rewrite.custom_ops.surgery import domain_of
-from trtsmith.converter.rewrite.custom_ops.traces import Step, climb, producer
+from trtsmith.converter.rewrite.custom_ops.traces import MovementStep, climb, producer
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Chain:
     """
 
     samples: tuple[gs.Node, ...]
-    stacking: tuple[tuple[Step, ...], ...]
+    stacking: tuple[tuple[MovementStep, ...], ...]
     concat: gs.Node | None
-    weighing: tuple[Step, ...]
+    weighing: tuple[MovementStep, ...]
     mul: gs.Node
     weights: gs.Tensor
-    summing: tuple[Step, ...]
+    summing: tuple[MovementStep, ...]
     reduce: gs.Node
 
     def nodes(self) -> list[gs.Node]:
@@ -70,5 +70,5 @@ def find_chain(reduce: gs.Node) -> Chain | None:
     return None
 
 
-def _top(tensor: gs.Tensor, steps: Sequence[Step]) -> gs.Tensor:
+def _top(tensor: gs.Tensor, steps: Sequence[MovementStep]) -> gs.Tensor:
     return steps[-1].source if steps else tensor

@@ -64,7 +64,7 @@ def _level_atoms(origin: Origin) -> Atoms:
 
 @dataclass(frozen=True)
 class Levels:
-    """Where the levels are in value. stride: of one cell along `axis` of the origin."""
+    """The places of the levels in value. stride: of one cell along `axis` of the origin."""
 
     axis: int | str
     stride: Size

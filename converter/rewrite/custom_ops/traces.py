@@ -29,7 +29,7 @@ _AFFINE = frozenset({"Add", "Div", "Mul", "Sub"})
 
 
 @dataclass(frozen=True)
-class Step:
+class MovementStep:
     """One node of a chain: `result` is made of `source`, scaled by `scale` and shifted by `shift`."""
 
     node: gs.Node
@@ -47,18 +47,18 @@ def producer(tensor: gs.Tensor) -> gs.Node | None:
     return tensor.inputs[0] if len(tensor.inputs) == 1 else None
 
 
-def climb(tensor: gs.Tensor, affine: bool = False) -> tuple[Step, ...]:
+def climb(tensor: gs.Tensor, affine: bool = False) -> tuple[MovementStep, ...]:
     """The steps that end in `tensor`, last one first, as far up as elements are only moved.
 
     affine: go through additions of and multiplications by one number too.
     """
-    steps: list[Step] = []
+    steps: list[MovementStep] = []
     while len(steps) < MAX_STEPS:
         node = producer(tensor)
         if node is None or domain_of(node):
             break
         if node.op in MOVES:
-            step = Step(node, node.inputs[0], tensor)
+            step = MovementStep(node, node.inputs[0], tensor)
         elif affine and node.op in _AFFINE and (found := _affine_step(node, tensor)) is not None:
             step = found
         else:
@@ -68,7 +68,7 @@ def climb(tensor: gs.Tensor, affine: bool = False) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _affine_step(node: gs.Node, result: gs.Tensor) -> Step | None:
+def _affine_step(node: gs.Node, result: gs.Tensor) -> MovementStep | None:
     """The node as `scale * source + shift`; None if it is something else."""
     for source, other in (node.inputs, list(reversed(node.inputs))):
         number = constant_of(other)
@@ -80,16 +80,20 @@ def _affine_step(node: gs.Node, result: gs.Tensor) -> Step | None:
             return None
         c, one, swapped = Fraction(value), Fraction(1), source is not node.inputs[0]
         if node.op == "Add":
-            return Step(node, source, result, one, c)
+            return MovementStep(node, source, result, one, c)
         if node.op == "Mul":
-            return Step(node, source, result, c)
+            return MovementStep(node, source, result, c)
         if node.op == "Sub":
-            return Step(node, source, result, -one, c) if swapped else Step(node, source, result, one, -c)
-        return None if swapped or not c else Step(node, source, result, 1 / c)
+            return (
+                MovementStep(node, source, result, -one, c)
+                if swapped
+                else MovementStep(node, source, result, one, -c)
+            )
+        return None if swapped or not c else MovementStep(node, source, result, 1 / c)
     return None
 
 
-def run(steps: Sequence[Step], layout: Layout) -> Layout:
+def run(steps: Sequence[MovementStep], layout: Layout) -> Layout:
     """The layout after the steps, which are given last one first."""
     for step in reversed(steps):
         layout = step.layout(layout)
@@ -135,7 +139,7 @@ def origins(ends: Sequence[gs.Tensor], affine: bool = False) -> Iterator[Origin 
         )
 
 
-def _affine_map(steps: Sequence[Step]) -> tuple[Fraction, Fraction]:
+def _affine_map(steps: Sequence[MovementStep]) -> tuple[Fraction, Fraction]:
     scale, shift = Fraction(1), Fraction(0)
     for step in steps:
         scale, shift = scale * step.scale, shift + scale * step.shift

@@ -187,7 +187,7 @@ class NodeView:
         return self._scope.dims(self.input(index))
 
     def shape(self, index: int) -> tuple[int | None, ...] | None:
-        """As `dims`, with None for symbols."""
+        """The shape as `dims` has it, with None for symbols."""
         return _numbers(self.dims(index))
 
     def rank(self, index: int) -> int | None:
@@ -233,15 +233,15 @@ class NodeView:
         return self._scope.producer(name)
 
     def is_constant_value(self, name: str) -> bool:
-        """As `is_constant`, for any value that the node can read."""
+        """`is_constant` for any value that the node can read."""
         return self._scope.is_constant(name)
 
     def constant_of(self, name: str) -> np.ndarray | None:
-        """As `constant`, for any value that the node can read."""
+        """`constant` for any value that the node can read."""
         return self._scope.constant(name)
 
     def type_of(self, name: str) -> onnx.TypeProto | None:
-        """As `type_proto`, for any value that the node can read."""
+        """`type_proto` for any value that the node can read."""
         return self._scope.type_proto(name)
 
     def maker(self, index: int) -> NodeView | None:

@@ -46,7 +46,7 @@ class Ruled:
 
 
 @dataclass
-class _Entry:
+class _NodeHistory:
     """What was done so far to one original node."""
 
     node: str
@@ -85,7 +85,7 @@ def apply_rules(
     if table.keys().isdisjoint(graph.kinds()):
         return Ruled()
     before = graph.model()
-    ledger: dict[str, _Entry] = {}  # by name of the original node
+    ledger: dict[str, _NodeHistory] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
     for _ in range(rounds):
         fold_and_infer(graph)
@@ -135,7 +135,9 @@ def _folded_away(
     )
 
 
-def _records(graph: Graph, ledger: Mapping[str, _Entry], origin: Mapping[str, str]) -> tuple[Rewrite, ...]:
+def _records(
+    graph: Graph, ledger: Mapping[str, _NodeHistory], origin: Mapping[str, str]
+) -> tuple[Rewrite, ...]:
     made: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes() if ledger else ():
         name = node.name
@@ -160,7 +162,7 @@ class _Round:
         graph: Graph,
         table: Mapping[tuple[str, str], Sequence[NodeRule]],
         target: Target,
-        ledger: dict[str, _Entry],
+        ledger: dict[str, _NodeHistory],
         origin: dict[str, str],
     ) -> None:
         self.fired: Counter[str] = Counter()
@@ -242,7 +244,7 @@ class _Round:
         self._check(view, rule, result)
         key = self._origin.get(name, name)
         shown = "::".join(part for part in (view.domain, view.op_type) if part)
-        entry = self._ledger.setdefault(key, _Entry(key, shown))
+        entry = self._ledger.setdefault(key, _NodeHistory(key, shown))
         entry.steps.append((rule.name, result.what))
         entry.notes.extend(result.notes)
         if result.numerics:

@@ -298,7 +298,7 @@ def _parsed(text: str, opset: int) -> tuple[onnx.NodeProto, ...]:
 
 @lru_cache(maxsize=4096)
 def _moved(op_type: str, domain: str, opset: int, attributes: tuple[str, ...]) -> Mapping[str, int]:
-    """Of the attributes, those that the operator does not have in this opset: the place of the input, or -1."""
+    """The attributes that the operator does not have in this opset: the place of the input instead, or -1."""
     if domain or not attributes:
         return {}
     try:

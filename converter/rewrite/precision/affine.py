@@ -29,7 +29,7 @@ _CHANNELS = 1
 
 
 @dataclass(frozen=True)
-class _Ports:
+class _ConvPorts:
     """Positions of a convolution's weights and bias, and the axis of the weights along which its outputs lie."""
 
     weights: int
@@ -37,12 +37,12 @@ class _Ports:
     outputs: int = 0
 
 
-def _plugin_ports(op: OpDef, filters: Filters) -> _Ports:
+def _plugin_ports(op: OpDef, filters: Filters) -> _ConvPorts:
     names = [port.name for port in op.inputs]
-    return _Ports(names.index(filters.weights), names.index(filters.bias))
+    return _ConvPorts(names.index(filters.weights), names.index(filters.bias))
 
 
-_PORTS = {("", "Conv"): _Ports(1, 2), ("", "ConvTranspose"): _Ports(1, 2, outputs=1)} | {
+_PORTS = {("", "Conv"): _ConvPorts(1, 2), ("", "ConvTranspose"): _ConvPorts(1, 2, outputs=1)} | {
     (PLUGIN_NAMESPACE, op.name): _plugin_ports(op, op.filters) for op in OPS if op.filters is not None
 }
 
@@ -101,7 +101,7 @@ def fold_affine(graph: Graph, fmt: Format, kept: Collection[str], store: Convert
     return tuple(folded)
 
 
-def _chain(node: Node, ports: _Ports, kept: Collection[str]) -> list[tuple[Node, Affine]]:
+def _chain(node: Node, ports: _ConvPorts, kept: Collection[str]) -> list[tuple[Node, Affine]]:
     """The nodes behind a convolution that scale or shift its channels, and what each does."""
     chain: list[tuple[Node, Affine]] = []
     scope, bias = node.scope, _bias(node, ports)
@@ -190,7 +190,7 @@ def _norm(node: Node, channels: int) -> Affine | None:
 
 
 def _weights(
-    node: Node, ports: _Ports, chain: Sequence[Affine], fmt: Format
+    node: Node, ports: _ConvPorts, chain: Sequence[Affine], fmt: Format
 ) -> tuple[np.ndarray, np.ndarray | None] | None:
     """Weights and bias with which the convolution does what `chain` does; None where the type does not bear them."""
     scope = node.scope
@@ -213,7 +213,7 @@ def _weights(
     return new, new_bias
 
 
-def _lost(old: np.ndarray, new: np.ndarray, whole: Affine, ports: _Ports, fmt: Format) -> bool:
+def _lost(old: np.ndarray, new: np.ndarray, whole: Affine, ports: _ConvPorts, fmt: Format) -> bool:
     """Whether the weights of a channel leave the range in which the type has all of its digits, and had not before.
 
     Not where the channel's values are too small for the type anyway, or next to nothing beside its shift.
@@ -227,12 +227,12 @@ def _lost(old: np.ndarray, new: np.ndarray, whole: Affine, ports: _Ports, fmt: F
     return bool((small & matters).any())
 
 
-def _bias(node: Node, ports: _Ports) -> str:
+def _bias(node: Node, ports: _ConvPorts) -> str:
     return next(iter(node.inputs[ports.bias : ports.bias + 1]), "")
 
 
 def _made(
-    node: Node, ports: _Ports, new: tuple[np.ndarray, np.ndarray | None], store: Converted
+    node: Node, ports: _ConvPorts, new: tuple[np.ndarray, np.ndarray | None], store: Converted
 ) -> onnx.NodeProto:
     def added(part: str, values: np.ndarray) -> str:
         name: str = node.scope.whole.names.value(f"{node.outputs[0]}/{part}")

@@ -78,7 +78,7 @@ class Converted:
         return tensor
 
     def release(self, values: np.ndarray) -> None:
-        """Where they are in a mapped file of the model: they need not stay in memory once they are converted."""
+        """Releases values of a mapped file of the model: they need not stay in memory once they are converted."""
         for file in self._model.files.values():
             file.release(values)
 

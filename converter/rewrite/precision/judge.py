@@ -1,4 +1,4 @@
-"""What each node's own nature says of its precision: float32 for a reason, reduced for its gain, or as its neighbours."""
+"""Judges each node by itself: float32 for a reason, reduced for its gain, or as its neighbours."""
 
 from __future__ import annotations
 

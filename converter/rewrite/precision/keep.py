@@ -1,4 +1,4 @@
-"""What --keep-fp32 names: nodes by name or pattern, and operators."""
+"""Finds the nodes that --keep-fp32 names: by name, by pattern, or by operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kept:
 def kept_by_user(
     wanted: Sequence[str], nodes: Iterable[tuple[str, str]], rewrites: Iterable[Rewrite] = ()
 ) -> dict[str, str]:
-    """By node name, the flag that keeps it.
+    """The flag that keeps each node that the user named, by node name.
 
     nodes:    (name, operator, with its domain where it has one) of the graph that TensorRT gets.
     rewrites: what nodes of the model became, so that their names and operators may be used too.

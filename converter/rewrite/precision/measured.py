@@ -1,4 +1,4 @@
-"""Which operators TensorRT builds in a reduced type: the table that scripts/reduced_types.py measured."""
+"""Lists the operators that TensorRT builds in each reduced type, as scripts/reduced_types.py measured them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a network's values get: the float32 graph run in onnxruntime, with the largest magnitude of every value.
+"""Measures the largest magnitude of every value of a network, by a run of its float32 graph in onnxruntime.
 
 Each magnitude is computed inside the graph, next to its value, so that memory holds hardly more than in an ordinary run:
 no intermediate result is an output.
@@ -25,7 +25,7 @@ _MAGNITUDE_OPSET = 11
 
 
 def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float] | None:
-    """By name, the largest finite magnitude of every float32 value of the outermost graph; infinities count as none.
+    """The largest finite magnitude of every float32 value of the outermost graph, by name; infinities count as none.
 
     model: without plugin nodes (trtsmith.converter.rewrite.rewrite.expand). None if onnxruntime does not run it.
     """

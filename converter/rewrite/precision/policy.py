@@ -1,4 +1,4 @@
-"""Which operators are computed in float32 whatever the network's precision, which gain by a reduced one, and which follow.
+"""Sorts operators: those that stay in float32 whatever the network's precision, and those that gain by a reduced one.
 
 An operator in no table follows its neighbours: it only moves, compares or combines values one by one, and is computed in
 the type in which that needs the fewest Casts.

@@ -1,4 +1,4 @@
-"""Which float32 inputs and outputs of a node can have another type: ONNX's schemas and our definitions say."""
+"""Finds a node's float32 inputs and outputs that can have another type, by ONNX's schemas and our definitions."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from trtsmith.converter.rewrite.precision.ports import reducible_ports
 from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cast
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import longest_sum
-from trtsmith.converter.rewrite.precision.writer import Writer
+from trtsmith.converter.rewrite.precision.writer import PrecisionWriter
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 
@@ -97,7 +97,7 @@ def reduce_precision(
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
         with closing(Converted(graph.source, fmt.elem)) as weights:
-            writer = Writer(graph, fmt, ports, reduced, weights, reduced_io)
+            writer = PrecisionWriter(graph, fmt, ports, reduced, weights, reduced_io)
             writer.write()
             graph.add_files(weights.files())
         graph.infer()

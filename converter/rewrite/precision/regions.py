@@ -1,4 +1,4 @@
-"""Where the network's precision changes: nodes that may be in either type join the neighbours with which they need the
+"""Chooses where the network's precision changes: nodes that may be in either type join the neighbours that need the
 fewest Casts."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def assign(
     flow: Flow,
     reduced_io: bool,
 ) -> dict[Node, bool]:
-    """By node with changeable ports, whether it is reduced. Every edge is looked at a fixed number of times."""
+    """Decides for each node with changeable ports whether it is reduced. Every edge is looked at a fixed number of times."""
     chosen = [node for node in order if node in judged]
     ahead = _wishes_ahead(chosen, ports, judged, flow)
     reduced: dict[Node, bool] = {}

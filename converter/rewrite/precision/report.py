@@ -1,4 +1,4 @@
-"""What the precision pass did, for the screen, the report and the manifest."""
+"""Reports what the precision pass did, for the screen, the report and the manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many products a node sums for one value of its result, and how many may be summed in the reduced type itself."""
+"""Counts the products that a node sums for one value of its result, and limits how many a reduced type may sum."""
 
 from __future__ import annotations
 

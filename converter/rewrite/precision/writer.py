@@ -23,7 +23,7 @@ from trtsmith.importers.dtypes import dtype_name
 _PORTLESS = Ports()
 
 
-class Writer:
+class PrecisionWriter:
     """One graph. `casts` counts the Casts that were inserted, `dropped` those of the model that are not needed any more."""
 
     def __init__(

@@ -1,14 +1,14 @@
-"""The types pass: values of element types that TensorRT does not compute in travel in carrier types that it has.
+"""Legalises element types: values of types that TensorRT does not compute in are held in legal types, which it has.
 
-    from trtsmith.converter.rewrite.types import carry_types
-    carried = carry_types(graph)      # in place; types are inferred, before and afterwards
-    carried.rewrites, carried.io_types
+    from trtsmith.converter.rewrite.types import legalise_types
+    done = legalise_types(graph)      # in place; types are inferred, before and afterwards
+    done.rewrites, done.io_types
 
 It runs after the rules, which read ONNX's own types, and before the rules run a second time on what it made. So a rule
-may write Cast, CastLike, Constants and arithmetic in any ONNX type: this pass carries them. Whoever adds an operator
+may write Cast, CastLike, Constants and arithmetic in any ONNX type: this pass legalises them. Whoever adds an operator
 with arithmetic that can leave a type's range adds it to a table in `operators.py`.
 
-| ONNX type | carrier | why it is exact |
+| ONNX type | legal type | why it is exact |
 |---|---|---|
 | float64 | float32 | it is not: a `numerics` sentence says so |
 | uint8, int16, uint16, int4, uint4, int2, uint2 | int32 | arithmetic modulo 2**32, brought back into the range after it |
@@ -18,12 +18,12 @@ with arithmetic that can leave a type's range adds it to a table in `operators.p
 
 int8 stays int8, as TensorRT moves and casts it: only a node that TensorRT does not take in int8 is computed in int32,
 between two Casts. What QuantizeLinear makes and DequantizeLinear reads keeps its type, so that TensorRT finds its
-quantised layers. A uint8 input or output of the graph stays uint8, with a Cast next to it, as TensorRT wants it; other
-inputs and outputs get the carrier's type, and an IoType says so. Their values are cast as numpy's astype does it: by
+quantized layers. A uint8 input or output of the graph stays uint8, with a Cast next to it, as TensorRT wants it; other
+inputs and outputs get the legal type, and an IoType says so. Their values are cast as numpy's astype does it: by
 value, and uint64 by its bits (`to_engine`, `to_model`).
 """
 
 from trtsmith.converter.rewrite.types.io_types import IoType, to_engine, to_model
-from trtsmith.converter.rewrite.types.retype import Carried, carry_types
+from trtsmith.converter.rewrite.types.retype import Legalisation, legalise_types
 
-__all__ = ["Carried", "IoType", "carry_types", "to_engine", "to_model"]
+__all__ = ["IoType", "Legalisation", "legalise_types", "to_engine", "to_model"]

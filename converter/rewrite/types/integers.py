@@ -37,7 +37,7 @@ def _remainder(emit: Emitter, value: str, size: str) -> str:
 
 
 def as_integer(emit: Emitter, value: str, elem: int, source: Integer | None, target: Integer) -> str:
-    """A value of the type `elem`, whose ONNX range is `source` (None: a float or bool), in the carrier of `target`.
+    """A value of the type `elem`, whose ONNX range is `source` (None: a float or bool), in the legal type of `target`.
 
     Integers lose their higher bits, as ONNX's Cast says. Floats are truncated; beyond the target's range ONNX leaves the
     result open, and they wrap, as onnx.reference and onnxruntime on x86 do.

@@ -1,4 +1,4 @@
-"""What the types pass did: one record for each node, and the inputs and outputs that changed."""
+"""Records what the types pass did: one record for each node, and the inputs and outputs that changed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.types.io_types import IoType
-from trtsmith.converter.rewrite.types.legal_types import CARRIERS, carrier, dtype_name
+from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES, legal_type
 from trtsmith.converter.rewrite.types.operators import IN_FLOAT
+from trtsmith.importers.dtypes import dtype_name
 
 NAME = "types"
 
@@ -44,9 +45,9 @@ class Ledger:
         self._told_float64 = False
 
     def io(self, name: str, elem: int) -> None:
-        """An input or output of the ONNX type `elem` has its carrier's type now."""
+        """An input or output of the ONNX type `elem` has its legal type now."""
         if all(io.name != name for io in self.io_types):
-            self.io_types.append(IoType(name, dtype_name(elem), dtype_name(carrier(elem))))
+            self.io_types.append(IoType(name, dtype_name(elem), dtype_name(legal_type(elem))))
 
     def record(self, node: Node, label: str, what: str, made: list[Node | onnx.NodeProto], elem: int) -> None:
         """label: what the node is called if it has no name of its own. made: what stands for it, and gets names."""
@@ -70,10 +71,10 @@ class Ledger:
 
 
 def what_changed(elems: Sequence[int]) -> str:
-    """As "uint16 in int32"."""
+    """A sentence's part such as "uint16 in int32"."""
     if not elems:
-        return "in carriers of its types"
+        return "in legal types"
     counted = Counter(elems)
     return ", ".join(
-        f"{dtype_name(e)} in {dtype_name(carrier(e)) if e in CARRIERS else 'int32'}" for e in counted
+        f"{dtype_name(e)} in {dtype_name(legal_type(e)) if e in ILLEGAL_TYPES else 'int32'}" for e in counted
     )

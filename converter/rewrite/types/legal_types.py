@@ -1,4 +1,4 @@
-"""Which element types TensorRT does not compute in, and which type carries each of them."""
+"""Lists the element types that TensorRT does not compute in, and the legal type that holds the values of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 from onnx import TensorProto as T
-from onnx import helper
+
+from trtsmith.importers.dtypes import numpy_dtype
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,6 @@ INTEGERS: Mapping[int, Integer] = {
     T.UINT64: Integer(64, False),
 }
 
-FLOATS = frozenset({T.FLOAT, T.FLOAT16, T.BFLOAT16, T.DOUBLE})
-
 
 @dataclass(frozen=True)
 class SmallFloat:
@@ -72,7 +71,7 @@ SMALL_FLOATS: Mapping[int, SmallFloat] = {
 }
 """The formats of https://onnx.ai/onnx/technical/float8.html and float4.html."""
 
-CARRIERS: Mapping[int, int] = {
+ILLEGAL_TYPES: Mapping[int, int] = {
     T.DOUBLE: T.FLOAT,
     T.UINT8: T.INT32,
     T.INT16: T.INT32,
@@ -86,32 +85,28 @@ CARRIERS: Mapping[int, int] = {
     T.FLOAT8E8M0: T.FLOAT,
     **dict.fromkeys(SMALL_FLOATS, T.FLOAT),
 }
+"""The legal type of each type that TensorRT does not compute in."""
 
-QUANTISED = frozenset({T.FLOAT8E4M3FN, T.FLOAT8E5M2, T.FLOAT4E2M1, T.INT4, T.UINT4, T.FLOAT8E8M0})
+QUANTIZED = frozenset({T.FLOAT8E4M3FN, T.FLOAT8E5M2, T.FLOAT4E2M1, T.INT4, T.UINT4, T.FLOAT8E8M0})
 """Types that TensorRT keeps between QuantizeLinear and DequantizeLinear, as it does int8."""
 
 
-def carrier(elem: int) -> int:
-    return CARRIERS.get(elem, elem)
+def legal_type(elem: int) -> int:
+    return ILLEGAL_TYPES.get(elem, elem)
 
 
-def dtype_name(elem: int) -> str:
-    """As "float64", "uint16", "float8_e4m3fn"."""
-    return str(helper.tensor_dtype_to_np_dtype(elem))
-
-
-def carried_array(array: np.ndarray, elem: int) -> np.ndarray:
-    """The array in the carrier of its ONNX type; float64 beyond float32's range becomes infinite."""
+def legal_array(array: np.ndarray, elem: int) -> np.ndarray:
+    """The array in the legal type of its ONNX type; float64 beyond float32's range becomes infinite."""
     with np.errstate(over="ignore"):
-        return array.astype(helper.tensor_dtype_to_np_dtype(carrier(elem)))
+        return array.astype(numpy_dtype(legal_type(elem)))
 
 
 def retyped(type_: onnx.TypeProto) -> bool:
-    """Change a type to its carrier's, in sequences and optionals too; whether that changed it."""
+    """Changes a type to its legal type, in sequences and optionals too; whether that changed it."""
     kind = type_.WhichOneof("value")
     if kind in ("sequence_type", "optional_type"):
         return retyped(getattr(type_, kind).elem_type)
-    if kind != "tensor_type" or type_.tensor_type.elem_type not in CARRIERS:
+    if kind != "tensor_type" or type_.tensor_type.elem_type not in ILLEGAL_TYPES:
         return False
-    type_.tensor_type.elem_type = carrier(type_.tensor_type.elem_type)
+    type_.tensor_type.elem_type = legal_type(type_.tensor_type.elem_type)
     return True

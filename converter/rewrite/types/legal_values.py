@@ -1,4 +1,4 @@
-"""The values of one graph while its types are carried: where each value is found in its carrier, or in its ONNX type."""
+"""Finds the values of one graph while its types are legalised: each in its legal type, or in its ONNX type."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from onnx import TensorProto as T
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import element_type
 from trtsmith.converter.rewrite.types.emitter import Emitter
-from trtsmith.converter.rewrite.types.legal_types import CARRIERS, carrier
+from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES, legal_type
 from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES
 from trtsmith.converter.rewrite.types.reading import operators_reading, wanted_in_onnx_types
 
 
 class Values:
-    """`carried` and `native` name the value that holds an ONNX value in its carrier, or in its ONNX type.
+    """`legal` and `native` name the value that holds an ONNX value in its legal type, or in its ONNX type.
 
     A value whose ONNX type TensorRT computes in is both, under its own name.
     """
@@ -23,7 +23,7 @@ class Values:
         self.scope = scope
         self.emit = emit
         self.outer = outer
-        self._carried: dict[str, str] = {}
+        self._legal: dict[str, str] = {}
         self._native: dict[str, str] = {}
         self._made = {*scope.inputs, *scope.tensors, *scope.producers}
         self._elements = {
@@ -49,44 +49,44 @@ class Values:
         """Whether an operator to which the type itself counts reads the value, after others that only move it."""
         return name in self._wanted
 
-    def wanted_carried(self, name: str) -> bool:
+    def wanted_legal(self, name: str) -> bool:
         """Whether any other operator reads it."""
         return bool(self.readers.get(name, set()) - IN_ONNX_TYPES - MOVES)
 
-    def carry(self, name: str, elem: int, holder: str = "") -> None:
-        """The value is found in its carrier from now on, under `holder` or its own name."""
+    def set_legal(self, name: str, elem: int, holder: str = "") -> None:
+        """The value is found in its legal type from now on, under `holder` or its own name."""
         self._elements[name] = elem
-        self._carried[name] = holder or name
+        self._legal[name] = holder or name
 
     def keep(self, name: str, elem: int) -> None:
         """The value is found in its ONNX type, under its own name."""
         self._elements[name] = elem
         self._native[name] = name
 
-    def carried(self, name: str) -> str:
-        """The value in its carrier; what has to be written for that is written into this graph."""
-        if not name or self.elem(name) not in CARRIERS:
+    def legal(self, name: str) -> str:
+        """The value in its legal type; what has to be written for that is written into this graph."""
+        if not name or self.elem(name) not in ILLEGAL_TYPES:
             return name
-        found = self._found(name, "_carried")
+        found = self._found(name, "_legal")
         if found is not None:
             return found
         native = self._found(name, "_native")
         if native is None:
             return name
-        self._carried[name] = self._out_of(native, self.elem(name))
-        return self._carried[name]
+        self._legal[name] = self._out_of(native, self.elem(name))
+        return self._legal[name]
 
     def native(self, name: str) -> str:
         """The value in its ONNX type, for an operator to which the type itself counts."""
-        if not name or self.elem(name) not in CARRIERS:
+        if not name or self.elem(name) not in ILLEGAL_TYPES:
             return name
         found = self._found(name, "_native")
         if found is not None:
             return found
-        if self._found(name, "_carried") is None:
+        if self._found(name, "_legal") is None:
             return name
         elem = self.elem(name)
-        self._native[name] = self.emit.cast(self.carried(name), elem)
+        self._native[name] = self.emit.cast(self.legal(name), elem)
         return self._native[name]
 
     def kept(self, name: str) -> bool:
@@ -107,8 +107,8 @@ class Values:
     def _out_of(self, name: str, elem: int) -> str:
         """TensorRT takes small floats and 4-bit integers out of their types by DequantizeLinear, here with scale 1."""
         if elem in (T.UINT8, T.DOUBLE):
-            return self.emit.cast(name, carrier(elem))
+            return self.emit.cast(name, legal_type(elem))
         if self.emit.opset < 19 or elem in (T.INT16, T.UINT16, T.UINT32, T.UINT64):
-            return self.emit.cast(name, carrier(elem))
+            return self.emit.cast(name, legal_type(elem))
         real = self.emit("DequantizeLinear", name, self.emit.number(1.0))
-        return real if carrier(elem) == T.FLOAT else self.emit.cast(real, carrier(elem))
+        return real if legal_type(elem) == T.FLOAT else self.emit.cast(real, legal_type(elem))

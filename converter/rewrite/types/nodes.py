@@ -1,4 +1,4 @@
-"""One node on carried values: as it is, with arithmetic of ours, or as a Cast."""
+"""Writes one node on values in legal types: as it is, with arithmetic of ours, or as a Cast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.types.casts import Rounding, converted
 from trtsmith.converter.rewrite.types.ledger import Ledger, what_changed
-from trtsmith.converter.rewrite.types.legal_types import CARRIERS, FLOATS, INTEGERS, QUANTISED, carrier
+from trtsmith.converter.rewrite.types.legal_types import (
+    ILLEGAL_TYPES,
+    INTEGERS,
+    QUANTIZED,
+    legal_type,
+)
 from trtsmith.converter.rewrite.types.legal_values import Values
 from trtsmith.converter.rewrite.types.operators import (
     IN_FLOAT,
@@ -21,12 +26,15 @@ from trtsmith.converter.rewrite.types.operators import (
     TYPE_ATTRIBUTES,
     compute,
 )
+from trtsmith.importers.dtypes import FLOATS, NUMBERS
+
+_FLOATS = frozenset(NUMBERS[name] for name in FLOATS)
 
 
-class NodeCarrier:
-    """Writes the nodes of a model's graphs on carried values.
+class NodeLegaliser:
+    """Writes the nodes of a model's graphs on values in legal types.
 
-    bytes_out: uint8 outputs of the whole graph. tensor: a tensor in its carrier. graph: does a subgraph.
+    bytes_out: uint8 outputs of the whole graph. tensor: a tensor in its legal type. graph: does a subgraph.
     """
 
     def __init__(
@@ -54,11 +62,11 @@ class NodeCarrier:
             self._ledger.record(node, label, what, emit.nodes[start:], values.elem(first))
 
     def _stays(self, node: Node, values: Values) -> str:
-        """The node on carriers, without arithmetic of ours; what changed about it."""
+        """The node on legal types, without arithmetic of ours; what changed about it."""
         own = not node.domain and node.op_type in IN_ONNX_TYPES
         moved = node.op_type in MOVES and any(map(values.kept, node.inputs)) and _only_kept(node, values)
         kept = own or moved
-        held = values.native if own else values.carried
+        held = values.native if own else values.legal
         before, made = node.inputs, node.outputs
         inputs = before if moved else tuple(held(name) for name in before)
         elems = {name: values.elem(name) for name in (*before, *made) if name}
@@ -68,20 +76,20 @@ class NodeCarrier:
         values.emit.nodes.append(node)
         for inner in node.scopes:
             self._graph(inner, values)
-        carries = []
+        legalised = []
         for name in made:
             elem = elems.get(name, 0)
-            if elem not in CARRIERS:
+            if elem not in ILLEGAL_TYPES:
                 continue
             if kept:
                 values.keep(name, elem)
             else:
-                values.carry(name, elem)
-                carries.append(elem)
+                values.set_legal(name, elem)
+                legalised.append(elem)
         self._edge_outputs(node, values)
-        carries += [elems[name] for name in before if name and elems[name] in CARRIERS and not kept]
-        if carries or inputs != before or retyped_attributes:
-            return what_changed(carries)
+        legalised += [elems[name] for name in before if name and elems[name] in ILLEGAL_TYPES and not kept]
+        if legalised or inputs != before or retyped_attributes:
+            return what_changed(legalised)
         return ""
 
     def _edge_outputs(self, node: Node, values: Values) -> None:
@@ -90,7 +98,7 @@ class NodeCarrier:
         for position, name in enumerate(outputs):
             if name in self._uint8_outputs(values) and not values.kept(name):
                 outputs[position] = values.emit.fresh("int32")
-                values.carry(name, T.UINT8, outputs[position])
+                values.set_legal(name, T.UINT8, outputs[position])
         if tuple(outputs) != node.outputs:
             node.scope.rewire(node, outputs=outputs)
 
@@ -99,19 +107,19 @@ class NodeCarrier:
 
     def _attributes_of(self, node: Node) -> bool:
         """The same of a node of the graph."""
-        if not any(_in_carrier(attribute) for attribute in node.proto.attribute):
+        if not any(_has_illegal_type(attribute) for attribute in node.proto.attribute):
             return False
         node.scope.whole.stale[node] = None
         return self._attributes(node.edit())
 
     def _attributes(self, node: onnx.NodeProto) -> bool:
-        """Element types and tensors among the attributes, in their carriers; whether there were any."""
+        """Element types and tensors among the attributes, in their legal types; whether there were any."""
         changed = False
         for attribute in node.attribute:
-            if attribute.name in TYPE_ATTRIBUTES and attribute.i in CARRIERS:
-                attribute.i = carrier(attribute.i)
+            if attribute.name in TYPE_ATTRIBUTES and attribute.i in ILLEGAL_TYPES:
+                attribute.i = legal_type(attribute.i)
                 changed = True
-            elif attribute.HasField("t") and attribute.t.data_type in CARRIERS:
+            elif attribute.HasField("t") and attribute.t.data_type in ILLEGAL_TYPES:
                 attribute.t.CopyFrom(self._tensor(attribute.t))
                 changed = True
         return changed
@@ -126,7 +134,7 @@ class NodeCarrier:
             return self._cast(node, values, edge)
         elems = [values.elem(name) for name in node.inputs if name]
         int8 = T.INT8 in elems and node.op_type in (NOT_IN_INT8)
-        integers = [e for e in elems if e in INTEGERS and (e in CARRIERS or (e == T.INT8 and int8))]
+        integers = [e for e in elems if e in INTEGERS and (e in ILLEGAL_TYPES or (e == T.INT8 and int8))]
         if not integers or node.op_type in MOVES:
             return None
         elem = values.elem(node.inputs[0])
@@ -136,16 +144,14 @@ class NodeCarrier:
             elem = 0
         emit = values.emit
         inputs = [
-            emit.cast(name, T.INT32)
-            if name and int8 and values.elem(name) == T.INT8
-            else values.carried(name)
+            emit.cast(name, T.INT32) if name and int8 and values.elem(name) == T.INT8 else values.legal(name)
             for name in node.inputs
         ]
         made: list[str]
         if node.op_type in IN_FLOAT:
             inputs = [emit.cast(inputs[0], T.FLOAT), *inputs[1:]]
             made = emit.copied(node.proto, inputs)
-            made[0] = emit.cast(made[0], T.INT32 if elem == T.INT8 else carrier(elem))
+            made[0] = emit.cast(made[0], T.INT32 if elem == T.INT8 else legal_type(elem))
         else:
             start = len(emit.nodes)
             made = compute(emit, node.proto, inputs, elem)
@@ -158,81 +164,79 @@ class NodeCarrier:
         return what_changed(integers)
 
     def _constant(self, node: Node, values: Values) -> str | None:
-        """A constant that a DequantizeLinear wants keeps its type; others get one in its carrier."""
+        """A constant that a DequantizeLinear wants keeps its type; others get one in its legal type."""
         name = node.outputs[0]
         elem = values.elem(name)
-        if elem not in CARRIERS or not values.wanted(name):
+        if elem not in ILLEGAL_TYPES or not values.wanted(name):
             return None
         values.emit.nodes.append(node)
         values.keep(name, elem)
-        if values.wanted_carried(name):
+        if values.wanted_legal(name):
             (more,) = values.emit.copied(node.proto, ())
             copy = values.emit.nodes[-1]
             assert isinstance(copy, onnx.NodeProto)  # it was written this moment
             self._attributes(copy)
-            values.carry(name, elem, more)
+            values.set_legal(name, elem, more)
         return ""
 
     def _store(self, name: str, value: str, values: Values, int8: bool = False) -> None:
-        """`value`, in the carrier, is the node's output `name` from now on."""
+        """`value`, in the legal type, is the node's output `name` from now on."""
         elem = values.elem(name)
         if elem == T.INT8 and int8:
             values.emit.cast(value, T.INT8, out=name)
         elif name in self._uint8_outputs(values):
-            values.carry(name, elem, value)
+            values.set_legal(name, elem, value)
         else:
             last = values.emit.nodes[-1]
             if isinstance(last, onnx.NodeProto) and value in last.output and last.op_type != "Constant":
                 last.output[list(last.output).index(value)] = name
             else:
                 values.emit("Identity", value, out=name)
-            if elem in CARRIERS:
-                values.carry(name, elem)
+            if elem in ILLEGAL_TYPES:
+                values.set_legal(name, elem)
 
     def _cast(self, node: Node, values: Values, edge: set[str]) -> str | None:
         attributes = {a.name: a for a in node.proto.attribute}
         source = values.elem(node.inputs[0])
         target = attributes["to"].i if "to" in attributes else values.elem(node.inputs[1])
-        known = INTEGERS.keys() | FLOATS | CARRIERS.keys() | {T.BOOL}
+        known = INTEGERS.keys() | _FLOATS | ILLEGAL_TYPES.keys() | {T.BOOL}
         if source not in known or target not in known:
             return None
         if (
             node.op_type == "Cast"
             and source == T.UINT8
-            and target not in CARRIERS
+            and target not in ILLEGAL_TYPES
             and values.kept(node.inputs[0])
         ):
             values.emit.nodes.append(node)  # TensorRT casts an input at once
             return ""
-        if source not in CARRIERS and node.outputs[0] in edge and node.op_type == "Cast":
+        if source not in ILLEGAL_TYPES and node.outputs[0] in edge and node.op_type == "Cast":
             values.emit.nodes.append(node)  # and an output at last
             values.keep(node.outputs[0], target)
             return ""
-        if source not in CARRIERS and target not in CARRIERS:
+        if source not in ILLEGAL_TYPES and target not in ILLEGAL_TYPES:
             like = len(node.inputs) > 1 and node.inputs[1]
-            if not like or values.elem(like) not in CARRIERS:
+            if not like or values.elem(like) not in ILLEGAL_TYPES:
                 return None
         saturate = bool(attributes["saturate"].i) if "saturate" in attributes else True
         mode = attributes["round_mode"].s.decode() if "round_mode" in attributes else "up"
-        value = converted(
-            values.emit, values.carried(node.inputs[0]), source, target, Rounding(saturate, mode)
-        )
-        if value == values.carried(node.inputs[0]):
+        value = converted(values.emit, values.legal(node.inputs[0]), source, target, Rounding(saturate, mode))
+        if value == values.legal(node.inputs[0]):
             value = values.emit("Identity", value)
         self._store(node.outputs[0], value, values)
-        return what_changed([e for e in (source, target) if e in CARRIERS])
+        return what_changed([e for e in (source, target) if e in ILLEGAL_TYPES])
 
 
 def _only_kept(node: Node, values: Values) -> bool:
     return all(
-        values.kept(name) and values.elem(name) in QUANTISED
+        values.kept(name) and values.elem(name) in QUANTIZED
         for name in node.inputs
-        if name and values.elem(name) in CARRIERS
+        if name and values.elem(name) in ILLEGAL_TYPES
     )
 
 
-def _in_carrier(attribute: onnx.AttributeProto) -> bool:
-    """Whether an attribute holds an element type or a tensor that has a carrier."""
+def _has_illegal_type(attribute: onnx.AttributeProto) -> bool:
+    """Whether an attribute holds an element type that is not legal, or a tensor of one."""
     if attribute.name in TYPE_ATTRIBUTES:
-        return attribute.i in CARRIERS
-    return attribute.HasField("t") and attribute.t.data_type in CARRIERS
+        return attribute.i in ILLEGAL_TYPES
+    return attribute.HasField("t") and attribute.t.data_type in ILLEGAL_TYPES

@@ -1,6 +1,6 @@
-"""What operators do to carried values beyond what they do to the carriers: tables by operator.
+"""Lists what operators on integers need beyond the same operator in the legal type: tables by operator.
 
-An operator that is in no table only moves values, or compares them: in the carriers it is the same.
+An operator that is in no table only moves values, or compares them: in the legal types it is the same.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ MOVES = frozenset(
         "Unsqueeze",
     }
 )
-"""Operators that only move values: they leave a quantised type as it is."""
+"""Operators that only move values: they leave a quantized type as it is."""
 
 IN_ONNX_TYPES = frozenset(
     {
@@ -108,7 +108,7 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "softmax_precision", "s
 
 
 def compute(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], elem: int) -> list[str]:
-    """The node's operator on carriers; `elem` is the ONNX type of its numbers. "" for outputs that are left out."""
+    """The node's operator on legal types; `elem` is the ONNX type of its numbers. "" for outputs that are left out."""
     if elem == T.UINT64 and node.op_type in UNSIGNED_64:
         return UNSIGNED_64[node.op_type](emit, node, inputs)
     if elem == T.UINT32 and node.op_type in UNSIGNED_32:

@@ -1,4 +1,4 @@
-"""What a model has to carry, and who reads its values."""
+"""Finds what a model has to legalise, and who reads its values."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from onnx import TensorProto as T
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope, all_scopes
 from trtsmith.converter.graph.tensor_types import element_type
-from trtsmith.converter.rewrite.types.legal_types import CARRIERS
+from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES
 from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES, TYPE_ATTRIBUTES
 
 INSIDE = "(a graph inside)"
 """Among the readers of a value: a node or output of a subgraph."""
 
-_ODD = CARRIERS.keys() | {T.INT8}
+_ODD = ILLEGAL_TYPES.keys() | {T.INT8}
 
 
 def candidate(graph: Graph) -> bool:
-    """Whether any value may have a type to carry, or be an int8 that a node cannot take. Cheap."""
+    """Whether any value may have a type that is not legal, or be an int8 that a node cannot take. Cheap."""
     return any(elem in _ODD for scope in graph.scopes() for elem in _elements(scope)) or any(
         elem in _ODD
         for f in graph.source.proto.functions
@@ -61,7 +61,7 @@ def wanted_in_onnx_types(scope: Scope) -> set[str]:
 
 
 def operators_reading(scope: Scope) -> dict[str, set[str]]:
-    """By value name, the operators that read it in this graph and those inside."""
+    """The operators that read each value in this graph and those inside, by value name."""
     readers: dict[str, set[str]] = {}
     for part in all_scopes(scope):
         for node in part.nodes:

@@ -1,4 +1,4 @@
-"""Walks a model's graphs and carries values of types that TensorRT does not compute in: see the package's docstring."""
+"""Walks a model's graphs and legalises values of types that TensorRT lacks: see the package's docstring."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from trtsmith.converter.rewrite.types.emitter import Emitter
 from trtsmith.converter.rewrite.types.io_types import IoType
 from trtsmith.converter.rewrite.types.ledger import Ledger
 from trtsmith.converter.rewrite.types.legal_types import (
-    CARRIERS,
-    QUANTISED,
-    carried_array,
-    carrier,
-    dtype_name,
+    ILLEGAL_TYPES,
+    QUANTIZED,
+    legal_array,
+    legal_type,
     retyped,
 )
 from trtsmith.converter.rewrite.types.legal_values import Values
-from trtsmith.converter.rewrite.types.nodes import NodeCarrier
+from trtsmith.converter.rewrite.types.nodes import NodeLegaliser
 from trtsmith.converter.rewrite.types.reading import INSIDE, candidate
+from trtsmith.importers.dtypes import dtype_name
 
 
 @dataclass(frozen=True)
-class Carried:
+class Legalisation:
     """A record for each node that changed, and changed inputs and outputs. changed: whether anything did."""
 
     rewrites: tuple[Rewrite, ...] = ()
@@ -39,10 +39,10 @@ class Carried:
     changed: bool = False
 
 
-def carry_types(graph: Graph) -> Carried:
+def legalise_types(graph: Graph) -> Legalisation:
     """Changes the graph in place. Types are inferred, before and afterwards."""
     if not candidate(graph):
-        return Carried()
+        return Legalisation()
     flat = graph
     if graph.functions:
         model = graph.model()
@@ -50,12 +50,12 @@ def carry_types(graph: Graph) -> Carried:
     work = _Retyper(flat)
     work.scope(flat.root, None)
     if not work.ledger.changed:
-        return Carried()
+        return Legalisation()
     work.finish()
     flat.infer()
     if flat is not graph:
         graph.become(flat.model())
-    return Carried(tuple(work.ledger.rewrites), tuple(work.ledger.io_types), True)
+    return Legalisation(tuple(work.ledger.rewrites), tuple(work.ledger.io_types), True)
 
 
 class _Retyper:
@@ -67,7 +67,7 @@ class _Retyper:
         self.ledger = Ledger(graph)
         root = graph.root
         bytes_out = frozenset(name for name in root.results if _tensor_elem(root, name) == T.UINT8)
-        self._nodes = NodeCarrier(self.ledger, bytes_out, self._tensor, self.scope)
+        self._nodes = NodeLegaliser(self.ledger, bytes_out, self._tensor, self.scope)
 
     def scope(self, scope: Scope, outer: Values | None) -> None:
         emit = Emitter(self._graph)
@@ -92,9 +92,9 @@ class _Retyper:
             scope.rebuild(nodes)
 
     def _retyped(self, scope: Scope, name: str) -> bool:
-        """Gives a value the type of its carrier; whether that changed it."""
+        """Gives a value its legal type; whether that changed it."""
         value = scope.types.get(name)
-        if value is None or element_type(value.type) not in CARRIERS:
+        if value is None or element_type(value.type) not in ILLEGAL_TYPES:
             return False
         type_ = onnx.TypeProto()
         type_.CopyFrom(value.type)
@@ -109,37 +109,37 @@ class _Retyper:
         main = scope.outer is None
         for name in scope.inputs:
             elem = _tensor_elem(scope, name)
-            if (main and elem == T.UINT8) or (elem in QUANTISED and values.wanted(name)):
+            if (main and elem == T.UINT8) or (elem in QUANTIZED and values.wanted(name)):
                 values.keep(name, elem)
                 if elem == T.UINT8 and INSIDE in values.readers.get(name, ()):
-                    values.carried(name)  # TensorRT wants the Cast next to the input, not in a branch
+                    values.legal(name)  # TensorRT wants the Cast next to the input, not in a branch
                 continue
             if not self._retyped(scope, name):
                 continue
             self.ledger.changed = True
-            values.carry(name, elem or values.elem(name))
+            values.set_legal(name, elem or values.elem(name))
             if main and elem:
                 self.ledger.io(name, elem)
 
     def _initializers(self, scope: Scope, values: Values) -> None:
         for tensor in [*scope.defaults.values(), *scope.tensors.values()]:
             name, elem = tensor.name, tensor.data_type
-            if elem not in CARRIERS or (name in scope.inputs and values.kept(name)):
+            if elem not in ILLEGAL_TYPES or (name in scope.inputs and values.kept(name)):
                 continue
             if not values.wanted(name):
                 scope.set_tensor(self._tensor(tensor))
-                values.carry(name, elem)
+                values.set_legal(name, elem)
                 self.ledger.changed = True
                 continue
             values.keep(name, elem)
-            if values.wanted_carried(name):  # others want it in its carrier
+            if values.wanted_legal(name):  # others want it in its legal type
                 more = self._tensor(tensor)
-                more.name = self._graph.names.value(f"{name}/{dtype_name(carrier(elem))}")
+                more.name = self._graph.names.value(f"{name}/{dtype_name(legal_type(elem))}")
                 scope.set_tensor(more)
-                values.carry(name, elem, more.name)
+                values.set_legal(name, elem, more.name)
 
     def _tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
-        array = carried_array(self._graph.source.array(tensor), tensor.data_type)
+        array = legal_array(self._graph.source.array(tensor), tensor.data_type)
         return onnx.numpy_helper.from_array(array, tensor.name)
 
     def _outputs(self, scope: Scope, values: Values, edge: set[str]) -> None:
@@ -149,10 +149,10 @@ class _Retyper:
             if values.kept(name) and main:
                 continue
             if name in edge:
-                values.emit.cast(values.carried(name), T.UINT8, out=name)
+                values.emit.cast(values.legal(name), T.UINT8, out=name)
                 self.ledger.changed = True
                 continue
-            holder = values.carried(name)
+            holder = values.legal(name)
             if holder != name:  # an inner graph gives what an outer one has, or what was kept
                 scope.set_result(position, holder)
             if self._retyped(scope, holder):

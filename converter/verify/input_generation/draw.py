@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
-from trtsmith.converter.verify.input_generation.meaning import Kind, Meaning
+from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
 
 _OFF = -10000.0
 """What a mask adds to the scores of keys that do not count: every float type holds it, and exp() of it is 0."""
@@ -19,7 +19,7 @@ _ANY_INTEGER = 10
 Shape = tuple[int, ...]
 
 
-def draw(rng: np.random.Generator, dtype: str, shape: Shape, meaning: Meaning | None) -> np.ndarray:
+def draw(rng: np.random.Generator, dtype: str, shape: Shape, meaning: InputValues | None) -> np.ndarray:
     """Values of the type and shape. Without a meaning: standard normal, whole numbers from 0 to 9, both booleans."""
     kind = np.dtype(dtype)
     if meaning is None:
@@ -33,20 +33,20 @@ def draw(rng: np.random.Generator, dtype: str, shape: Shape, meaning: Meaning | 
     return np.asarray(values).astype(kind)
 
 
-def _range(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _range(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     return rng.uniform(meaning.low, meaning.high, shape)
 
 
-def _whole(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _whole(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     return rng.integers(math.floor(meaning.low), math.floor(meaning.high), shape, endpoint=True)
 
 
-def _apart(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _apart(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     signs = rng.choice([-1.0, 1.0], shape)
     return np.asarray(rng.uniform(meaning.low, meaning.high, shape) * signs)
 
 
-def _invertible(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _invertible(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     """A dominant diagonal bounds the condition number, so that rounding does not decide the inverse."""
     if len(shape) < 2:
         return rng.uniform(1, 2, shape)
@@ -55,7 +55,7 @@ def _invertible(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.
     return np.asarray(noise + np.eye(shape[-2], n) * rng.uniform(1, 2, (*shape[:-2], 1, 1)))
 
 
-def _weights(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _weights(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     weights = np.exp(rng.standard_normal(shape))
     axes = tuple(range(max(0, len(shape) - 2), len(shape)))
     total = weights.sum(axis=axes, keepdims=True) if axes else weights
@@ -69,11 +69,11 @@ def _counting(rng: np.random.Generator, shape: Shape) -> np.ndarray:
     return np.asarray((np.arange(n) < lengths).reshape(shape))
 
 
-def _mask(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _mask(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     return np.asarray(_counting(rng, shape) == bool(meaning.counts))
 
 
-def _added_mask(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _added_mask(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     return np.where(_counting(rng, shape), 0.0, _OFF)
 
 
@@ -82,7 +82,7 @@ def _fours(shape: Shape) -> int | None:
     return next((axis for axis in (len(shape) - 1, len(shape) - 2) if axis >= 0 and shape[axis] == 4), None)
 
 
-def _corners(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _corners(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     axis = _fours(shape)
     if axis is None:
         return rng.uniform(0, meaning.high, shape)
@@ -90,7 +90,7 @@ def _corners(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.nda
     return np.concatenate([centre - size / 2, centre + size / 2], axis)
 
 
-def _centres(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _centres(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     axis = _fours(shape)
     if axis is None:
         return rng.uniform(0, meaning.high, shape)
@@ -106,7 +106,7 @@ def _centres_and_sizes(
     return rng.uniform(size / 2, 1 - size / 2) * high, size * high
 
 
-def _index(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _index(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     if meaning.bounds:
         return _index_tuples(rng, shape, meaning)
     low, high = math.floor(meaning.low), math.floor(meaning.high)
@@ -121,7 +121,7 @@ def _index(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarr
     return np.moveaxis(drawn.reshape(*lines, shape[axis]), -1, axis)
 
 
-def _index_tuples(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _index_tuples(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     places, count = math.prod(meaning.bounds), math.prod(shape[:-1])
     if meaning.distinct is None or count > places:
         flat = rng.integers(0, max(places, 1), count)
@@ -130,11 +130,11 @@ def _index_tuples(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> n
     return np.stack(np.unravel_index(flat, meaning.bounds), axis=-1).reshape(shape)
 
 
-def _level_sizes(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _level_sizes(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     return np.array(levels(meaning.bounds[0], shape[0]), np.int64).reshape(shape)
 
 
-def _level_starts(rng: np.random.Generator, shape: Shape, meaning: Meaning) -> np.ndarray:
+def _level_starts(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     sizes = [height * width for height, width in levels(meaning.bounds[0], shape[0])]
     return np.cumsum([0, *sizes[:-1]], dtype=np.int64).reshape(shape)
 
@@ -151,17 +151,17 @@ def levels(rows: int, count: int) -> list[tuple[int, int]]:
     return sizes
 
 
-_DRAWN: Mapping[Kind, Callable[[np.random.Generator, Shape, Meaning], np.ndarray]] = {
-    Kind.PIXELS: _range,
-    Kind.RANGE: _range,
-    Kind.APART_FROM_ZERO: _apart,
-    Kind.INVERTIBLE: _invertible,
-    Kind.WEIGHTS: _weights,
-    Kind.ADDED_MASK: _added_mask,
-    Kind.MASK: _mask,
-    Kind.CENTRES: _centres,
-    Kind.CORNERS: _corners,
-    Kind.INDEX: _index,
-    Kind.LEVEL_SIZES: _level_sizes,
-    Kind.LEVEL_STARTS: _level_starts,
+_DRAWN: Mapping[ValueKind, Callable[[np.random.Generator, Shape, InputValues], np.ndarray]] = {
+    ValueKind.PIXELS: _range,
+    ValueKind.RANGE: _range,
+    ValueKind.APART_FROM_ZERO: _apart,
+    ValueKind.INVERTIBLE: _invertible,
+    ValueKind.WEIGHTS: _weights,
+    ValueKind.ADDED_MASK: _added_mask,
+    ValueKind.MASK: _mask,
+    ValueKind.CENTRES: _centres,
+    ValueKind.CORNERS: _corners,
+    ValueKind.INDEX: _index,
+    ValueKind.LEVEL_SIZES: _level_sizes,
+    ValueKind.LEVEL_STARTS: _level_starts,
 }

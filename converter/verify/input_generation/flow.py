@@ -13,8 +13,8 @@ from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_sha
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
-from trtsmith.converter.verify.input_generation.flow_view import Flow, Known, Operand
-from trtsmith.converter.verify.input_generation.meaning import Meaning, narrower
+from trtsmith.converter.verify.input_generation.flow_view import InputFlow, InputOperand, Known
+from trtsmith.converter.verify.input_generation.meaning import InputValues, narrower
 from trtsmith.converter.verify.input_generation.operator_rules import meaning_of
 from trtsmith.importers.registry import normalise_domain
 
@@ -32,23 +32,23 @@ _SMALL = 4096  # elements of a constant that may scale or shift
 _SEVERAL = 8  # inputs that one value may come from
 
 
-def input_meanings(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Meaning]:
-    """By graph input, what its values mean; inputs of which nothing is known are left out.
+def input_meanings(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, InputValues]:
+    """Finds what the values of each graph input mean; inputs of which nothing is known are left out.
 
     shapes: of the inputs, so that tables have a known number of rows.
     """
     whole = _with_shapes(inline(model, frozenset(all_functions(model))), shapes)
     known = _known(whole)
-    flows: defaultdict[str, tuple[Flow, ...]] = defaultdict(tuple)
+    flows: defaultdict[str, tuple[InputFlow, ...]] = defaultdict(tuple)
     for value in whole.proto.graph.input:
-        flows[value.name] = (Flow(value.name),)
-    found: dict[str, Meaning] = {}
+        flows[value.name] = (InputFlow(value.name),)
+    found: dict[str, InputValues] = {}
     for graph in all_graphs(whole.proto.graph):
         for node in graph.node:
-            onward: list[Flow] = []
+            onward: list[InputFlow] = []
             for position, name in enumerate(node.input):
                 for flow in flows.get(name, ()):
-                    operand = Operand(node, position, flow, known)
+                    operand = InputOperand(node, position, flow, known)
                     meaning = meaning_of(operand)
                     if meaning is not None:
                         found[flow.source] = narrower(found.get(flow.source), meaning)
@@ -105,7 +105,7 @@ def _constant(node: onnx.NodeProto, model: Model) -> dict[str, np.ndarray]:
     return {}
 
 
-def _onward(operand: Operand) -> Iterator[Flow]:
+def _onward(operand: InputOperand) -> Iterator[InputFlow]:
     """What becomes of the input's elements behind the node."""
     domain, op_type = operand.kind
     if domain:
@@ -122,12 +122,12 @@ def _onward(operand: Operand) -> Iterator[Flow]:
         yield from _comparison(operand)
 
 
-def _arithmetic(operand: Operand) -> Iterator[Flow]:
+def _arithmetic(operand: InputOperand) -> Iterator[InputFlow]:
     op_type, flow = operand.node.op_type, operand.flow
     constant = operand.constant(1 - operand.position)
     if constant is None:
         if op_type in ("Add", "Sub"):
-            yield Flow(flow.source, flow.scale, flow.shift, alone=False)
+            yield InputFlow(flow.source, flow.scale, flow.shift, alone=False)
         return
     if not constant.size or (constant.dtype.kind not in "fiu" and constant.dtype.name != "bfloat16"):
         return
@@ -146,7 +146,7 @@ def _arithmetic(operand: Operand) -> Iterator[Flow]:
         yield flow.then(1 / c)
 
 
-def _comparison(operand: Operand) -> Iterator[Flow]:
+def _comparison(operand: InputOperand) -> Iterator[InputFlow]:
     """A comparison with a number that tells 0 from 1 leaves flags, or their opposite."""
     number = operand.constant(1 - operand.position)
     if number is None or number.size != 1 or not operand.flow.plain or operand.is_float:

@@ -14,7 +14,7 @@ from trtsmith.importers.registry import normalise_domain
 
 
 @dataclass(frozen=True)
-class Flow:
+class InputFlow:
     """How an input reaches a value: by movements of its elements, and as scale * element + shift.
 
     alone: no other tensor was added on the way.
@@ -25,9 +25,9 @@ class Flow:
     shift: float = 0.0
     alone: bool = True
 
-    def then(self, scale: float = 1.0, shift: float = 0.0) -> Flow:
+    def then(self, scale: float = 1.0, shift: float = 0.0) -> InputFlow:
         """One more multiplication and addition."""
-        return Flow(self.source, self.scale * scale, self.shift * scale + shift, self.alone)
+        return InputFlow(self.source, self.scale * scale, self.shift * scale + shift, self.alone)
 
     @property
     def plain(self) -> bool:
@@ -51,12 +51,12 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Operand:
+class InputOperand:
     """Input `position` of `node`, which the graph input `flow.source` reaches."""
 
     node: onnx.NodeProto
     position: int
-    flow: Flow
+    flow: InputFlow
     known: Known
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from trtsmith.converter.verify.input_generation.flow_view import Operand
-from trtsmith.converter.verify.input_generation.meaning import Kind, Meaning
+from trtsmith.converter.verify.input_generation.flow_view import InputOperand
+from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
 
-Rule = Callable[[Operand], Meaning | None]
+Rule = Callable[[InputOperand], InputValues | None]
 
 
 def of_table(table: int, axis: int | None = None, *, distinct: bool = False) -> Rule:
@@ -17,7 +17,7 @@ def of_table(table: int, axis: int | None = None, *, distinct: bool = False) -> 
     distinct: two that are equal would write to one place, in an order that ONNX leaves open.
     """
 
-    def rule(operand: Operand) -> Meaning | None:
+    def rule(operand: InputOperand) -> InputValues | None:
         along = int(operand.attribute("axis", 0)) if axis is None else axis
         once = along if distinct and operand.attribute("reduction", b"none") == b"none" else None
         return _index(operand, operand.size(table, along) or 1, distinct=once)
@@ -25,19 +25,21 @@ def of_table(table: int, axis: int | None = None, *, distinct: bool = False) -> 
     return rule
 
 
-def _index(operand: Operand, rows: int, distinct: int | None = None, what: str = "indices") -> Meaning | None:
+def _index(
+    operand: InputOperand, rows: int, distinct: int | None = None, what: str = "indices"
+) -> InputValues | None:
     """0 to rows - 1 where the node reads them, before what was added on the way."""
     low, high = operand.flow.before(0, rows - 1)
     if not operand.flow.alone or operand.flow.scale != 1.0:
         return None
     low, high = max(0.0, low), max(0.0, high)
-    return Meaning(Kind.INDEX, operand.reads(what), low, max(low, high), distinct=distinct)
+    return InputValues(ValueKind.INDEX, operand.reads(what), low, max(low, high), distinct=distinct)
 
 
 def _tuples(table: int, distinct: bool) -> Rule:
     """GatherND and ScatterND: the last axis holds one index for each of the table's axes, batch axes left out."""
 
-    def rule(operand: Operand) -> Meaning | None:
+    def rule(operand: InputOperand) -> InputValues | None:
         shape, indices = operand.shape(table), operand.shape(1)
         if not operand.flow.plain or shape is None or not indices or indices[-1] is None:
             return None
@@ -47,12 +49,12 @@ def _tuples(table: int, distinct: bool) -> Rule:
             return None
         once = -1 if distinct and operand.attribute("reduction", b"none") == b"none" else None
         bounds = tuple(size or 1 for size in sizes)
-        return Meaning(Kind.INDEX, operand.reads("tuples of indices"), bounds=bounds, distinct=once)
+        return InputValues(ValueKind.INDEX, operand.reads("tuples of indices"), bounds=bounds, distinct=once)
 
     return rule
 
 
-def _classes(operand: Operand) -> Meaning | None:
+def _classes(operand: InputOperand) -> InputValues | None:
     """OneHot: below the depth."""
     depth = operand.constant(1)
     return None if depth is None or depth.size != 1 else _index(operand, max(1, int(depth.reshape(-1)[0])))
@@ -61,30 +63,30 @@ def _classes(operand: Operand) -> Meaning | None:
 def _lengths(table: int, axis: int) -> Rule:
     """Lengths of sequences: 1 to the size of that axis."""
 
-    def rule(operand: Operand) -> Meaning | None:
+    def rule(operand: InputOperand) -> InputValues | None:
         size = operand.size(table, axis)
         if size is None or not operand.flow.plain:
             return None
-        return Meaning(Kind.INDEX, operand.reads("lengths"), 1, max(1, size))
+        return InputValues(ValueKind.INDEX, operand.reads("lengths"), 1, max(1, size))
 
     return rule
 
 
-def _reversed(operand: Operand) -> Meaning | None:
+def _reversed(operand: InputOperand) -> InputValues | None:
     return _lengths(0, int(operand.attribute("time_axis", 0)))(operand)
 
 
-def _recurrent(operand: Operand) -> Meaning | None:
+def _recurrent(operand: InputOperand) -> InputValues | None:
     return _lengths(0, 1 if operand.attribute("layout", 0) else 0)(operand)
 
 
-def _shifts(operand: Operand) -> Meaning | None:
+def _shifts(operand: InputOperand) -> InputValues | None:
     """BitShift: fewer places than the type has bits."""
     bits = {"uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}.get(operand.dtype(1), 8)
     return _index(operand, bits, what="places to shift by")
 
 
-def _written(operand: Operand) -> Meaning | None:
+def _written(operand: InputOperand) -> InputValues | None:
     """TensorScatter: where an update begins that has to fit into the cache."""
     axis = int(operand.attribute("axis", -2))
     cache, update = operand.size(0, axis), operand.size(1, axis)
@@ -93,7 +95,7 @@ def _written(operand: Operand) -> Meaning | None:
     return _index(operand, max(1, cache - update + 1), what="where updates begin")
 
 
-def _compared(operand: Operand) -> Meaning | None:
+def _compared(operand: InputOperand) -> InputValues | None:
     """Whole numbers compared with 0, 1, 2, ... are lengths of sequences; masks are made of them so."""
     other = 1 - operand.position
     shape = operand.shape(other)
@@ -104,7 +106,7 @@ def _compared(operand: Operand) -> Meaning | None:
         return None
     if operand.known.makers.get(operand.name(other)) is None and operand.constant(other) is None:
         return None  # another input
-    return Meaning(Kind.INDEX, operand.reads("lengths"), 1, max(sizes))
+    return InputValues(ValueKind.INDEX, operand.reads("lengths"), 1, max(sizes))
 
 
 RULES: Mapping[str, Mapping[int, Rule]] = {

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from trtsmith.converter.verify.input_generation.flow_view import Operand
+from trtsmith.converter.verify.input_generation.flow_view import InputOperand
 from trtsmith.converter.verify.input_generation.indices import compared
-from trtsmith.converter.verify.input_generation.meaning import Kind, Meaning
+from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
 
-Rule = Callable[[Operand], Meaning | None]
+Rule = Callable[[InputOperand], InputValues | None]
 
 _LARGE = 9000.0
 """What exporters multiply masks by is 10,000 or more; factors of time steps are 1,000."""
@@ -21,25 +21,25 @@ _FAR = -1000.0
 _MOVED = frozenset({"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"})
 
 
-def _mask(operand: Operand, counts: bool = True) -> Meaning:
+def _mask(operand: InputOperand, counts: bool = True) -> InputValues:
     """counts: whether 1 stands for an element that counts where the node reads it."""
     upright = operand.flow.scale > 0
-    return Meaning(Kind.MASK, operand.reads("a mask"), counts=int(counts == upright))
+    return InputValues(ValueKind.MASK, operand.reads("a mask"), counts=int(counts == upright))
 
 
-def _flags(operand: Operand) -> bool:
+def _flags(operand: InputOperand) -> bool:
     """Whether the value is 0 and 1 where the input is, or the other way round."""
     flow = operand.flow
     return flow.alone and (flow.scale, flow.shift) in ((1.0, 0.0), (-1.0, 1.0))
 
 
-def _cast(operand: Operand) -> Meaning | None:
+def _cast(operand: InputOperand) -> InputValues | None:
     """What is cast to a boolean is a mask."""
     to_bool = operand.attribute("to", 0) == 9
     return _mask(operand) if to_bool and _flags(operand) else None
 
 
-def _compared_with_number(operand: Operand) -> Meaning | None:
+def _compared_with_number(operand: InputOperand) -> InputValues | None:
     """Whole numbers that are compared with 0 or 1."""
     number = operand.constant(1 - operand.position)
     if number is None or number.size != 1:
@@ -47,11 +47,11 @@ def _compared_with_number(operand: Operand) -> Meaning | None:
     if operand.is_float or not operand.flow.plain or operand.dtype(operand.position) == "bool":
         return None
     c = float(number.reshape(-1)[0])
-    return Meaning(Kind.MASK, operand.reads("a mask")) if 0.0 <= c <= 1.0 else None
+    return InputValues(ValueKind.MASK, operand.reads("a mask")) if 0.0 <= c <= 1.0 else None
 
 
-def _chosen(operand: Operand) -> Meaning | None:
-    """Where, with scores that are switched off on one side."""
+def _chosen(operand: InputOperand) -> InputValues | None:
+    """A condition of ONNX's Where that switches scores off on one side."""
     if not _flags(operand):
         return None
     for position, counts in ((1, False), (2, True)):
@@ -61,8 +61,8 @@ def _chosen(operand: Operand) -> Meaning | None:
     return None
 
 
-def _multiplied(operand: Operand) -> Meaning | None:
-    """(1 - mask) * -10000 and its kin."""
+def _multiplied(operand: InputOperand) -> InputValues | None:
+    """A mask in (1 - mask) * -10000 and the like."""
     number = operand.constant(1 - operand.position)
     if number is None or number.size != 1 or not _flags(operand):
         return None
@@ -70,14 +70,14 @@ def _multiplied(operand: Operand) -> Meaning | None:
     return _mask(operand, counts=c > 0) if abs(c) >= _LARGE else None
 
 
-def added(operand: Operand) -> Meaning | None:
+def added(operand: InputOperand) -> InputValues | None:
     """A mask of numbers that are added to scores."""
     if not operand.flow.plain:
         return None
-    return Meaning(Kind.ADDED_MASK, operand.reads("what is added to scores"))
+    return InputValues(ValueKind.ADDED_MASK, operand.reads("what is added to scores"))
 
 
-def _added(operand: Operand) -> Meaning | None:
+def _added(operand: InputOperand) -> InputValues | None:
     """An addition to a product that a Softmax reads: attention."""
     name = operand.name(1 - operand.position)
     maker = operand.known.makers.get(name)
@@ -88,7 +88,7 @@ def _added(operand: Operand) -> Meaning | None:
     return added(operand) if "Softmax" in _readers(operand) else None
 
 
-def _readers(operand: Operand) -> Iterator[str]:
+def _readers(operand: InputOperand) -> Iterator[str]:
     """Operators that read the node's result, as far as its elements are only moved."""
     queue, seen = [operand.node.output[0]], 0
     while queue and seen < 16:
@@ -99,27 +99,29 @@ def _readers(operand: Operand) -> Iterator[str]:
                 queue.append(node.output[0])
 
 
-def _attention(operand: Operand) -> Meaning | None:
+def _attention(operand: InputOperand) -> InputValues | None:
     return added(operand) if operand.is_float else _mask(operand) if _flags(operand) else None
 
 
-def lengths_or_mask(operand: Operand) -> Meaning | None:
+def lengths_or_mask(operand: InputOperand) -> InputValues | None:
     """onnxruntime's key padding: one length for each sequence, or a mask of keys."""
     shape = operand.shape(operand.position)
     if shape is None or not operand.flow.plain:
         return None
     if len(shape) == 1:
         keys = operand.size(0, 1)
-        return None if keys is None else Meaning(Kind.INDEX, operand.reads("lengths"), 1, max(1, keys))
+        return (
+            None if keys is None else InputValues(ValueKind.INDEX, operand.reads("lengths"), 1, max(1, keys))
+        )
     return _mask(operand)
 
 
-def _kept(operand: Operand) -> Meaning | None:
+def _kept(operand: InputOperand) -> InputValues | None:
     """Attention: how many keys of each sequence are real."""
     keys = operand.size(1, -2)
     if keys is None or not operand.flow.plain:
         return None
-    return Meaning(Kind.INDEX, operand.reads("lengths"), 1, max(1, keys))
+    return InputValues(ValueKind.INDEX, operand.reads("lengths"), 1, max(1, keys))
 
 
 RULES: Mapping[str, Mapping[int, Rule]] = {

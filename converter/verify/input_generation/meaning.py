@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class Kind(IntEnum):
+class ValueKind(IntEnum):
     """Kinds of values. Where several nodes read an input, the larger kind holds: it is the narrower one."""
 
     PIXELS = 1  # numbers of an image: low to high
@@ -24,7 +24,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Meaning:
+class InputValues:
     """What values an input takes.
 
     low, high: smallest and largest value, both included.
@@ -34,7 +34,7 @@ class Meaning:
     because:   what reads it, as "NonMaxSuppression 'nms' reads boxes".
     """
 
-    kind: Kind
+    kind: ValueKind
     because: str
     low: float = 0.0
     high: float = 1.0
@@ -48,36 +48,41 @@ class Meaning:
     def values(self) -> str:
         """The values in words."""
         low, high = f"{self.low:g}", f"{self.high:g}"
-        if self.kind is Kind.INDEX and self.bounds:
+        if self.kind is ValueKind.INDEX and self.bounds:
             return f"indices below {list(self.bounds)}" + (
                 ", no tuple twice" if self.distinct is not None else ""
             )
         once = f", none twice along axis {self.distinct}" if self.distinct is not None else ""
         return {
-            Kind.PIXELS: f"pixels from {low} to {high}",
-            Kind.RANGE: f"{low} to {high}",
-            Kind.APART_FROM_ZERO: f"{low} to {high} of both signs",
-            Kind.INVERTIBLE: "matrices near a multiple of the identity",
-            Kind.WEIGHTS: "0 to 1, sum 1 over the last two dimensions",
-            Kind.ADDED_MASK: "0 for the first elements of each row, -10000 for the rest",
-            Kind.MASK: f"{self.counts} for the first elements of each row, {1 - self.counts} for the rest",
-            Kind.CENTRES: f"boxes inside 0 to {high}, as centre and size",
-            Kind.CORNERS: f"boxes with 0 <= x1 <= x2 <= {high}, and y alike",
-            Kind.INDEX: f"whole numbers from {low} to {high}{once}",
-            Kind.LEVEL_SIZES: f"heights and widths of levels that share {self.bounds} rows",
-            Kind.LEVEL_STARTS: f"first rows of levels that share {self.bounds} rows",
+            ValueKind.PIXELS: f"pixels from {low} to {high}",
+            ValueKind.RANGE: f"{low} to {high}",
+            ValueKind.APART_FROM_ZERO: f"{low} to {high} of both signs",
+            ValueKind.INVERTIBLE: "matrices near a multiple of the identity",
+            ValueKind.WEIGHTS: "0 to 1, sum 1 over the last two dimensions",
+            ValueKind.ADDED_MASK: "0 for the first elements of each row, -10000 for the rest",
+            ValueKind.MASK: f"{self.counts} for the first elements of each row, {1 - self.counts} for the rest",
+            ValueKind.CENTRES: f"boxes inside 0 to {high}, as centre and size",
+            ValueKind.CORNERS: f"boxes with 0 <= x1 <= x2 <= {high}, and y alike",
+            ValueKind.INDEX: f"whole numbers from {low} to {high}{once}",
+            ValueKind.LEVEL_SIZES: f"heights and widths of levels that share {self.bounds} rows",
+            ValueKind.LEVEL_STARTS: f"first rows of levels that share {self.bounds} rows",
         }[self.kind]
 
 
-def narrower(one: Meaning | None, other: Meaning) -> Meaning:
+def narrower(one: InputValues | None, other: InputValues) -> InputValues:
     """What holds for values that two nodes read. Ranges are cut where they meet."""
     if one is None or other.kind > one.kind:
         return other
-    if other.kind < one.kind or one.kind not in (Kind.RANGE, Kind.INDEX) or one.bounds or other.bounds:
+    if (
+        other.kind < one.kind
+        or one.kind not in (ValueKind.RANGE, ValueKind.INDEX)
+        or one.bounds
+        or other.bounds
+    ):
         return one
     low, high = max(one.low, other.low), min(one.high, other.high)
     if low > high:
         return one
     because = one.because if (low, high) == (one.low, one.high) else other.because
     distinct = one.distinct if one.distinct is not None else other.distinct
-    return Meaning(one.kind, because, low, high, distinct=distinct)
+    return InputValues(one.kind, because, low, high, distinct=distinct)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from trtsmith.converter.verify.input_generation import indices, masks
-from trtsmith.converter.verify.input_generation.flow_view import Operand
-from trtsmith.converter.verify.input_generation.meaning import Kind, Meaning
+from trtsmith.converter.verify.input_generation.flow_view import InputOperand
+from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
 from trtsmith.importers.generation import Meaning as PortMeaning
 from trtsmith.importers.registry import find_aliases
 
-Rule = Callable[[Operand], Meaning | None]
+Rule = Callable[[InputOperand], InputValues | None]
 
 _PIXELS = 640.0
 """Width and height of an image of which nobody says how large it is: what detectors are exported for."""
 
 
-def meaning_of(operand: Operand) -> Meaning | None:
+def meaning_of(operand: InputOperand) -> InputValues | None:
     """What the node's operand says of the values of the graph input that reaches it; None: nothing."""
     rules = _RULES.get(operand.kind)
     if rules is not None:
@@ -28,9 +28,9 @@ def meaning_of(operand: Operand) -> Meaning | None:
 def _between(low: float, high: float, what: str) -> Rule:
     """Values from low to high where the node reads them. Another tensor may have been added: offsets to locations."""
 
-    def rule(operand: Operand) -> Meaning | None:
+    def rule(operand: InputOperand) -> InputValues | None:
         start, stop = operand.flow.before(low, high)
-        return Meaning(Kind.RANGE, operand.reads(what), round(start, 6), round(stop, 6))
+        return InputValues(ValueKind.RANGE, operand.reads(what), round(start, 6), round(stop, 6))
 
     return rule
 
@@ -45,15 +45,15 @@ _INSIDE_ONE = _alone(_between(-0.9, 0.9, "numbers between -1 and 1"))
 _SHARE = _alone(_between(0.0, 1.0, "numbers from 0 to 1"))
 
 
-def _divisor(operand: Operand) -> Meaning | None:
+def _divisor(operand: InputOperand) -> InputValues | None:
     if not operand.flow.plain:
         return _alone(_between(0.5, 2.0, "a divisor"))(operand)
     if operand.is_float:
-        return Meaning(Kind.APART_FROM_ZERO, operand.reads("a divisor"), 0.5, 2.0)
-    return Meaning(Kind.RANGE, operand.reads("a divisor"), 1, 9)
+        return InputValues(ValueKind.APART_FROM_ZERO, operand.reads("a divisor"), 0.5, 2.0)
+    return InputValues(ValueKind.RANGE, operand.reads("a divisor"), 1, 9)
 
 
-def _base(operand: Operand) -> Meaning | None:
+def _base(operand: InputOperand) -> InputValues | None:
     """The base of a power: a fraction as exponent wants it positive."""
     exponent = operand.constant(1)
     if exponent is not None and bool((exponent.astype(float) % 1 == 0).all()):
@@ -61,7 +61,7 @@ def _base(operand: Operand) -> Meaning | None:
     return _POSITIVE(operand)
 
 
-def _clipped(operand: Operand) -> Meaning | None:
+def _clipped(operand: InputOperand) -> InputValues | None:
     """What is cut off at 0 and 1 is meant to be a share."""
     low, high = operand.constant(1), operand.constant(2)
     if low is None or high is None or low.size != 1 or high.size != 1:
@@ -70,49 +70,51 @@ def _clipped(operand: Operand) -> Meaning | None:
     return _alone(_between(0.0, 1.0, "numbers from 0 to 1"))(operand) if 0 <= ends[0] < ends[1] <= 1 else None
 
 
-def _boxes(operand: Operand) -> Meaning | None:
+def _boxes(operand: InputOperand) -> InputValues | None:
     if not operand.flow.plain:
         return None
-    kind = Kind.CENTRES if operand.attribute("center_point_box", 0) else Kind.CORNERS
-    return Meaning(kind, operand.reads("boxes"), 0.0, _PIXELS)
+    kind = ValueKind.CENTRES if operand.attribute("center_point_box", 0) else ValueKind.CORNERS
+    return InputValues(kind, operand.reads("boxes"), 0.0, _PIXELS)
 
 
-def _regions(operand: Operand) -> Meaning | None:
+def _regions(operand: InputOperand) -> InputValues | None:
     """Boxes in pixels of the image that the feature map is made of."""
     if not operand.flow.plain:
         return None
     sizes = [size for axis in (2, 3) if (size := operand.size(0, axis)) is not None]
     scale = float(operand.attribute("spatial_scale", 1.0))
     high = min(sizes) / scale if len(sizes) == 2 and scale > 0 else _PIXELS
-    return Meaning(Kind.CORNERS, operand.reads("boxes"), 0.0, high)
+    return InputValues(ValueKind.CORNERS, operand.reads("boxes"), 0.0, high)
 
 
-def _cut_outs(operand: Operand) -> Meaning | None:
-    return Meaning(Kind.CORNERS, operand.reads("boxes"), 0.0, 1.0) if operand.flow.plain else None
+def _cut_outs(operand: InputOperand) -> InputValues | None:
+    return InputValues(ValueKind.CORNERS, operand.reads("boxes"), 0.0, 1.0) if operand.flow.plain else None
 
 
-def _pixels(operand: Operand) -> Meaning | None:
+def _pixels(operand: InputOperand) -> InputValues | None:
     """Images whose normalisation is in the model: the first factors and means tell 0 to 255 from 0 to 1."""
     flow, shape = operand.flow, operand.known.shapes.get(operand.flow.source, ())
     if not flow.alone or len(shape) not in (3, 4) or not {1, 3, 4} & {shape[-1], shape[-3]}:
         return None
     bytes_ = operand.known.dtypes.get(flow.source) == "uint8"
     if bytes_ or abs(flow.scale) <= 0.05 or abs(flow.shift / flow.scale) >= 20:
-        return Meaning(Kind.PIXELS, operand.reads("an image whose normalisation is in the model"), 0, 255)
+        return InputValues(
+            ValueKind.PIXELS, operand.reads("an image whose normalisation is in the model"), 0, 255
+        )
     if flow.plain:
         return None
-    return Meaning(Kind.PIXELS, operand.reads("an image whose normalisation is in the model"), 0, 1)
+    return InputValues(ValueKind.PIXELS, operand.reads("an image whose normalisation is in the model"), 0, 1)
 
 
-_PORTS: Mapping[PortMeaning, Kind] = {
-    PortMeaning.WEIGHTS: Kind.WEIGHTS,
-    PortMeaning.LEVEL_SIZES: Kind.LEVEL_SIZES,
-    PortMeaning.LEVEL_STARTS: Kind.LEVEL_STARTS,
-    PortMeaning.INVERTIBLE: Kind.INVERTIBLE,
+_PORTS: Mapping[PortMeaning, ValueKind] = {
+    PortMeaning.WEIGHTS: ValueKind.WEIGHTS,
+    PortMeaning.LEVEL_SIZES: ValueKind.LEVEL_SIZES,
+    PortMeaning.LEVEL_STARTS: ValueKind.LEVEL_STARTS,
+    PortMeaning.INVERTIBLE: ValueKind.INVERTIBLE,
 }
 
 
-def _port(operand: Operand) -> Meaning | None:
+def _port(operand: InputOperand) -> InputValues | None:
     """What the definition of a custom operator says of its port; aliases name their inputs as the ports."""
     for op, alias in find_aliases(*operand.kind):
         names = [name.rstrip("?") for name in alias.inputs]
@@ -128,9 +130,9 @@ def _port(operand: Operand) -> Meaning | None:
         rows = operand.size(names.index("value"), 1) if "value" in names else None
         bounds = (rows,) if rows is not None else ()
         kind = _PORTS[port.meaning]
-        if kind in (Kind.LEVEL_SIZES, Kind.LEVEL_STARTS) and not bounds:
+        if kind in (ValueKind.LEVEL_SIZES, ValueKind.LEVEL_STARTS) and not bounds:
             return None
-        return Meaning(kind, operand.reads(port.meaning.value), bounds=bounds)
+        return InputValues(kind, operand.reads(port.meaning.value), bounds=bounds)
     return None
 
 

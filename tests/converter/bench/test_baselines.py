@@ -12,11 +12,17 @@ import pytest
 from onnx import TensorProto, helper
 
 from trtsmith.converter.bench import against, baseline_worker
-from trtsmith.converter.bench.against import check_rivals, time_rival
-from trtsmith.converter.bench.baseline_worker import RivalRequest
-from trtsmith.converter.bench.baselines import Rival, load_function, onnxruntime_rival, repeat, torch_rival
+from trtsmith.converter.bench.against import check_baselines, time_baseline
+from trtsmith.converter.bench.baseline_worker import BaselineRequest
+from trtsmith.converter.bench.baselines import (
+    Baseline,
+    load_function,
+    onnxruntime_baseline,
+    repeat,
+    torch_baseline,
+)
 from trtsmith.converter.bench.bench_request import TimingOptions
-from trtsmith.converter.bench.judging import Judge
+from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.exchange import write_arrays
@@ -72,11 +78,11 @@ def users(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("transfers", [True, False])
 def test_onnxruntime_computes_the_model_with_custom_operators_expanded(model: Path, transfers: bool) -> None:
     feeds = {"x": X, "of the original alone": X}
-    rival = onnxruntime_rival(model, feeds, transfers=transfers)
-    rival.call()
-    assert np.allclose(rival.fetch()["y"], RIGHT, rtol=1e-4)
-    if "CUDA" not in rival.what:
-        assert "on the CPU, no GPU used" in rival.what
+    baseline = onnxruntime_baseline(model, feeds, transfers=transfers)
+    baseline.call()
+    assert np.allclose(baseline.fetch()["y"], RIGHT, rtol=1e-4)
+    if "CUDA" not in baseline.what:
+        assert "on the CPU, no GPU used" in baseline.what
 
 
 @pytest.mark.parametrize("transfers", [True, False])
@@ -85,9 +91,9 @@ def test_torch_computes_what_the_users_function_makes(
 ) -> None:
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(users)
-    rival = torch_rival("users_code_for_bench:make", {"x": X}, ["y"], transfers=transfers)
-    rival.call()
-    assert np.allclose(rival.fetch()["y"], RIGHT, rtol=1e-4)
+    baseline = torch_baseline("users_code_for_bench:make", {"x": X}, ["y"], transfers=transfers)
+    baseline.call()
+    assert np.allclose(baseline.fetch()["y"], RIGHT, rtol=1e-4)
 
 
 def test_torch_takes_and_gives_bfloat16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +101,9 @@ def test_torch_takes_and_gives_bfloat16(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "doubles_for_bench.py").write_text("def make(i):\n    return lambda: i['x'] * 2\n")
     monkeypatch.syspath_prepend(tmp_path)
     x = np.array([1.5, -3.0], ml_dtypes.bfloat16)
-    rival = torch_rival("doubles_for_bench:make", {"x": x}, ["y"], transfers=True)
-    rival.call()
-    found = rival.fetch()["y"]
+    baseline = torch_baseline("doubles_for_bench:make", {"x": x}, ["y"], transfers=True)
+    baseline.call()
+    found = baseline.fetch()["y"]
     assert found.dtype == ml_dtypes.bfloat16 and found.tolist() == [3.0, -6.0]
 
 
@@ -117,26 +123,28 @@ def test_functions_that_are_none(users: Path, monkeypatch: pytest.MonkeyPatch, s
         load_function(spec)
 
 
-def request(name: str, model: Path, tmp_path: Path, **more: object) -> RivalRequest:
+def request(name: str, model: Path, tmp_path: Path, **more: object) -> BaselineRequest:
     write_arrays(tmp_path / "in", {"x": X})
-    return RivalRequest(name, model, tmp_path / "in", tmp_path / "out", ("y",), QUICK, **more)  # type: ignore[arg-type]
+    return BaselineRequest(name, model, tmp_path / "in", tmp_path / "out", ("y",), QUICK, **more)  # type: ignore[arg-type]
 
 
-def test_a_rival_in_a_process_of_its_own_and_the_verdict_on_its_numbers(model: Path, tmp_path: Path) -> None:
+def test_a_baseline_in_a_process_of_its_own_and_the_verdict_on_its_numbers(
+    model: Path, tmp_path: Path
+) -> None:
     told: list[str] = []
     asked = request("onnxruntime", model, tmp_path)
-    row = time_rival(asked, 2.0, {"y": RIGHT.astype(np.float32)}, Judge(), tmp_path, told.append)
+    row = time_baseline(asked, 2.0, {"y": RIGHT.astype(np.float32)}, ExpectedOutputs(), tmp_path, told.append)
     assert row["agrees"] and row["outputs"][0]["relative"] < 1e-4
     assert row["response_ms"]["count"] == 3
     assert row["ratio"] == pytest.approx(row["response_ms"]["median"] / 2.0, rel=1e-4)
     assert told == ["starting onnxruntime", "timing onnxruntime"]
-    assert RivalRequest.from_json(asked.to_json()) == asked
+    assert BaselineRequest.from_json(asked.to_json()) == asked
 
 
 def test_numbers_that_disagree_are_said_to(model: Path, users: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     asked = request("torch", model, tmp_path, torch="users_code_for_bench:wrong", path=(str(users),))
-    row = time_rival(asked, 1.0, {"y": RIGHT.astype(np.float32)}, Judge(), tmp_path, print)
+    row = time_baseline(asked, 1.0, {"y": RIGHT.astype(np.float32)}, ExpectedOutputs(), tmp_path, print)
     assert not row["agrees"] and "relative error" in row["outputs"][0]["reason"]
 
 
@@ -154,8 +162,8 @@ def test_a_mistake_of_the_users_ends_the_command_and_a_death_is_a_finding(
     monkeypatch.setattr(against, "run_child", child)
     asked = request("torch", model, tmp_path)
     with pytest.raises(UsageError, match="no such function"):
-        time_rival(asked, 1.0, {}, Judge(), tmp_path, print)
-    assert time_rival(asked, 1.0, {}, Judge(), tmp_path, print) == {
+        time_baseline(asked, 1.0, {}, ExpectedOutputs(), tmp_path, print)
+    assert time_baseline(asked, 1.0, {}, ExpectedOutputs(), tmp_path, print) == {
         "name": "torch",
         "unavailable": "its process died of SIGSEGV while timing torch",
     }
@@ -163,8 +171,8 @@ def test_a_mistake_of_the_users_ends_the_command_and_a_death_is_a_finding(
 
 def test_the_warm_up_is_not_counted(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    rival = Rival("onnxruntime", "made up", lambda: calls.append(1), lambda: {"y": X})
-    monkeypatch.setattr(baseline_worker, "onnxruntime_rival", lambda *_, **more: rival)
+    baseline = Baseline("onnxruntime", "made up", lambda: calls.append(1), lambda: {"y": X})
+    monkeypatch.setattr(baseline_worker, "onnxruntime_baseline", lambda *_, **more: baseline)
     read_end, write_end = os.pipe()
     found = baseline_worker.work(
         request("onnxruntime", model, tmp_path).to_json(), Events(write_end), tmp_path / "log"
@@ -181,7 +189,7 @@ def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> N
     graph = helper.make_graph([node], "g", [x], [y])
     path = tmp_path / "unknown.onnx"
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
-    row = time_rival(request("onnxruntime", path, tmp_path), 1.0, {}, Judge(), tmp_path, print)
+    row = time_baseline(request("onnxruntime", path, tmp_path), 1.0, {}, ExpectedOutputs(), tmp_path, print)
     assert set(row) == {"name", "unavailable"} and "NobodyKnowsThis" in row["unavailable"]
 
 
@@ -194,14 +202,14 @@ def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> N
         ([], "m:f", True, "nothing is timed against PyTorch"),
     ],
 )
-def test_rivals_that_cannot_be(names: list[str], torch: str, has_model: bool, says: str) -> None:
+def test_baselines_that_cannot_be(names: list[str], torch: str, has_model: bool, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        check_rivals(names, torch, has_model=has_model)
+        check_baselines(names, torch, has_model=has_model)
 
 
-def test_rivals_that_can_be() -> None:
-    check_rivals(["onnxruntime", "torch"], "m:f", has_model=True)
-    check_rivals([], "", has_model=False)
+def test_baselines_that_can_be() -> None:
+    check_baselines(["onnxruntime", "torch"], "m:f", has_model=True)
+    check_baselines([], "", has_model=False)
 
 
 def test_calls_are_repeated_for_the_time_and_the_number_that_are_asked() -> None:

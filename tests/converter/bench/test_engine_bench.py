@@ -19,7 +19,7 @@ from trtsmith.converter.bench import native_bench, subject
 from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.figures import Summary
-from trtsmith.converter.bench.judging import Judge
+from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import BenchOptions, Subject, open_source
 from trtsmith.converter.bench.timed_engine import Timed
@@ -150,8 +150,10 @@ def test_the_plugins_layer_is_known_by_the_name_of_its_node(
 
 def test_against_onnxruntime_in_the_same_run(engines: Engines, model: Path) -> None:
     document = bench(BenchOptions(model, timing=QUICK, against=("onnxruntime",)), lambda step: None)
-    (rival,) = document["against"]
-    assert rival["agrees"] and rival["ratio"] == pytest.approx(rival["response_ms"]["median"] / 2.0, rel=1e-3)
+    (baseline,) = document["against"]
+    assert baseline["agrees"] and baseline["ratio"] == pytest.approx(
+        baseline["response_ms"]["median"] / 2.0, rel=1e-3
+    )
 
 
 def test_an_engine_that_is_wrong_does_not_agree(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
@@ -189,8 +191,8 @@ def test_what_is_frozen_reaches_those_who_run_the_model_itself(
         path, timing=QUICK, freeze=("k=[3]",), against=("onnxruntime",), plugin_vs_native=True
     )
     document = bench(options, lambda step: None)
-    (rival,) = document["against"]
-    assert rival["agrees"] and document["plugin_vs_native"]["plugin"]["agrees"]
+    (baseline,) = document["against"]
+    assert baseline["agrees"] and document["plugin_vs_native"]["plugin"]["agrees"]
 
 
 def test_the_users_module_is_looked_for_in_the_working_folder(
@@ -202,8 +204,8 @@ def test_the_users_module_is_looked_for_in_the_working_folder(
     (tmp_path / "code" / "in_the_working_folder.py").write_text(code)
     monkeypatch.chdir(tmp_path / "code")
     options = BenchOptions(model, timing=QUICK, against=("torch",), torch="in_the_working_folder:make")
-    (rival,) = bench(options, lambda step: None)["against"]
-    assert rival["agrees"]
+    (baseline,) = bench(options, lambda step: None)["against"]
+    assert baseline["agrees"]
 
 
 def test_plugin_against_native_builds_both(engines: Engines, model: Path) -> None:
@@ -270,7 +272,7 @@ def test_a_native_engine_that_does_not_run_leaves_the_other(engines: Engines, mo
 def test_a_side_that_nothing_can_be_compared_with_neither_agrees_nor_errs(tmp_path: Path) -> None:
     (tmp_path / "m.plan").write_bytes(b"an engine")
     timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.ones(3)}, (), "", None, ())
-    side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, Judge())
+    side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, ExpectedOutputs())
     assert side["agrees"] is None and side["error"] is None and side["reason"]
 
 
@@ -286,7 +288,7 @@ def test_an_error_that_is_no_number_is_not_told(
 ) -> None:
     (tmp_path / "m.plan").write_bytes(b"an engine")
     timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.array(actual)}, (), "", None, ())
-    judge = Judge(expected={"y": np.array(expected)})
+    judge = ExpectedOutputs(expected={"y": np.array(expected)})
     side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, judge)
     assert side["agrees"] is False and side["error"] is None
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from trtsmith.converter.bench.judging import Judge, judge_of
+from trtsmith.converter.bench.judging import ExpectedOutputs, judge_of
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 
@@ -63,4 +63,4 @@ def test_a_model_that_onnxruntime_does_not_run_has_no_expectation(tmp_path: Path
 
 
 def test_nothing_compared_is_no_agreement() -> None:
-    assert not Judge().verdict({}, {"y": np.ones(3)}).passed
+    assert not ExpectedOutputs().verdict({}, {"y": np.ones(3)}).passed

@@ -7,13 +7,13 @@ import json
 import pytest
 from onnx import TensorProto, helper
 
-from trtsmith.converter.bench.layers import Layer, Node, nodes_of, parse_inspector, profile
+from trtsmith.converter.bench.layers import EngineLayer, LayerNode, nodes_of, parse_inspector, profile
 
 NODES = {
-    "conv1": Node("Conv", False),
-    "relu1": Node("Relu", False),
-    "attend": Node("MultiscaleDeformableAttention", True),
-    "/head/MatMul": Node("MatMul", False),
+    "conv1": LayerNode("Conv", False),
+    "relu1": LayerNode("Relu", False),
+    "attend": LayerNode("MultiscaleDeformableAttention", True),
+    "/head/MatMul": LayerNode("MatMul", False),
 }
 
 
@@ -70,9 +70,9 @@ def test_the_inspector_knows_more_than_names() -> None:
     }
     layers = parse_inspector(json.dumps(document))
     assert layers == [
-        Layer("__myl_ConvRelu_0", "kgen", ("conv1", "relu1")),
-        Layer("p", "PluginV3"),
-        Layer("plain"),
+        EngineLayer("__myl_ConvRelu_0", "kgen", ("conv1", "relu1")),
+        EngineLayer("p", "PluginV3"),
+        EngineLayer("plain"),
     ]
     found = profile([{"__myl_ConvRelu_0": 3.0, "p": 1.0, "plain": 0.0}], layers, NODES)
     assert [row["type"] for row in found["layers"]] == ["Conv+Relu", "PluginV3", "unknown"]
@@ -103,10 +103,10 @@ def test_nodes_of_subgraphs_and_nodes_without_names_are_found() -> None:
     value = helper.make_tensor_value_info("w", TensorProto.FLOAT, [1])
     model = helper.make_model(helper.make_graph(nodes, "m", [], [value]))
     assert nodes_of(model, ["TheirOp"]) == {
-        "if": Node("If", False),
-        "exp": Node("Exp", False),
-        "node_of_l": Node("Log", False),
-        "node_of_z": Node("MatrixInverse", True),
-        "theirs": Node("TheirOp", True),
-        "sin": Node("Sin", False),
+        "if": LayerNode("If", False),
+        "exp": LayerNode("Exp", False),
+        "node_of_l": LayerNode("Log", False),
+        "node_of_z": LayerNode("MatrixInverse", True),
+        "theirs": LayerNode("TheirOp", True),
+        "sin": LayerNode("Sin", False),
     }

@@ -13,7 +13,7 @@ from tests.converter.models import inverse
 from trtsmith.converter.bench import subject
 from trtsmith.converter.bench.subject import (
     BenchOptions,
-    Source,
+    BuildSource,
     check_options,
     native_engine,
     open_source,
@@ -36,7 +36,7 @@ RANGE = {"x": ShapeRange((1, 3), (2, 3), (5, 3))}
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
+def source(tmp_path: Path) -> BuildSource:
     return open_source(BenchOptions(inverse(tmp_path / "m.onnx")))
 
 
@@ -56,7 +56,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[ConvertOptions]:
     return asked
 
 
-def options_of(source: Source, tmp_path: Path, **more: Any) -> BenchOptions:
+def options_of(source: BuildSource, tmp_path: Path, **more: Any) -> BenchOptions:
     return BenchOptions(
         source.original.path,
         shapes=RANGE,
@@ -70,7 +70,7 @@ def options_of(source: Source, tmp_path: Path, **more: Any) -> BenchOptions:
 
 
 def test_the_model_is_built_as_the_options_say(
-    source: Source, built: list[ConvertOptions], tmp_path: Path
+    source: BuildSource, built: list[ConvertOptions], tmp_path: Path
 ) -> None:
     made = plugin_engine(options_of(source, tmp_path), source, tmp_path, lambda step: None)
     (asked,) = built
@@ -95,7 +95,7 @@ def test_the_model_is_built_as_the_options_say(
 
 @pytest.mark.parametrize("casts", [(), (IoType("x", "float64", "float32"),)], ids=["as it is", "narrowed"])
 def test_the_native_engine_is_of_the_rewritten_graph_where_inputs_are_frozen_already(
-    source: Source, built: list[ConvertOptions], tmp_path: Path, casts: tuple[IoType, ...]
+    source: BuildSource, built: list[ConvertOptions], tmp_path: Path, casts: tuple[IoType, ...]
 ) -> None:
     source = replace(source, rewritten=replace(source.rewritten, io_types=casts))
     made = native_engine(options_of(source, tmp_path), source, tmp_path, lambda step: None)
@@ -115,7 +115,7 @@ def test_points_are_those_of_the_profile_that_the_shapes_of_a_model_became(tmp_p
     assert point.label == "shapes" and point.feeds["x"].shape == (4, 3)
 
 
-def test_arrays_of_frozen_inputs_are_not_given_to_the_engine(source: Source, tmp_path: Path) -> None:
+def test_arrays_of_frozen_inputs_are_not_given_to_the_engine(source: BuildSource, tmp_path: Path) -> None:
     arrays = {"x": np.ones((2, 3), np.float32), "k": np.array([3])}
     np.savez(tmp_path / "in.npz", **arrays)  # type: ignore[arg-type]  # numpy's own keyword is no name of an input
     options = BenchOptions(source.original.path, inputs=tmp_path / "in.npz")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trtsmith.converter.locate.advice import MOST_NAMED, advice, arithmetic
-from trtsmith.converter.locate.wider import Reduction
+from trtsmith.converter.locate.wider import ReducedNodes
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import Comparison, compare, parse_tolerances
 
@@ -17,8 +17,8 @@ def again(names: object) -> Rewritten:
     raise AssertionError(names)
 
 
-def reduction(*kinds: str) -> Reduction:
-    return Reduction(tuple((f"n{i}", kind) for i, kind in enumerate(kinds)), again)
+def reduction(*kinds: str) -> ReducedNodes:
+    return ReducedNodes(tuple((f"n{i}", kind) for i, kind in enumerate(kinds)), again)
 
 
 def off(dtype: str = "float32") -> Comparison:
@@ -40,7 +40,7 @@ def test_the_arithmetic_is_that_of_the_narrowest_values(dtypes: list[str], tf32:
 
 
 def test_flags_are_written_so_that_a_shell_reads_them() -> None:
-    graph = Reduction((("/a/b", "Mul"), ("my node", "Sub")), again)
+    graph = ReducedNodes((("/a/b", "Mul"), ("my node", "Sub")), again)
     assert "--keep-fp32 /a/b --keep-fp32 'my node' " in advice("fp16", (), graph, ("/a/b", "my node"))[0]
 
 

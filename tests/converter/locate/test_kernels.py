@@ -13,7 +13,7 @@ from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.probe import probe
 from trtsmith.converter.locate.search import marked_model
 from trtsmith.converter.model.model import Model
@@ -102,13 +102,13 @@ def test_a_broken_kernel_is_named_where_it_stands(tmp_path: Path) -> None:
             rewrite(model),
             {"x": X},
             OnKernels(References(wrong)),
-            Options(),
+            SearchOptions(),
             "given",
             lambda text: None,
         )
         assert (found.status, found.nodes[0].name) == ("node", f"{name}/MatrixInverse")
     right = locate(
-        model, rewrite(model), {"x": X}, OnKernels(References()), Options(), "given", lambda text: None
+        model, rewrite(model), {"x": X}, OnKernels(References()), SearchOptions(), "given", lambda text: None
     )
     assert right.status == "agree"
 

@@ -23,7 +23,7 @@ from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.fusion import marks_outside
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.node_fault import NodeFault
-from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.probe import Value, probe
 from trtsmith.converter.locate.region import region_of
 from trtsmith.converter.locate.search import DISTURBED
@@ -41,7 +41,9 @@ def found(
     model: Model, executor: Sabotaged, feeds: dict[str, np.ndarray] | None = None, **options
 ) -> Located:
     feeds = x() if feeds is None else feeds
-    return locate(model, rewrite(model), feeds, executor, Options(**options), "given", lambda text: None)
+    return locate(
+        model, rewrite(model), feeds, executor, SearchOptions(**options), "given", lambda text: None
+    )
 
 
 def wrong_weight(graph: onnx.GraphProto) -> None:
@@ -278,7 +280,13 @@ def test_a_wrong_rewrite_is_told_from_a_wrong_engine(tmp_path: Path) -> None:
     model = network(tmp_path / "m.onnx")
     folder = tmp_path / "saved"
     result = locate(
-        model, wrong_rule(model), x(), Sabotaged(nothing), Options(folder=folder), "given", lambda text: None
+        model,
+        wrong_rule(model),
+        x(),
+        Sabotaged(nothing),
+        SearchOptions(folder=folder),
+        "given",
+        lambda text: None,
     )
     assert result.status == "rewrite", render(result)
     (node,) = result.nodes
@@ -357,7 +365,7 @@ def test_a_plugin_node_is_blamed_or_its_surroundings(right: bool, tmp_path: Path
         rewrite(model),
         feeds,
         Sabotaged(transposed),
-        Options(folder=folder),
+        SearchOptions(folder=folder),
         "given",
         lambda text: None,
         replay,

@@ -23,7 +23,7 @@ from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.prepare import Asked, locate_asked, prepared
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
@@ -57,7 +57,7 @@ def found(work: Path, request: PrecisionRequest, change: Change, **options: Any)
     rewritten = rewrite(model)
     reduced = in_precision(rewritten, request)
     executor, say = Sabotaged(change), (lambda text: None)
-    located = locate(model, rewritten, x(), executor, Options(**options), "given", say, reduced=reduced)
+    located = locate(model, rewritten, x(), executor, SearchOptions(**options), "given", say, reduced=reduced)
     return reduced, located
 
 

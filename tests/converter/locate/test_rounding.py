@@ -20,7 +20,7 @@ from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.local import to_tf32
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.prepare import Asked, prepared
 from trtsmith.converter.locate.wider import reduction_of
 from trtsmith.converter.model.errors import ConversionError
@@ -57,7 +57,7 @@ def searched(
 ) -> Located:
     rewritten, request = rewrite(model), PrecisionRequest(flag)
     reduced = in_precision(rewritten, request)
-    options = Options(allowed=None if allowed is None else {"y": allowed}, tolerances=tolerances)
+    options = SearchOptions(allowed=None if allowed is None else {"y": allowed}, tolerances=tolerances)
     how = reduction_of(rewritten, reduced, request)
     runs, say = executor or Sabotaged(), (lambda text: None)
     return locate(model, rewritten, {"x": X}, runs, options, "given", say, None, reduced, how)
@@ -139,7 +139,7 @@ def test_tf32_is_named_where_an_engine_computes_in_it(tmp_path: Path) -> None:
 
     def found(tf32: bool) -> Located:
         executor = Sabotaged(in_tf32, tf32=tf32)
-        return locate(model, rewrite(model), {"x": X}, executor, Options(), "given", lambda text: None)
+        return locate(model, rewrite(model), {"x": X}, executor, SearchOptions(), "given", lambda text: None)
 
     told = found(True)
     assert (told.status, told.precision, told.wide) == ("rounding", "tf32", ())
@@ -169,7 +169,7 @@ def test_nothing_is_tried_where_the_types_are_the_model_s(tmp_path: Path) -> Non
         is None
     )
     executor = Sabotaged(nothing)
-    located = locate(model, rewritten, {"x": X}, executor, Options(), "given", lambda text: None)
+    located = locate(model, rewritten, {"x": X}, executor, SearchOptions(), "given", lambda text: None)
     assert (
         located.status == "agree" and len(executor.asked) == 2
     )  # the model once, and with its values as outputs

@@ -21,7 +21,7 @@ from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.probe import probe
 from trtsmith.converter.locate.search import marked_model
 from trtsmith.converter.model.errors import ConversionError
@@ -78,7 +78,7 @@ def test_the_node_is_named_through_engines(tmp_path: Path) -> None:
 
     model = network(tmp_path / "m.onnx")
     fake = FakeTensorRT(change)
-    found = locate(model, rewrite(model), x(), executor(fake), Options(), "given", lambda text: None)
+    found = locate(model, rewrite(model), x(), executor(fake), SearchOptions(), "given", lambda text: None)
     assert (found.status, found.nodes[0].name, found.nodes[0].alone) == ("node", "softmax", True)
     assert found.against == "TensorRT"
 

@@ -16,7 +16,7 @@ from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
 from trtsmith.converter.plugin.checks.checks import CheckFailedError
 from trtsmith.converter.plugin.checks.checks_gpu import compare
-from trtsmith.converter.plugin.contract import CheckResult, GpuCase, LibraryReport, Verdict
+from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase, LibraryReport
 from trtsmith.converter.plugin.test_worker import CHECKS
 
 SOUND = (
@@ -112,7 +112,7 @@ def of(report: LibraryReport, creator: str) -> list[CheckResult]:
 def require_found(report: LibraryReport, creator: str, check: str, words: str) -> None:
     results = of(report, creator)
     (result,) = [result for result in results if result.check == check]
-    assert result.verdict is Verdict.FAIL, (
+    assert result.verdict is CheckStatus.FAIL, (
         f"{check} passed; failed: {[r.check for r in results if r.problem]}"
     )
     assert result.problem is not None
@@ -125,7 +125,7 @@ def test_sound_plugins_pass(library: str, names: tuple[str, ...]) -> None:
     report = run(library, names)
     assert report.ok, report.render()
     for name in names:
-        passed = {result.check for result in of(report, name) if result.verdict is Verdict.PASS}
+        passed = {result.check for result in of(report, name) if result.verdict is CheckStatus.PASS}
         skipped = {check.name for check in CHECKS} - passed
         # What an interface cannot do; everything else must have been tested.
         assert skipped <= {"namespace kept"} | ({"symbolic shapes"} if "DynamicExt" not in name else set())
@@ -143,13 +143,13 @@ def test_every_v3_fault_is_expected_to_be_found() -> None:
 
 
 def test_sound_plugin_among_crashing_ones_passes(bad_v3: LibraryReport) -> None:
-    assert not [result for result in of(bad_v3, "Repeat0") if result.verdict is Verdict.FAIL]
+    assert not [result for result in of(bad_v3, "Repeat0") if result.verdict is CheckStatus.FAIL]
 
 
 @pytest.mark.parametrize("fault", ["kAcceptsUnknownField", "kTypeWrong", "kShapeWrong", "kFormatLooksBeyond"])
 def test_a_fault_does_not_blame_other_checks(bad_v3: LibraryReport, fault: str) -> None:
     results = of(bad_v3, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault])
-    blamed = {result.check for result in results if result.verdict is Verdict.FAIL}
+    blamed = {result.check for result in results if result.verdict is CheckStatus.FAIL}
     also = {"symbolic shapes"} if fault == "kShapeWrong" else set()
     # A rule that looks beyond its position also answers for later positions by mistake.
     also |= {"format combinations", "accepted types"} if fault == "kFormatLooksBeyond" else set()
@@ -174,7 +174,11 @@ def test_plugin_that_hangs_again_and_again_is_given_up() -> None:
         only=hanging,
     )
     contexts = [result for result in of(report, hanging) if result.check == "life in a context"]
-    assert [result.verdict for result in contexts] == [Verdict.FAIL, Verdict.FAIL, Verdict.NOT_TESTABLE]
+    assert [result.verdict for result in contexts] == [
+        CheckStatus.FAIL,
+        CheckStatus.FAIL,
+        CheckStatus.NOT_TESTABLE,
+    ]
     assert "did not return" in contexts[2].note
 
 
@@ -191,10 +195,10 @@ def test_unknown_plugin_is_tested_as_far_as_it_goes() -> None:
     )
     assert report.ok, report.render()
     verdicts = {result.check: result.verdict for result in report.results}
-    assert verdicts["serialisation round trip"] is Verdict.PASS
-    assert verdicts["clones"] is Verdict.PASS
-    assert verdicts["output shapes"] is Verdict.NOT_TESTABLE
-    assert verdicts["missing fields refused"] is Verdict.NOT_TESTABLE
+    assert verdicts["serialisation round trip"] is CheckStatus.PASS
+    assert verdicts["clones"] is CheckStatus.PASS
+    assert verdicts["output shapes"] is CheckStatus.NOT_TESTABLE
+    assert verdicts["missing fields refused"] is CheckStatus.NOT_TESTABLE
     assert "its inputs are not known" in report.render()
 
 

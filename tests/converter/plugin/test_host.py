@@ -17,7 +17,7 @@ from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.plugin.host.abi import Family, Status
 from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin
 from trtsmith.converter.plugin.host.host import Creator, Host, PluginError, PluginLibrary
-from trtsmith.converter.plugin.host.plugin_values import FieldValue, TensorDesc, field_value, field_values
+from trtsmith.converter.plugin.host.plugin_values import EncodedField, TensorDesc, field_value, field_values
 
 FIELDS = {"repeats": 3, "weights": (1.0, 2.0)}
 PLUGINS = (
@@ -109,8 +109,8 @@ def test_v3_serialises_to_its_fields(host: Host) -> None:
         library.creators[0].create(FIELDS) as plugin,
     ):
         assert plugin.serialize() == (
-            FieldValue("repeats", "int32", np.int32(3).tobytes(), 1),
-            FieldValue("weights", "float32", np.array([1, 2], np.float32).tobytes(), 2),
+            EncodedField("repeats", "int32", np.int32(3).tobytes(), 1),
+            EncodedField("weights", "float32", np.array([1, 2], np.float32).tobytes(), 2),
         )
         assert plugin.workspace_size([TensorDesc("float16", (2, 3))], [TensorDesc("float16", (6, 3))]) == 12
 
@@ -210,8 +210,8 @@ def test_host_that_is_missing_or_something_else(tmp_path: Path) -> None:
 
 
 def test_plain_values_become_the_fields_that_the_parser_makes() -> None:
-    assert field_value("a", 7) == FieldValue("a", "int32", b"\x07\0\0\0", 1)
-    assert field_value("a", "xy") == FieldValue("a", "char", b"xy\0", 3)
+    assert field_value("a", 7) == EncodedField("a", "int32", b"\x07\0\0\0", 1)
+    assert field_value("a", "xy") == EncodedField("a", "char", b"xy\0", 3)
     assert field_value("a", (0.5,)).type == "float32"
     assert field_value("a", ()).length == 0
     with pytest.raises(ValueError, match="does not fit int32"):

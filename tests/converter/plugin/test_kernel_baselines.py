@@ -45,7 +45,7 @@ def subject(op_name: str, case_name: str, dtype: str = "float32", sets: int = 3)
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
 def test_the_framework_computes_the_operator(op: OpDef) -> None:
-    found = kernel_baselines.measure_rivals(subject(op.name, some_case(op).name), ["eager"], 30)
+    found = kernel_baselines.measure_baselines(subject(op.name, some_case(op).name), ["eager"], 30)
     assert isinstance(found["eager"], Measured), found
     assert 0 < (found["eager"].error or 0) < op.tolerance["float32"]
     assert ("eager_tf32" in found) == op.tensor_cores
@@ -90,12 +90,12 @@ def test_a_plain_convolution_has_the_size_of_the_operator() -> None:
     (wanted,) = one.op.torch_reference(one.fields, one.sets[0] | still)
     (found,) = kernel_baselines._other(one, "convolution")(0)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-    found_all = kernel_baselines.measure_rivals(one, ["convolution"], 30)
+    found_all = kernel_baselines.measure_baselines(one, ["convolution"], 30)
     assert isinstance(found_all["convolution"], Measured) and found_all["convolution"].error is None
 
 
 @pytest.mark.parametrize(
-    ("op", "case", "rival", "reason"),
+    ("op", "case", "baseline", "reason"),
     [
         ("MatrixInverse", "poses", "torchvision", "no such baseline"),
         ("MatrixInverse", "poses", "convolution", "no such baseline"),
@@ -103,17 +103,17 @@ def test_a_plain_convolution_has_the_size_of_the_operator() -> None:
         ("MatrixInverse", "poses", "expansion", "no CUDA provider"),
     ],
 )
-def test_what_cannot_be_measured_says_why(op: str, case: str, rival: str, reason: str) -> None:
-    found = kernel_baselines.measure_rivals(subject(op, case), [rival], 30)[rival]
+def test_what_cannot_be_measured_says_why(op: str, case: str, baseline: str, reason: str) -> None:
+    found = kernel_baselines.measure_baselines(subject(op, case), [baseline], 30)[baseline]
     assert isinstance(found, Unavailable) and reason in found.reason
 
 
-def test_a_failing_rival_gives_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_baseline_gives_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Any) -> Any:
         raise RuntimeError("not implemented for 'Half'\nand a trace")
 
     monkeypatch.setattr(kernel_baselines, "_PREPARE", {"eager": fail})
-    found = kernel_baselines.measure_rivals(subject("MatrixInverse", "poses"), ["eager"], 30)["eager"]
+    found = kernel_baselines.measure_baselines(subject("MatrixInverse", "poses"), ["eager"], 30)["eager"]
     assert found == Unavailable("RuntimeError: not implemented for 'Half'")
 
 

@@ -184,7 +184,7 @@ class Machine:
         self.asked.append((case.name, dtype, sets))
         return Subject(self)
 
-    def rivals(
+    def baselines(
         self, subject: Subject, names: Sequence[str], count: int
     ) -> Mapping[str, Measured | Unavailable]:
         found: dict[str, Measured | Unavailable] = {
@@ -227,13 +227,13 @@ def test_the_record_has_what_a_reader_needs() -> None:
     assert set(document["ceilings"]) == {"copy_gb_s", "matmul_tflop_s", "empty_us"}
     (row,) = document["ops"]["MultiscaleDeformableAttention"]
     assert set(row) == {
-        "case", "dtype", "precision", "bytes", "flops", "matrix_flops", "sets", "limit_us", "binding", "ours", "rivals",
+        "case", "dtype", "precision", "bytes", "flops", "matrix_flops", "sets", "limit_us", "binding", "ours", "baselines",
     }  # fmt: skip
     times = {"median_us", "minimum_us", "p10_us", "p90_us", "count", "error"}
     assert set(row["ours"]) == times | {"workspace", "gb_s", "tflop_s", "of_limit", "tolerance", "right"}
-    assert set(row["rivals"]["eager"]) == times | {"ratio"}
-    assert row["rivals"]["eager"]["ratio"] == 2.5
-    assert row["rivals"]["torchvision"] == {"unavailable": "torchvision has no such operator"}
+    assert set(row["baselines"]["eager"]) == times | {"ratio"}
+    assert row["baselines"]["eager"]["ratio"] == 2.5
+    assert row["baselines"]["torchvision"] == {"unavailable": "torchvision has no such operator"}
 
 
 @pytest.mark.parametrize("error", [0.1, float("inf"), float("nan")])
@@ -258,7 +258,7 @@ def test_the_report_has_times_ratios_limits_and_reasons() -> None:
     assert "copy 4000 GB/s" in text and "float16 800" in text
 
 
-def test_the_markdown_table_has_a_column_for_each_rival_with_a_figure() -> None:
+def test_the_markdown_table_has_a_column_for_each_baseline_with_a_figure() -> None:
     text = bench_table(run(Machine())[0])
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert rows[0].split(" | ")[-1] == "PyTorch |"
@@ -273,7 +273,7 @@ def test_the_markdown_table_has_a_column_for_each_rival_with_a_figure() -> None:
         (["Nothing"], "there is no operator 'Nothing' to time"),
         (["MatrixInverse", "--case", "poses"], "there is no case 'poses' to time"),
         (["MatrixInverse", "--dtype", "float32,int8"], "there is no dtype 'int8' to time"),
-        (["MatrixInverse", "--against", "eager,luck"], "there is no rival 'luck' to time"),
+        (["MatrixInverse", "--against", "eager,luck"], "there is no baseline 'luck' to time"),
         (["MatrixInverse", "--count", "29"], "29 runs are too few"),
         (["MatrixInverse", "--count", "many"], "invalid int value"),
         (["MatrixInverse", "--compile-timeout", "0"], "'0' is not a positive number of seconds"),

@@ -21,7 +21,7 @@ from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.plugin import replay as module
 from trtsmith.converter.plugin.calls import KernelCall, Kernels
-from trtsmith.converter.plugin.host.host_worker import Worker, WorkerDiedError
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
 from trtsmith.converter.plugin.replay import read_case, replay
 
 
@@ -133,7 +133,7 @@ class FakeWorker:
 def test_whom_it_blames(
     answer: Any, right: bool, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "Worker", FakeWorker)
+    monkeypatch.setattr(module, "LibraryWorker", FakeWorker)
     monkeypatch.setattr(FakeWorker, "answer", answer)
     found = replay(read_case(folder(tmp_path / "a")), Path("lib.so"))
     assert found is not None and found.right is right and words in found.verdict
@@ -148,7 +148,7 @@ def test_a_library_without_the_plugin(tmp_path: Path) -> None:
 @pytest.mark.skipif(gpu_count() > 0, reason="there is a GPU")
 def test_without_a_gpu_nothing_is_run(tmp_path: Path) -> None:
     assert replay(read_case(folder(tmp_path / "a")), plugin_library()) is None
-    with Worker(plugin_library(), None, 60.0) as worker:
+    with LibraryWorker(plugin_library(), None, 60.0) as worker:
         kernels = Kernels(worker, plugin_library())
         with pytest.raises(UsageError, match="there is no GPU"):
             kernels.call("MatrixInverse", KernelCall({}, (X,), tmp_path))

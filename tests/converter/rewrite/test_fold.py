@@ -102,7 +102,7 @@ def test_weights_are_left_alone(tmp_path: Path, size: int) -> None:
         "s = Constant <value = float {0.5}> ()\nq = QuantizeLinear (s, s)\nd = DequantizeLinear (q, s)\ny = Add (x, d)",
         "r = RandomNormal <shape = [1]> ()\ny = Add (x, r)",
     ],
-    ids=["quantised", "random"],
+    ids=["quantized", "random"],
 )
 def test_what_must_not_be_folded(tmp_path: Path, body: str) -> None:
     model = load(tmp_path, header(body, outputs="float[N, 4, 6] y"))

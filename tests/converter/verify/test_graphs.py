@@ -41,7 +41,7 @@ def test_graphs_that_do_not_run_are_not_comparable(tmp_path: Path) -> None:
 
 
 def test_outputs_of_another_type_are_cast_back(tmp_path: Path) -> None:
-    """uint64 travels as the int64 of its bits, float64 as float32; types that nobody told of disagree."""
+    """uint64 is held as the int64 of its bits, float64 as float32; types that nobody told of disagree."""
     text = """<ir_version: 8, opset_import: ["" : 17]>
         g (uint64[3] x, double[3] u) => (uint64[3] y, double[3] v) { y = Mul (x, x) v = Neg (u) }"""
     onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")

@@ -18,8 +18,8 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import engine
 from trtsmith.converter.verify.allowance import allowance
-from trtsmith.converter.verify.conversion_check import Check
-from trtsmith.converter.verify.reduced import run_quantised, verify_reduced
+from trtsmith.converter.verify.conversion_check import ConversionCheck
+from trtsmith.converter.verify.reduced import run_quantized, verify_reduced
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
 
@@ -41,7 +41,7 @@ def original(folder: Path) -> Model:
     )
 
 
-def quantised(folder: Path, scale: float) -> Model:
+def quantized(folder: Path, scale: float) -> Model:
     """The same with x in int8."""
     body = """(float[64,32] x) => (float[64,8] y, int64[64] best) {
         q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z)
@@ -61,7 +61,7 @@ def cost(scale: float) -> float:
 
 @pytest.mark.parametrize("scale", [0.03, 0.5])
 def test_what_8_bits_change_is_told(tmp_path: Path, scale: float) -> None:
-    verdict = verify_reduced(original(tmp_path), quantised(tmp_path, scale), {"x": X}, "given", "int8")
+    verdict = verify_reduced(original(tmp_path), quantized(tmp_path, scale), {"x": X}, "given", "int8")
     y, best = verdict.comparisons
     assert verdict.passed and y.relative == pytest.approx(cost(scale), rel=1e-3)
     assert (
@@ -72,7 +72,7 @@ def test_what_8_bits_change_is_told(tmp_path: Path, scale: float) -> None:
 
 def test_a_scale_that_leaves_little_is_no_pass(tmp_path: Path) -> None:
     assert cost(2.5) > 0.5
-    model, wrong = original(tmp_path), quantised(tmp_path, 2.5)
+    model, wrong = original(tmp_path), quantized(tmp_path, 2.5)
     verdict = verify_reduced(model, wrong, {"x": X}, "given", "int8")
     assert (
         verdict.status == "not comparable"
@@ -100,8 +100,8 @@ def converted(folder: Path, monkeypatch: pytest.MonkeyPatch, made: np.ndarray, *
 
     monkeypatch.setattr(engine, "run_engine", run)
     options = {"tolerances": parse_tolerances(), "expected": None} | told
-    check = Check(original(folder), {"x": X}, "given", (), mode="auto", gpu=GPU, **options)
-    graph = Rewritten(quantised(folder, SCALE), (), ())
+    check = ConversionCheck(original(folder), {"x": X}, "given", (), mode="auto", gpu=GPU, **options)
+    graph = Rewritten(quantized(folder, SCALE), (), ())
     return check.run(graph, built(folder), RunRequest(folder / "e.plan"), "int8", lambda text: None)
 
 
@@ -143,8 +143,8 @@ def test_who_gives_tolerances_or_outputs_speaks_of_the_original(
 
 
 def test_products_of_the_graph_are_rounded_too(tmp_path: Path) -> None:
-    model, exact = quantised(tmp_path, SCALE), X.astype(np.float64) @ W
-    own = run_quantised(model, {"x": X}, {"y": exact, "best": exact.argmax(1)}, "int8")
+    model, exact = quantized(tmp_path, SCALE), X.astype(np.float64) @ W
+    own = run_quantized(model, {"x": X}, {"y": exact, "best": exact.argmax(1)}, "int8")
     plain, narrow = own.plain["y"], own.narrow["y"]
     assert 1e-5 < np.linalg.norm(narrow - plain) / np.linalg.norm(plain) < 1e-3
     np.testing.assert_allclose(plain, by_numpy(SCALE), rtol=1e-4, atol=1e-4)
@@ -160,7 +160,7 @@ def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
     weights = {"w": W, "s": np.array(SCALE, np.float32), "z": np.array(0, np.int8)}
     model = network(folder_of(tmp_path / "original"), f"{ends} y = MatMul (x, w) {last}", weights)
     steps = "q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) y = MatMul (d, w)"
-    graph = network(folder_of(tmp_path / "quantised"), f"{ends} {steps} {last}", weights)
+    graph = network(folder_of(tmp_path / "quantized"), f"{ends} {steps} {last}", weights)
     made = by_numpy(SCALE)
     places = np.array(np.nonzero(np.rint(made)))
     assert places.shape[1] != np.count_nonzero(np.rint(X @ W))
@@ -169,7 +169,7 @@ def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
         return RunResult(INFO, ({"y": made.astype(np.float32), "places": places},), 0.0)
 
     monkeypatch.setattr(engine, "run_engine", run)
-    check = Check(model, {"x": X}, "given", (), None, None, "auto", GPU)
+    check = ConversionCheck(model, {"x": X}, "given", (), None, None, "auto", GPU)
     request = RunRequest(tmp_path / "e.plan")
     rewritten = Rewritten(graph, (), ())
     verdict = check.run(rewritten, built(tmp_path), request, "int8", lambda text: None)

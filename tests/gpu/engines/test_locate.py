@@ -13,9 +13,9 @@ from tests.converter.plugin.saved import X, Y, folder
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import Options
+from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.plugin.calls import KernelCall, Kernels
-from trtsmith.converter.plugin.host.host_worker import Worker
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker
 from trtsmith.converter.plugin.replay import read_case, replay
 from trtsmith.converter.rewrite.rewrite import rewrite
 
@@ -24,16 +24,16 @@ pytestmark = pytest.mark.gpu
 
 def test_right_kernels_in_a_model(tmp_path: Path) -> None:
     model = twice(tmp_path / "m.onnx")
-    with Worker(plugin_library(), None, 60.0) as worker:
+    with LibraryWorker(plugin_library(), None, 60.0) as worker:
         executor = OnKernels(Kernels(worker, plugin_library()))
         found = locate(
-            model, rewrite(model), {"x": MATRICES}, executor, Options(), "given", lambda text: None
+            model, rewrite(model), {"x": MATRICES}, executor, SearchOptions(), "given", lambda text: None
         )
     assert found.status == "agree" and len(found.values) == 5
 
 
 def test_the_outputs_of_a_call(tmp_path: Path) -> None:
-    with Worker(plugin_library(), None, 60.0) as worker:
+    with LibraryWorker(plugin_library(), None, 60.0) as worker:
         (found,) = Kernels(worker, plugin_library()).call("MatrixInverse", KernelCall({}, (X,), tmp_path))
     np.testing.assert_allclose(found, Y, rtol=1e-4, atol=1e-6)
 

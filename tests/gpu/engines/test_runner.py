@@ -16,7 +16,7 @@ import pytest
 
 from trtsmith.converter.engine.build.flavour import load_flavour, network_flags
 from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
-from trtsmith.converter.engine.runtime.logged import process_hearing
+from trtsmith.converter.engine.runtime.logged import process_log
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner
@@ -40,7 +40,7 @@ def plan_of(text: str, sizes: Mapping[str, Sizes] | None = None) -> bytes | None
     """
     flavour = load_flavour()
     trt: Any = flavour.module
-    logger = process_hearing(flavour).logger
+    logger = process_log(flavour).logger
     builder = trt.Builder(logger)
     network = builder.create_network(network_flags(flavour))
     parser = trt.OnnxParser(network, logger)

@@ -32,7 +32,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _unsigned(w: Writer, legal: LegalInteger, a: str, n: str, left: bool, arithmetic: bool) -> str:
-    """To the left, the bits that stay, moved: (a mod 2^(width - n)) * 2^n. The type has room for 2^width."""
+    """Shifts unsigned numbers: left, as (a mod 2^(width - n)) * 2^n. The type has room for 2^width."""
     powers = [1 << n for n in range(legal.width + 1)]  # by shift
     factor = w.do("Gather", legal.constant(powers), n)
     if not left:

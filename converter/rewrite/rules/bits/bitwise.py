@@ -43,7 +43,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _last_step(w: Writer, op_type: str, a: str, b: str, both: str) -> str:
-    """From a & b to the operator."""
+    """Writes the operator from a & b."""
     if op_type == "BitwiseAnd":
         return w.do("Identity", both)
     rest = w.do("Sub", b, both)

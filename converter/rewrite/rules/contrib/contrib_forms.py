@@ -11,18 +11,17 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.importers.dtypes import FLOATS
 
 ADVICE = (
     "save the model with graph_optimization_level = ORT_ENABLE_EXTENDED or lower, or give the original model"
 )
 
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-
 
 def float_type(node: NodeView) -> str | None:
     """The floating-point type that the node's inputs share, from the first input of which it is known."""
     types = (node.dtype(i) for i in range(len(node.inputs)))
-    return next((type_ for type_ in types if type_ in _FLOATS), None)
+    return next((type_ for type_ in types if type_ in FLOATS), None)
 
 
 def unknown_type(node: NodeView) -> Refusal:

@@ -46,7 +46,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _coordinates(w: Writer, first: int, last: int, count: int, size: int, nearest: bool) -> tuple[str, str]:
-    """Where the points of a box lie along an axis, from -1 to 1, and which lie outside. first, last: columns of the box."""
+    """Places a box's points along an axis, from -1 to 1, and marks those outside. first, last: columns of the box."""
     begin, end = (w.do("Gather", "x1", w.ints(column), axis=1) for column in (first, last))
     half, most = w.number(0.5, "float32"), w.number(size - 1, "float32")
     if count > 1:

@@ -100,7 +100,7 @@ def _notes(node: NodeView) -> tuple[str, ...]:
 def _write_attention(
     w: Writer, at: Places, query: str, key: str, value: str, queries: int, keys: int, size: int, dtype: str
 ) -> None:
-    """With the queries of one key in a dimension of their own, over which keys and values broadcast."""
+    """Writes the attention with the queries of one key in a dimension of their own, over which keys and values broadcast."""
     attributes = w.node.attributes
     scale = attributes.get("scale") or size**-0.5
     cap = attributes.get("softcap") or 0.0

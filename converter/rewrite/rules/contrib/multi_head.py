@@ -74,7 +74,7 @@ def _unsupported(node: NodeView) -> Refusal | None:
 
 
 def _head_size(node: NodeView, count: int) -> int | Refusal:
-    """Of query and key, from whatever shape has it."""
+    """The head size of query and key, from whatever shape has it."""
     query, key, past, bias = node.shape(0), node.shape(1), node.shape(6), node.shape(3)
     if query and len(query) == 5 and query[-1]:
         return query[-1]
@@ -122,7 +122,7 @@ def _bias_refusal(node: NodeView) -> Refusal | None:
 
 
 def _widths(node: NodeView) -> list[int] | Refusal:
-    """Of the three parts of the bias."""
+    """The widths of the three parts of the bias."""
     query, bias = node.shape(0), node.shape(3)
     if not query or query[-1] is None or not bias or bias[0] is None:
         return unknown(node, 0, "the last size")

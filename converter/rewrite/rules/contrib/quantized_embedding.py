@@ -10,7 +10,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 _TABLES = {2: (8, 13), 3: (9, 14), 4: (10, 15), 5: (11, 16), 6: (12, 17)}
-"""Quantised tables, their scales and zero points: words, positions, segments, gamma, beta."""
+"""Quantized tables, their scales and zero points: words, positions, segments, gamma, beta."""
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -23,7 +23,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     epsilon = float(node.attributes.get("epsilon", 1e-12))
     results = ["y0", "y1"] if node.output(1) else ["y0"]
     w.many("com.microsoft::EmbedLayerNormalization", inputs, results, epsilon=epsilon)
-    return Replacement(w.nodes(), "tables dequantised, then EmbedLayerNormalization")
+    return Replacement(w.nodes(), "tables dequantized, then EmbedLayerNormalization")
 
 
 QEMBEDDING = NodeRule(

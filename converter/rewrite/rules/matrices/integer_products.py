@@ -1,7 +1,7 @@
 """Rewrites MatMul, Gemm and Relu of int32 and int64, which TensorRT has for floats only.
 
 A matrix product is written out as elementwise products and a sum, so that it wraps as integers do: M * K * N elements.
-Quantised products (MatMulInteger and others) have rules of their own, which use float32 where that is exact.
+Quantized products (MatMulInteger and others) have rules of their own, which use float32 where that is exact.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import statements
-
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+from trtsmith.importers.dtypes import FLOATS
 
 _BODY = """
     quotient_rest = Mod <fmod = 1> (x0, x1)
@@ -38,7 +37,7 @@ _BODY = """
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0)
-    if dtype not in _FLOATS or node.attributes.get("fmod"):
+    if dtype not in FLOATS or node.attributes.get("fmod"):
         return None
     values = {"infinity": np.inf, "zero": 0.0}
     constants = {name: np.array(value).astype(np.dtype(dtype)) for name, value in values.items()}

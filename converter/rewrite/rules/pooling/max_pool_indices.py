@@ -1,6 +1,6 @@
 """Computes the second output of MaxPool, the place of each maximum; TensorRT gives the maxima only.
 
-The maximum is carried together with its index through the taps of one axis after the other, last axis first. A later
+The maximum and its index go together through the taps of one axis after the other, last axis first. A later
 tap wins only if it is greater, so that of equal values the first one in row-major order stays, as ONNX runtimes have it.
 """
 
@@ -56,7 +56,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     elif node.used(0):
         w.do("Identity", data, result="y0")
     w.do("Add", places, _first_of_channels(w, rank), result="y1")
-    return Replacement(w.nodes(), "MaxPool that carries the index of each maximum through strided slices")
+    return Replacement(w.nodes(), "MaxPool that takes the index of each maximum through strided slices")
 
 
 def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> str:
@@ -107,7 +107,7 @@ def _largest(w: Writer, data: str, places: str, win: Window) -> tuple[str, str]:
 
 MAX_POOL_INDICES = NodeRule(
     "max-pool-indices",
-    "MaxPool's indices are carried through slices along with the maxima",
+    "MaxPool's indices are taken through slices along with the maxima",
     ("MaxPool",),
     _rewrite,
 )

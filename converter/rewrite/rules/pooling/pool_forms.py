@@ -15,7 +15,6 @@ from trtsmith.converter.rewrite.rules.pooling.pool_counts import counts
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
 from trtsmith.converter.rewrite.target import Fault
 
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS = ("uint8", "int32")
 """int32 is what a uint8 tensor has become where TensorRT has no uint8; int8 TensorRT pools itself."""
 

@@ -173,7 +173,7 @@ def pooled(w: Writer, data: str, wins: Sequence[Window], combine: Callable[[list
 
 
 def clipped(w: Writer, data: str, given: str, wins: Sequence[Window]) -> str:
-    """Without the windows of ceil_mode that would begin beyond the input and its padding at the beginning.
+    """The windows without those of ceil_mode that would begin beyond the input and its padding at the beginning.
 
     data: the result along all axes; given: the operator's input.
     """

@@ -32,8 +32,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     boxes = w.do("Mul", boxes, w.number(scale, "float32"))
     if half:
         boxes = w.do("Sub", boxes, w.number(0.5, "float32"))
-    ys = _Axis(w, x, boxes, 1, 2, height, samples, half)
-    xs = _Axis(w, x, boxes, 0, 3, width, samples, half)
+    ys = _AxisSamples(w, x, boxes, 1, 2, height, samples, half)
+    xs = _AxisSamples(w, x, boxes, 0, 3, width, samples, half)
     corners = _corners(w, x, ys, xs)
     split = w.ints(-1, height, samples, width, samples)
     combine = w.do("Sum", *corners) if node.attributes.get("mode", "avg") == "avg" else w.do("Max", *corners)
@@ -48,7 +48,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.nodes(), "RoiAlign by gathers of the samples' corners")
 
 
-class _Axis:
+class _AxisSamples:
     """The samples along one axis of all boxes: indices int64[R, n] and weights float[R, n] of both neighbours."""
 
     def __init__(
@@ -79,7 +79,7 @@ class _Axis:
         self.weights = [w.do("Mul", rest, mask), w.do("Mul", part, mask)]
 
 
-def _corners(w: Writer, x: str, ys: _Axis, xs: _Axis) -> list[str]:
+def _corners(w: Writer, x: str, ys: _AxisSamples, xs: _AxisSamples) -> list[str]:
     """The four weighted corners of each sample, [R, samples along y, along x, C] each."""
     height, width = w.size(x, 2), w.size(x, 3)
     channels = w.size(x, 1)

@@ -12,9 +12,9 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.quantized.exact_products import Reduction, Slice, Sum, exact_sum
+from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
-from trtsmith.converter.rewrite.rules.quantized.requantize import requantised, with_bias
+from trtsmith.converter.rewrite.rules.quantized.requantize import requantized, with_bias
 
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
@@ -43,7 +43,7 @@ def qlinear_conv(node: NodeView) -> Replacement | Refusal | None:
     zero = ""
     if node.rank(7) and node.shape(7) != (1,):  # one for each channel
         zero = w.cast(_by_channel(w, 7, rank), "float32")
-    return requantised(
+    return requantized(
         w, total, scale, 7, node.dtype(0), "an integer convolution, exact in float32, rescaled", zero
     )
 
@@ -98,12 +98,12 @@ def _integer_conv(w: Writer, x: int, weights: int, x_zero: int, w_zero: int) -> 
         return Refusal(
             f"one input channel of a kernel of {reduction.terms} elements adds up to more than 2^24",
             "kernels whose products add up to no more",
-            "dequantise the model around this node",
+            "dequantize the model around this node",
         )
     return total
 
 
-def _reduction(node: NodeView, weights: int, rank: int) -> Reduction | Refusal:
+def _reduction(node: NodeView, weights: int, rank: int) -> ProductSlicing | Refusal:
     shape = node.shape(weights) or ()
     kernel = [size for size in shape[2:] if size is not None]
     group = int(node.attributes.get("group", 1))
@@ -121,7 +121,7 @@ def _reduction(node: NodeView, weights: int, rank: int) -> Reduction | Refusal:
         sums = array.reshape(*array.shape[:2], -1).astype(np.int64).sum(2)
         return np.asarray(sums if channels else sums.sum(1, keepdims=True))
 
-    return Reduction(
+    return ProductSlicing(
         channels or 1,
         taps if channels else taps * int(shape[1]),  # the channels of a group are not cut apart
         magnitudes,

@@ -18,7 +18,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
 )
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.dequantized_constants import computed, kept, output_type
-from trtsmith.converter.rewrite.rules.quantized.element_types import all_equal, quantised_type
+from trtsmith.converter.rewrite.rules.quantized.element_types import all_equal, quantized_type
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
 from trtsmith.converter.rewrite.rules.quantized.native_types import is_native, may_be_native
 
@@ -37,8 +37,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if array is not None and node.is_constant(1) and (not node.input(2) or node.is_constant(2)):
         w = Writer(node)
         w.do("Identity", computed(node, array, grain), result="y0")
-        return Replacement(w.nodes(), f"{given} constants, dequantised")
-    return Replacement(_arithmetic(node, grain).nodes(), f"dequantised from {given} by arithmetic in float32")
+        return Replacement(w.nodes(), f"{given} constants, dequantized")
+    return Replacement(_arithmetic(node, grain).nodes(), f"dequantized from {given} by arithmetic in float32")
 
 
 def _signed_pair(node: NodeView) -> Replacement | None:
@@ -50,7 +50,7 @@ def _signed_pair(node: NodeView) -> Replacement | None:
         or maker.dtype(0) not in ("float32", "float16", "bfloat16")
     ):
         return None
-    dtype = quantised_type(maker)
+    dtype = quantized_type(maker)
     zeros, more = node.constant(2), maker.constant(2)
     if (
         dtype != "uint8"

@@ -8,7 +8,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES, all_equal
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
-from trtsmith.converter.rewrite.rules.quantized.weights import kept_quantised
+from trtsmith.converter.rewrite.rules.quantized.weights import kept_quantized
 from trtsmith.importers.dtypes import dtype_name, numpy_dtype
 
 
@@ -28,7 +28,7 @@ def kept(node: NodeView, grain: Granularity) -> Replacement | None:
         return None
     if node.input(2) and not node.is_constant(2):
         return None
-    found = kept_quantised(_steps(node, array, grain), scale, grain, int(dtype.lstrip("uint")))
+    found = kept_quantized(_steps(node, array, grain), scale, grain, int(dtype.lstrip("uint")))
     if found is None:
         return None
     w = Writer(node)

@@ -35,7 +35,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         w.cast(point, "uint8", "y2")
     if node.used(0):
         saturated(w, w.do("Div", "x0", scale), point, "uint8", "y0")
-    return Replacement(w.nodes(), "quantised by arithmetic in float32", numerics=_TIES)
+    return Replacement(w.nodes(), "quantized by arithmetic in float32", numerics=_TIES)
 
 
 DYNAMIC_QUANTIZE_LINEAR = NodeRule(

@@ -35,7 +35,7 @@ LOW_FLOATS = frozenset(
 )
 
 
-def quantised_type(node: NodeView) -> str | None:
+def quantized_type(node: NodeView) -> str | None:
     """What a QuantizeLinear gives: the zero point's type, else `output_dtype`, else uint8. None if it is not known."""
     if node.input(2):
         return node.dtype(2)

@@ -44,7 +44,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Reduction:
+class ProductSlicing:
     """How a kind of product (MatMul, Conv) is cut.
 
     length:     of the reduction in units that can be cut apart; None if it is not known.
@@ -63,7 +63,7 @@ class Reduction:
     cut: Callable[[np.ndarray, Slice], np.ndarray]
 
 
-def exact_sum(w: Writer, a: Operand, b: Operand, reduction: Reduction) -> Sum | None:
+def exact_sum(w: Writer, a: Operand, b: Operand, reduction: ProductSlicing) -> Sum | None:
     """a times b; None if no cutting makes it exact."""
     parts = _parts(a, b, reduction)
     if parts is not None and len(parts) <= MOST_PARTS:
@@ -83,7 +83,7 @@ def exact_sum(w: Writer, a: Operand, b: Operand, reduction: Reduction) -> Sum | 
     return _added(w, products, reduction, a, b)
 
 
-def _parts(a: Operand, b: Operand, reduction: Reduction) -> list[Slice] | None:
+def _parts(a: Operand, b: Operand, reduction: ProductSlicing) -> list[Slice] | None:
     """Cuts of the reduction that are exact; None if a single unit is too long."""
     if reduction.length is None:
         return [(0, 0)] if a.bound * b.bound <= 256 else None  # of halves, exact up to 2^16 terms
@@ -105,7 +105,7 @@ def _parts(a: Operand, b: Operand, reduction: Reduction) -> list[Slice] | None:
     return [*parts, (start, reduction.length)]
 
 
-def _bound(a: Operand, b: Operand, reduction: Reduction) -> int:
+def _bound(a: Operand, b: Operand, reduction: ProductSlicing) -> int:
     """What the magnitudes of all products add up to at most."""
     if b.array is None:
         return a.bound * b.bound * reduction.terms * (reduction.length or 2**16)
@@ -125,7 +125,7 @@ def _halves(w: Writer, x: Operand) -> tuple[Operand, Operand]:
 def _added(
     w: Writer,
     products: Sequence[tuple[int, Operand, Operand, list[Slice]]],
-    reduction: Reduction,
+    reduction: ProductSlicing,
     a: Operand,
     b: Operand,
 ) -> Sum:

@@ -47,7 +47,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 GATHER_BLOCK_QUANTIZED = NodeRule(
     "gather-blocks",
-    "GatherBlockQuantized becomes Gather of a dequantised table",
+    "GatherBlockQuantized becomes Gather of a dequantized table",
     ("com.microsoft::GatherBlockQuantized",),
     _rewrite,
 )

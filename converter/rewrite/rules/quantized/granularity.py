@@ -39,7 +39,7 @@ class Granularity:
 
 
 def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | Refusal:
-    """Of QuantizeLinear and DequantizeLinear."""
+    """The granularity of a QuantizeLinear or DequantizeLinear: per tensor, per axis or in blocks."""
     constant = node.constant(scale)
     shape = constant.shape if constant is not None else node.shape(scale)
     if shape is None:
@@ -87,7 +87,7 @@ def spread(w: Writer, grain: Granularity, index: int, to: str = "float32", data:
 
 
 def _block_of_each(w: Writer, grain: Granularity, data: str) -> str:
-    """For each index of the axis, the number of its block."""
+    """The number of the block of each index of the axis."""
     if grain.size is not None:
         return w.const(np.arange(grain.size, dtype=np.int64) // grain.block)
     length = w.do("Gather", w.do("Shape", data), np.array(grain.axis))

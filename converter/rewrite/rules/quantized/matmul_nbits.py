@@ -18,7 +18,7 @@ from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     bits = int(node.attributes.get("bits", 4))
     if bits not in (2, 4, 8):
-        return Refusal(f"it has weights of {bits} bits", "2, 4 or 8", "quantise the model to 4 bits")
+        return Refusal(f"it has weights of {bits} bits", "2, 4 or 8", "quantize the model to 4 bits")
     if node.attributes.get("weight_prepacked"):
         return Refusal(
             "its weights are laid out for one kind of GPU (weight_prepacked)",
@@ -61,7 +61,7 @@ def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tu
     else:
         steps = numbers - zeros.astype(np.float32)[of_block]
     array = steps.astype(np.float32) * scale.astype(np.float32)[of_block]
-    return w.const(array.astype(scales.dtype)), f"dequantised weights of {bits} bits"
+    return w.const(array.astype(scales.dtype)), f"dequantized weights of {bits} bits"
 
 
 def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.ndarray:
@@ -76,7 +76,7 @@ def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.nda
 
 MATMUL_NBITS = NodeRule(
     "matmul-nbits",
-    "MatMulNBits becomes MatMul with weights in int4 or int8, or dequantised",
+    "MatMulNBits becomes MatMul with weights in int4 or int8, or dequantized",
     ("com.microsoft::MatMulNBits",),
     _rewrite,
 )

@@ -36,7 +36,7 @@ def _dynamic(node: NodeView) -> Replacement | Refusal | None:
     w.many("DynamicQuantizeLinear", ["x0"], ["numbers", "scale", "zero"])
     given = ["x3" if node.input(3) else "", "x4" if node.input(4) else ""]
     w.do("com.microsoft::MatMulIntegerToFloat", "numbers", "x1", "scale", "x2", "zero", *given, result="y0")
-    return Replacement(w.nodes(), "its input quantised, then a product of integers")
+    return Replacement(w.nodes(), "its input quantized, then a product of integers")
 
 
 MATMUL_TO_FLOAT = NodeRule(

@@ -8,7 +8,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.quantized.exact_products import Reduction, Slice, Sum, exact_sum
+from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
 
 
@@ -37,7 +37,7 @@ def integer_matmul(w: Writer, a: int, b: int, a_zero: int, b_zero: int) -> Sum |
     return result
 
 
-def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> Reduction:
+def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> ProductSlicing:
     shape_a, shape_b = node.shape(a) or (None,), node.shape(b) or (None,)
     axis = -2 if rank_b > 1 else 0
     length = shape_a[-1] if shape_a[-1] is not None else shape_b[axis]
@@ -51,7 +51,7 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> Reduction:
     def cut(array: np.ndarray, part: Slice) -> np.ndarray:
         return array.take(range(*part), axis)
 
-    return Reduction(
+    return ProductSlicing(
         length,
         1,
         magnitudes,

@@ -1,6 +1,6 @@
 """Recognises QuantizeLinear and DequantizeLinear nodes that TensorRT computes as ONNX says, so that they stay.
 
-TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales (but for what is dequantised from int4), whole
+TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales (but for what is dequantized from int4), whole
 blocks, an even number of 4-bit values. It takes uint8 with a zero point of zero too, and computes it in int8, with no
 more than a warning: all that is above 127 is lost. So uint8 is never left to it, nor a QuantizeLinear without a type,
 which is one to uint8.
@@ -15,26 +15,26 @@ from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 _FLOATS = ("float32", "float16", "bfloat16")
 
 
-def may_be_native(node: NodeView, quantised: str | None) -> bool:
-    """Where it is not known how the scale lies on the data: whether TensorRT may take the node all the same."""
-    return is_native(node, quantised, Granularity("tensor"))
+def may_be_native(node: NodeView, quantized: str | None) -> bool:
+    """Whether TensorRT may take the node, where it is not known how the scale lies on the data."""
+    return is_native(node, quantized, Granularity("tensor"))
 
 
-def is_native(node: NodeView, quantised: str | None, grain: Granularity) -> bool:
-    """`quantised`: the type of the quantised side."""
-    if quantised not in ("int8", "int4", "float8_e4m3fn", "float4_e2m1fn"):
+def is_native(node: NodeView, quantized: str | None, grain: Granularity) -> bool:
+    """`quantized`: the type of the quantized side."""
+    if quantized not in ("int8", "int4", "float8_e4m3fn", "float4_e2m1fn"):
         return False
     if node.input(2) and (node.folded(2) or not all_equal(node.constant(2), 0)):
         return False
     scale = node.constant(1)
-    signed = quantised == "int4" and node.op_type == "DequantizeLinear"
+    signed = quantized == "int4" and node.op_type == "DequantizeLinear"
     if scale is not None and not signed and not bool((scale.astype("float32") > 0).all()):
         return False
-    if quantised == "float4_e2m1fn" and grain.block != 16:
+    if quantized == "float4_e2m1fn" and grain.block != 16:
         return False
-    if quantised == "int4" and _odd(node):
+    if quantized == "int4" and _odd(node):
         return False
-    low_scale = quantised.startswith("float") and node.dtype(1) == "float8_e8m0fnu"
+    low_scale = quantized.startswith("float") and node.dtype(1) == "float8_e8m0fnu"
     return grain.divides and (low_scale or node.dtype(1) in (*_FLOATS, None))
 
 

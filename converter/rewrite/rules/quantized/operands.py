@@ -68,7 +68,7 @@ def operand(
 
 
 def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:
-    """Of input `data`; its zero point has the same, where it is not known itself."""
+    """The element type of input `data`, or of its zero point, which has the same, where that of the data is not known."""
     return node.dtype(data) or node.dtype(zero_point)
 
 

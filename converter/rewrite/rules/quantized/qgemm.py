@@ -11,7 +11,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
-from trtsmith.converter.rewrite.rules.quantized.requantize import as_float, requantised, with_bias
+from trtsmith.converter.rewrite.rules.quantized.requantize import as_float, requantized, with_bias
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -31,7 +31,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         w.do("Mul", as_float(w, total), scale, result="y0")
         return Replacement(w.nodes(), "integer products, exact in float32, scaled", numerics=total.numerics)
     scale = w.do("Div", scale, "x7")
-    return requantised(w, total, scale, 8, node.dtype(0), "integer products, exact in float32, rescaled")
+    return requantized(w, total, scale, 8, node.dtype(0), "integer products, exact in float32, rescaled")
 
 
 def _transposed(node: NodeView) -> Replacement:

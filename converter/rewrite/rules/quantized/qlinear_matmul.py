@@ -11,7 +11,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import LOW_FLOATS
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
-from trtsmith.converter.rewrite.rules.quantized.requantize import requantised
+from trtsmith.converter.rewrite.rules.quantized.requantize import requantized
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -32,7 +32,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     scale = w.do("Div", w.do("Mul", a_scale, "x4"), "x6")
     if node.dtype(1) != "float32":
         scale = w.cast(scale, "float32")
-    return requantised(w, total, scale, 7, node.dtype(0), "integer products, exact in float32, rescaled")
+    return requantized(w, total, scale, 7, node.dtype(0), "integer products, exact in float32, rescaled")
 
 
 QLINEAR_MATMUL = NodeRule(

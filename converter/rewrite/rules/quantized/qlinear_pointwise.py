@@ -1,7 +1,7 @@
 """Rewrites onnxruntime's QLinear operators without matrix products: dequantize, compute in float32, quantize.
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md gives each by that formula. What it writes are
-DequantizeLinear and QuantizeLinear, so that int8 around zero stays quantised where TensorRT fuses it.
+DequantizeLinear and QuantizeLinear, so that int8 around zero stays quantized where TensorRT fuses it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Rewriter = Callable[[NodeView], Replacement | Refusal | None]
 Compute = Callable[[Writer, list[str]], str | Refusal]
 
 
-def dequantised(w: Writer, data: int, scale: int, zero: int) -> str:
+def dequantized(w: Writer, data: int, scale: int, zero: int) -> str:
     """Input `data` in float32."""
     inputs = [f"x{data}", f"x{scale}", *([f"x{zero}"] if w.node.input(zero) else [])]
     return w.do("DequantizeLinear", *inputs)
 
 
-def quantised(w: Writer, value: str, scale: int, zero: int, like: int) -> None:
+def quantized(w: Writer, value: str, scale: int, zero: int, like: int) -> None:
     """Writes y0; of input `like`'s type if there is no zero point."""
     point = f"x{zero}"
     if not w.node.input(zero):
@@ -35,16 +35,16 @@ def quantised(w: Writer, value: str, scale: int, zero: int, like: int) -> None:
 
 
 def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, compute: Compute) -> Rewriter:
-    """A rewrite: `operands` (data, scale, zero point) dequantised, `compute`d, quantised by inputs `scale` and `zero`."""
+    """A rewrite: `operands` (data, scale, zero point) dequantized, `compute`d, quantized by inputs `scale` and `zero`."""
 
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
         w = Writer(node)
-        values = [dequantised(w, data, s, z) for data, s, z in operands]
+        values = [dequantized(w, data, s, z) for data, s, z in operands]
         result = compute(w, values)
         if isinstance(result, Refusal):
             return result
-        quantised(w, result, scale, zero, operands[0][0])
-        return Replacement(w.nodes(), "dequantised, computed, quantised", numerics=NUMERICS)
+        quantized(w, result, scale, zero, operands[0][0])
+        return Replacement(w.nodes(), "dequantized, computed, quantized", numerics=NUMERICS)
 
     return rewrite
 
@@ -104,7 +104,7 @@ def softmax(w: Writer, values: list[str]) -> str | Refusal:
 
 def concat(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
-    parts = [dequantised(w, i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)]
+    parts = [dequantized(w, i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)]
     joined = w.concat(parts, int(node.attributes["axis"]))
-    quantised(w, joined, 0, 1, 2)
-    return Replacement(w.nodes(), "dequantised, joined, quantised", numerics=NUMERICS)
+    quantized(w, joined, 0, 1, 2)
+    return Replacement(w.nodes(), "dequantized, joined, quantized", numerics=NUMERICS)

@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.rules.quantized.element_types import (
     LOW_FLOATS,
     RANGES,
     all_equal,
-    quantised_type,
+    quantized_type,
 )
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
 from trtsmith.converter.rewrite.rules.quantized.native_types import is_native, may_be_native
@@ -23,7 +23,7 @@ _DIVIDES = ("float32", "float16", "bfloat16")
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    target = quantised_type(node)
+    target = quantized_type(node)
     grain = granularity(node)
     if isinstance(grain, Refusal):
         return None if may_be_native(node, target) else grain
@@ -31,7 +31,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     if target is None or target not in (*RANGES, *LOW_FLOATS):
         return Refusal(
-            f"it quantises to {target or 'a type that is not known'}",
+            f"it quantizes to {target or 'a type that is not known'}",
             "one of " + ", ".join((*RANGES, *sorted(LOW_FLOATS))),
             "run onnx.shape_inference on the model, or give the node a zero point of a known type",
         )
@@ -40,7 +40,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         numerics = "its int32 input is divided in float32, as onnxruntime does: exact up to 2^24"
     return Replacement(
         _arithmetic(node, grain, target).nodes(),
-        f"quantised to {target} by arithmetic in float32",
+        f"quantized to {target} by arithmetic in float32",
         numerics=numerics,
     )
 

@@ -26,15 +26,15 @@ def as_float(w: Writer, total: Sum) -> str:
     return total.name if total.bound is not None else w.cast(total.name, "float32")
 
 
-def requantised(
+def requantized(
     w: Writer, total: Sum, scale: str, zero_point: int, otherwise: str | None, what: str, zero: str = ""
 ) -> Replacement | Refusal:
-    """The node replaced by `total` * `scale`, quantised around input `zero_point`; of type `otherwise` without one."""
+    """The node replaced by `total` * `scale`, quantized around input `zero_point`; of type `otherwise` without one."""
     node = w.node
     target = node.dtype(zero_point) if node.input(zero_point) else otherwise
     if target is None or target not in RANGES:
         return Refusal(
-            f"it quantises to {target or 'a type that is not known'}",
+            f"it quantizes to {target or 'a type that is not known'}",
             "int8 or uint8",
             "give the node a zero point of a known type",
         )

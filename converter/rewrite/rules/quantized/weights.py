@@ -16,7 +16,7 @@ BLOCKS = 21
 """First opset in which DequantizeLinear has blocks."""
 
 
-def kept_quantised(
+def kept_quantized(
     steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """`steps` (int32, their zero points taken away) and `scale` as TensorRT takes them, with the same products.
@@ -44,10 +44,10 @@ def blocked(
     w: Writer, steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
 ) -> tuple[str, str]:
     """A value made of `steps` (int32) and `scale` in blocks, in the scale's type: its name, and what it is."""
-    kept = kept_quantised(steps, scale, grain, bits) if w.node.opset >= BLOCKS else None
+    kept = kept_quantized(steps, scale, grain, bits) if w.node.opset >= BLOCKS else None
     if kept is None:
         array = steps.astype(np.float32) * grain.shaped(scale.astype(np.float32))
-        return w.const(array.astype(scale.dtype)), f"dequantised weights of {bits} bits"
+        return w.const(array.astype(scale.dtype)), f"dequantized weights of {bits} bits"
     value = w.do("DequantizeLinear", *kept, axis=grain.axis, block_size=grain.block)
     return value, f"weights of {kept[0].dtype} in blocks of {grain.block}"
 

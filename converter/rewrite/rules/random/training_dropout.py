@@ -10,8 +10,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.random.random_values import NUMERICS, uniform
-
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+from trtsmith.importers.dtypes import FLOATS
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -28,7 +27,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if not bool(training.reshape(-1)[0]):
         return None
     ratio = node.constant(1) if node.input(1) else np.array(0.5, np.float32)
-    if ratio is None or dtype not in _FLOATS:
+    if ratio is None or dtype not in FLOATS:
         return Refusal(
             f"the ratio ({node.input(1)!r}) is computed at run time, or the element type unknown",
             "a constant ratio, and a known type",

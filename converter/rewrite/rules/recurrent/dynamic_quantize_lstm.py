@@ -2,7 +2,7 @@
 
 https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.DynamicQuantizeLSTM: weights are
 [directions, input, 4 * hidden], the other way round than LSTM's. It rounds the input of each step to 8 bits before it
-multiplies; this does not, so that results are nearer to those of the model before it was quantised.
+multiplies; this does not, so that results are nearer to those of the model before it was quantized.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMERICS = (
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    weights = _dequantised(node, 1, 8, 9), _dequantised(node, 2, 10, 11)
+    weights = _dequantized(node, 1, 8, 9), _dequantized(node, 2, 10, 11)
     if weights[0] is None or weights[1] is None:
         return Refusal(
             "its weights, scales or zero points are computed at run time",
@@ -42,10 +42,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         inputs.pop()
     results = [f"y{i}" if name else "" for i, name in enumerate(node.outputs)]
     w.many("LSTM", inputs, results, **node.own(*_ATTRIBUTES))
-    return Replacement(w.nodes(), "an LSTM with dequantised weights", numerics=_NUMERICS)
+    return Replacement(w.nodes(), "an LSTM with dequantized weights", numerics=_NUMERICS)
 
 
-def _dequantised(node: NodeView, data: int, scale: int, zero: int) -> np.ndarray | None:
+def _dequantized(node: NodeView, data: int, scale: int, zero: int) -> np.ndarray | None:
     """[directions, 4 * hidden, input] in float32."""
     array, scales, zeros = node.constant(data), node.constant(scale), node.constant(zero)
     if array is None or scales is None or zeros is None:
@@ -57,7 +57,7 @@ def _dequantised(node: NodeView, data: int, scale: int, zero: int) -> np.ndarray
 
 DYNAMIC_QUANTIZE_LSTM = NodeRule(
     "dynamic-quantize-lstm",
-    "DynamicQuantizeLSTM becomes LSTM with dequantised weights",
+    "DynamicQuantizeLSTM becomes LSTM with dequantized weights",
     ("com.microsoft::DynamicQuantizeLSTM",),
     _rewrite,
 )

@@ -43,7 +43,7 @@ def _write_by_doubling(
     w: Writer, axis: int, size: int, one: np.ndarray, reverse: bool, exclusive: bool
 ) -> None:
     def cut(data: str, start: int, end: int) -> str:
-        """From `start` to `end`, counted from where the product starts."""
+        """Slices from `start` to `end`, counted from where the product starts."""
         if reverse:
             start, end = -end if end != TO_END else 0, -start if start else TO_END
         return w.slice_(data, [start], [end], [axis])

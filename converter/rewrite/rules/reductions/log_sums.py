@@ -10,8 +10,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Repl
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
 from trtsmith.converter.rewrite.target import Fault
-
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+from trtsmith.importers.dtypes import FLOATS
 
 _FAULTS = (
     Fault(
@@ -26,7 +25,7 @@ _FAULTS = (
 def _rewrite(node: NodeView) -> Replacement | None:
     rank, dtype = node.rank(0), node.dtype(0)
     oldest = 7 if node.op_type == "LogSoftmax" else 11  # Sub that broadcasts, Equal of floats
-    if not rank or dtype not in _FLOATS or node.opset < oldest:
+    if not rank or dtype not in FLOATS or node.opset < oldest:
         return None
     w = Writer(node)
     if node.op_type == "LogSoftmax":

@@ -6,7 +6,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView
 
 
 def reduced_axes(node: NodeView, rank: int | None) -> list[int] | None:
-    """In order, from 0 on; as the model has them if the rank is not known. None where only a run, or the rank, tells."""
+    """The axes in order, from 0 on; as in the model if the rank is unknown. None where only a run, or the rank, tells."""
     given = node.attributes.get("axes")
     if given is None and node.input(1):
         constant = node.constant(1)

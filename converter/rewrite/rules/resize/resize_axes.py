@@ -6,7 +6,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.resize import resize_weights
-from trtsmith.converter.rewrite.rules.resize.resize_graph import Axis
+from trtsmith.converter.rewrite.rules.resize.resize_graph import DynamicAxis
 from trtsmith.converter.rewrite.rules.resize.resize_plan import Stretch
 from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
 
@@ -48,7 +48,7 @@ def _along_computed(
     w: Writer, data: str, s: Sampling, part: Stretch, rank: int, work: str, masks: list[str]
 ) -> tuple[str, bool]:
     others = [i for i in range(rank) if i != part.axis]
-    axis = Axis(w, part.size, part.length, part.over, part.under, part.whole)
+    axis = DynamicAxis(w, part.size, part.length, part.over, part.under, part.whole)
     x = axis.places(s, part.roi)
     if s.coordinates == "tf_crop_and_resize":
         masks.append(w.unsqueeze(axis.outside(x), others))

@@ -13,9 +13,9 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.resize.resize_axes import along
 from trtsmith.converter.rewrite.rules.resize.resize_plan import sampling, stretches
+from trtsmith.importers.dtypes import FLOATS
 
 _COORDINATES = ("half_pixel_symmetric", "tf_crop_and_resize")
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _TIES = (
     "Resize computes coordinates from sizes of run time in float32: one that falls midway between two inputs may take "
     "the other of the two"
@@ -30,12 +30,12 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         given.get("coordinate_transformation_mode") in _COORDINATES
         or (given.get("antialias", 0) and given.get("mode") != "nearest")
         or given.get("keep_aspect_ratio_policy", "stretch") != "stretch"
-        or (dtype is not None and dtype not in (*_FLOATS, "int8"))
+        or (dtype is not None and dtype not in (*FLOATS, "int8"))
     )
     if not refused:
         return _whole_sizes(node)
     s = sampling(node)
-    if s.mode != "nearest" and dtype not in _FLOATS:
+    if s.mode != "nearest" and dtype not in FLOATS:
         return Refusal(
             f"interpolation of {dtype or 'an unknown type'}: how it rounds is up to the runtime",
             "a float type",
@@ -75,7 +75,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 def _older(node: NodeView) -> Replacement | Refusal | None:
     """Opset 10, which knows no crops: integers only, and those that float32 holds."""
     dtype = node.dtype(0)
-    if dtype is None or dtype in (*_FLOATS, "int8"):
+    if dtype is None or dtype in (*FLOATS, "int8"):
         return None
     if dtype not in ("uint8", "bool") or node.attributes.get("mode") != "nearest":
         return Refusal(

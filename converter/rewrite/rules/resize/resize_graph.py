@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
 
 
-class Axis:
+class DynamicAxis:
     """One axis whose input or output length is known at run time. size, out: int64[1].
 
     The scale is over / under: int64[1] each where it comes from sizes (`whole`), else float32[1].
@@ -132,7 +132,7 @@ class Axis:
         return [(w.cast(self._inside(p), "int64"), v) for p, v in zip(spots, weights, strict=True)]
 
     def matrix(self, s: Sampling, x: str) -> tuple[str, str]:
-        """With antialiasing: the inputs that count, edges repeated (int64[n]), and their weights (float32[out, n])."""
+        """The inputs that count with antialiasing, edges repeated (int64[n]), and their weights (float32[out, n])."""
         w = self.w
         shrink = w.do("Min", self.scale, self._one(1.0))
         margin = w.cast(w.do("Ceil", w.do("Div", self._one(float(s.reach)), shrink)), "int64")

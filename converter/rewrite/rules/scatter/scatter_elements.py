@@ -3,7 +3,7 @@
 TensorRT's scatter overwrites, and orders nothing.
 
 Each update is first combined with all updates that go to the same element, by comparing their indices in pairs, then
-with the element itself. Updates of one element then carry the same value, so that it matters not which is written
+with the element itself. Updates of one element then have the same value, so that it matters not which is written
 last. The pairs cost the size of the indices times their length along the axis, in parts.
 
 TensorRT-RTX 1.7.1 also refuses indices that are longer than the data, along the axis too. ScatterND with the

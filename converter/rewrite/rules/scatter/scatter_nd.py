@@ -16,7 +16,7 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
     PAIRS,
     PARTS,
     REDUCTIONS,
-    Reduction,
+    ScatterReduction,
     parts,
 )
 
@@ -63,7 +63,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 def _part(
     w: Writer,
-    reduction: Reduction,
+    reduction: ScatterReduction,
     data: str,
     indices: str,
     updates: str,
@@ -77,7 +77,7 @@ def _part(
 
 
 def _combined(
-    w: Writer, reduction: Reduction, indices: str, updates: str, depth: int, inner_rank: int
+    w: Writer, reduction: ScatterReduction, indices: str, updates: str, depth: int, inner_rank: int
 ) -> str:
     """Two tuples are the same if all of their parts are."""
     equal = w.do("Equal", w.unsqueeze(indices, [1]), w.unsqueeze(indices, [0]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import Part, Reduction
+from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import Part, ScatterReduction
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Scatter:
     axis: int
     elements: bool
     unique: bool
-    reduction: Reduction | None
+    reduction: ScatterReduction | None
     dtype: str
 
 
@@ -66,7 +66,7 @@ def coordinates(w: Writer, indices: str, axis: int, rank: int) -> str:
     return w.concat(rows, rank)
 
 
-def _combined(w: Writer, scatter: Scatter, reduction: Reduction, indices: str, updates: str) -> str:
+def _combined(w: Writer, scatter: Scatter, reduction: ScatterReduction, indices: str, updates: str) -> str:
     axis = scatter.axis
     same = w.do("Equal", w.unsqueeze(indices, [axis + 1]), w.unsqueeze(indices, [axis]))
     counted = w.do("Where", same, w.unsqueeze(updates, [axis]), reduction.neutral(scatter.dtype))

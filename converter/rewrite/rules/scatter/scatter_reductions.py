@@ -13,7 +13,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Reduction:
+class ScatterReduction:
     """combine: the operator for two values. over: the one for an axis."""
 
     combine: str
@@ -34,10 +34,10 @@ class Reduction:
 
 
 REDUCTIONS = {
-    "add": Reduction("Add", "ReduceSum"),
-    "mul": Reduction("Mul", "ReduceProd"),
-    "max": Reduction("Max", "ReduceMax"),
-    "min": Reduction("Min", "ReduceMin"),
+    "add": ScatterReduction("Add", "ReduceSum"),
+    "mul": ScatterReduction("Mul", "ReduceProd"),
+    "max": ScatterReduction("Max", "ReduceMax"),
+    "min": ScatterReduction("Min", "ReduceMin"),
 }
 
 PAIRS = 1 << 26

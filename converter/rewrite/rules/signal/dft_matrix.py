@@ -26,7 +26,7 @@ def inverse(used: int, length: int, parts: int) -> np.ndarray:
 
 
 def inverse_real(used: int, length: int, parts: int) -> np.ndarray:
-    """Of the first half of a spectrum whose other half is its conjugate: float64[used * parts, length].
+    """The inverse for the first half of a spectrum whose other half is its conjugate: float64[used * parts, length].
 
     All bins but the first, and the one at half an even length, stand for two.
     """

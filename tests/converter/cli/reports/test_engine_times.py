@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from trtsmith.converter.bench.figures import Summary
-from trtsmith.converter.bench.layers import Node, profile
+from trtsmith.converter.bench.layers import LayerNode, profile
 from trtsmith.converter.cli.reports.engine_times import render
 
 
@@ -26,7 +26,13 @@ def document() -> dict[str, Any]:
         **{f"{name}_ms": times for name in ("latency", "enqueue", "h2d", "compute", "d2h", "response")},
         "remarks": ["GPU compute time is unstable"],
     }
-    rival = {"name": "onnxruntime", "response_ms": times, "ratio": 4.0, "agrees": False, "what": "on the CPU"}
+    baseline = {
+        "name": "onnxruntime",
+        "response_ms": times,
+        "ratio": 4.0,
+        "agrees": False,
+        "what": "on the CPU",
+    }
     return {
         "gpu": "NVIDIA H200",
         "driver": "580",
@@ -42,9 +48,9 @@ def document() -> dict[str, Any]:
         "layers": profile(
             [{"a": 3.0, "b": 1.0, "c" * 200: 0.0}],
             [],
-            {"a": Node("MatrixInverse", True), "b": Node("Relu", False)},
+            {"a": LayerNode("MatrixInverse", True), "b": LayerNode("Relu", False)},
         ),
-        "against": [rival, {"name": "torch", "unavailable": "no PyTorch"}],
+        "against": [baseline, {"name": "torch", "unavailable": "no PyTorch"}],
     }
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
 from trtsmith.converter.convert.quantize.bodies import with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize import quantise
-from trtsmith.converter.convert.quantize.quantize_request import QuantiseRequest
+from trtsmith.converter.convert.quantize.quantize import quantize
+from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
 from trtsmith.converter.convert.quantize.quantize_worker import Samples
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.errors import ConversionError, UsageError
@@ -28,7 +28,7 @@ DCN = """(float[N,4,6,6] x, float[N,18,6,6] o) => (float[N,4,6,6] y) {
     [after] y = Conv (b, k) }"""
 WEIGHTS = {"k": normal(4, 4, 1, 1), "w": normal(4, 4, 3, 3)}
 
-# Stands for nvidia-modelopt, which is not installed here: it quantises the input of every Conv, and moves what it does not
+# Stands for nvidia-modelopt, which is not installed here: it quantizes the input of every Conv, and moves what it does not
 # know into its own domain, as the real one does.
 FAKE = """
 import numpy as np, onnx
@@ -83,13 +83,13 @@ def sample(seed: int) -> dict[str, np.ndarray]:
 @pytest.mark.skipif(importlib.util.find_spec("modelopt") is not None, reason="nvidia-modelopt is installed")
 def test_without_nvidia_modelopt_the_extra_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not installed") as caught:
-        quantise(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)])
+        quantize(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)])
     assert caught.value.problems[0].fix == "pip install 'trtsmith[quantize]'"
 
 
 def test_without_inputs_the_flag_and_the_shapes_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to calibrate int8 with") as caught:
-        quantise(network(tmp_path, DCN, WEIGHTS), "int8", None)
+        quantize(network(tmp_path, DCN, WEIGHTS), "int8", None)
     problem = caught.value.problems[0]
     assert "x: [N, 4, 6, 6]" in problem.expected and "--calibration samples.npz" in problem.fix
 
@@ -101,14 +101,14 @@ def test_a_model_with_its_own_q_and_dq_is_left_alone(tmp_path: Path) -> None:
         y = MatMul (b, w) }"""
     weights = {"s": np.array(0.1, np.float32), "z": np.array(0, np.int8), "w": normal(8, 8)}
     model = network(tmp_path, body, weights)
-    done = quantise(model, "int8", None)
+    done = quantize(model, "int8", None)
     assert done.model is model and done.report.own and done.report.reduced == 1
     assert "the model's own" in done.report.summary()
 
 
-def test_layers_are_quantised_and_plugin_nodes_come_back(tmp_path: Path, modelopt: Path) -> None:
+def test_layers_are_quantized_and_plugin_nodes_come_back(tmp_path: Path, modelopt: Path) -> None:
     model = network(tmp_path, DCN, WEIGHTS, opset=17)
-    done = quantise(model, "int8", [sample(0), sample(1)])
+    done = quantize(model, "int8", [sample(0), sample(1)])
     nodes = {n.name: n for n in done.model.proto.graph.node}
     plugin = next(n for n in model.proto.graph.node if n.name == "dcn")
     assert (nodes["dcn"].domain, nodes["dcn"].op_type) == ("trtsmith", "DeformableConvolution")
@@ -118,7 +118,7 @@ def test_layers_are_quantised_and_plugin_nodes_come_back(tmp_path: Path, modelop
     ]  # fmt: skip
     assert not done.model.proto.functions
     assert sorted(o.domain for o in done.model.proto.opset_import) == ["", "trtsmith"]
-    assert [(k.node, k.reason) for k in done.report.kept] == [("dcn", "custom operators are not quantised")]
+    assert [(k.node, k.reason) for k in done.report.kept] == [("dcn", "custom operators are not quantized")]
     assert done.report.reduced == 2 and done.model.path == model.path
     largest = max(np.abs(sample(i)["x"]).max() for i in range(2))  # both sets were seen
     scale = next(done.model.array(t) for t in done.model.proto.graph.initializer if t.name == "scale")
@@ -129,14 +129,14 @@ def test_layers_are_quantised_and_plugin_nodes_come_back(tmp_path: Path, modelop
 
 
 def test_what_the_user_keeps_is_excluded(tmp_path: Path, modelopt: Path) -> None:
-    done = quantise(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)], keep=["after"])
+    done = quantize(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)], keep=["after"])
     assert {k.node: k.reason for k in done.report.kept}["after"] == "--keep-fp32 after"
     assert next(n for n in done.model.proto.graph.node if n.name == "after").input[0] == "b"
 
 
-def test_nothing_quantised_is_an_error(tmp_path: Path, modelopt: Path) -> None:
+def test_nothing_quantized_is_an_error(tmp_path: Path, modelopt: Path) -> None:
     with pytest.raises(ConversionError, match="found no layer that it computes in fp8") as caught:
-        quantise(network(tmp_path, DCN, WEIGHTS), "fp8", [sample(0)], keep=["Conv"])
+        quantize(network(tmp_path, DCN, WEIGHTS), "fp8", [sample(0)], keep=["Conv"])
     assert "int8" in caught.value.problems[0].fix
 
 
@@ -148,7 +148,7 @@ def test_what_fails_inside_is_told_in_four_parts(
 ) -> None:
     modelopt.write_text(FAKE.replace("FAIL", fail))
     with pytest.raises(ConversionError, match=says) as caught:
-        quantise(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)])
+        quantize(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)])
     assert all(caught.value.problems[0].to_json().values())
 
 
@@ -229,5 +229,5 @@ def test_the_reader_gives_each_set_once_and_begins_again(tmp_path: Path) -> None
 
 
 def test_the_request_comes_back_the_same(tmp_path: Path) -> None:
-    request = QuantiseRequest(Path("/a"), Path("/b"), "fp8", (Path("/c"), Path("/d")), ("n",), ("Op",))
-    assert QuantiseRequest.from_json(request.to_json()) == request
+    request = QuantizeRequest(Path("/a"), Path("/b"), "fp8", (Path("/c"), Path("/d")), ("n",), ("Op",))
+    assert QuantizeRequest.from_json(request.to_json()) == request

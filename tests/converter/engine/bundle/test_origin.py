@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.converter.models import inverse
-from trtsmith.converter.engine.bundle.origin import FrozenInput, Origin, origin_facts, origin_of
+from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, origin_facts, origin_of
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 
@@ -50,7 +50,7 @@ def test_the_precision_may_be_a_word_or_nothing(tmp_path: Path) -> None:
 
 
 def test_without_a_manifest_nothing_is_said(tmp_path: Path) -> None:
-    assert origin_of(tmp_path / "e.plan") == Origin()
+    assert origin_of(tmp_path / "e.plan") == EngineOrigin()
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from fakes import (
     FakeTensorRT,
     KernelError,
     flavour_of,
-    hearing_of,
+    log_of,
 )
 
-from trtsmith.converter.engine.runtime.explain_failure import Origin
+from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity
 from trtsmith.converter.engine.runtime.runner import Runner
 
 
@@ -132,15 +132,15 @@ def open_runner(device: FakeDevice, tensorrt: FakeTensorRT) -> Callable[..., Run
     """open_runner(b"double", module=rtx, **options of Runner) -> Runner"""
 
     def open_(
-        name: bytes, module: FakeTensorRT = tensorrt, origin: Origin | None = None, **options: Any
+        name: bytes, module: FakeTensorRT = tensorrt, origin: EngineIdentity | None = None, **options: Any
     ) -> Runner:
         fake_device: Any = device
         return Runner(
             name.ljust(100, b"."),
-            origin or Origin("m.plan"),
+            origin or EngineIdentity("m.plan"),
             fake_device,
             flavour_of(module),
-            hearing_of(module),
+            log_of(module),
             **options,
         )
 

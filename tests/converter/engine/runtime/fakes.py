@@ -28,7 +28,7 @@ import pytest
 
 from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.runtime.device import DeviceError
-from trtsmith.converter.engine.runtime.logged import Hearing, ThreadMessages
+from trtsmith.converter.engine.runtime.logged import TensorrtLog, ThreadMessages
 from trtsmith.converter.rewrite.target import version_of
 
 GUARD = 0xA5  # what fresh memory is full of, so that nothing passes for having been computed
@@ -452,8 +452,8 @@ def flavour_of(module: FakeTensorRT) -> Flavour:
     return Flavour(module, "tensorrt_rtx" if rtx else "tensorrt", version_of(module.__version__))
 
 
-def hearing_of(module: FakeTensorRT) -> Hearing:
-    return Hearing(None, module.messages, lambda step: None)
+def log_of(module: FakeTensorRT) -> TensorrtLog:
+    return TensorrtLog(None, module.messages, lambda step: None)
 
 
 def mapped_when(path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeDevice, FakeTensorRT, flavour_of, hearing_of, mapped_when
+from fakes import FakeDevice, FakeTensorRT, flavour_of, log_of, mapped_when
 
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.runtime import device as device_module
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.explain_failure import (
-    Origin,
+    EngineIdentity,
     kernel_problem,
     loading_problem,
     run_problem,
@@ -57,17 +57,17 @@ def test_bytes_that_are_no_engine(open_runner: Open, name: str, request: pytest.
 
 def test_engine_of_another_gpu(open_runner: Open, rtx: FakeTensorRT) -> None:
     rtx.error = lambda message: None  # type: ignore[method-assign]  # TensorRT-RTX says it in its diagnosis alone
-    origin = Origin("m.plan", built_version="1.6.1.120", targets=("sm86",))
+    origin = EngineIdentity("m.plan", built_version="1.6.1.120", targets=("sm86",))
     text = problem_of(lambda: open_runner(b"other gpu", rtx, origin))
     assert "was built for another GPU" in text and "for sm86" in text and "Fake GPU (sm90)" in text
 
 
 def test_engine_of_another_version_is_not_even_tried(open_runner: Open, rtx: FakeTensorRT) -> None:
-    origin = Origin("m.plan", built_version="1.7.1.116")
+    origin = EngineIdentity("m.plan", built_version="1.7.1.116")
     text = problem_of(lambda: open_runner(b"double", rtx, origin))
     assert "was built by tensorrt_rtx 1.7.1.116; here is TensorRT-RTX 1.6.1.120" in text
     assert "pip install tensorrt-rtx==1.7.1.116" in text
-    assert open_runner(b"double", rtx, Origin("m.plan", built_version="1.6.1.99")).info.profiles == 2
+    assert open_runner(b"double", rtx, EngineIdentity("m.plan", built_version="1.6.1.99")).info.profiles == 2
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_engine_of_another_version_is_not_even_tried(open_runner: Open, rtx: Fak
 )
 def test_what_tensorrt_says_of_engines(said: str, words: str, tensorrt: FakeTensorRT) -> None:
     gpu = Gpu("L40", (8, 9))
-    problem = loading_problem([said], "", Origin("m.plan"), flavour_of(tensorrt), gpu)
+    problem = loading_problem([said], "", EngineIdentity("m.plan"), flavour_of(tensorrt), gpu)
     assert words in str(problem) and said[:20] in problem.what and problem.where == "m.plan"
 
 
@@ -120,7 +120,7 @@ def test_the_file_is_mapped_while_it_is_read_and_no_longer(
     found = mapped_when(path, monkeypatch)
     fake: Any = device
     cache = tmp_path if cached else None
-    runner = Runner(path, Origin("m.plan"), fake, flavour_of(rtx), hearing_of(rtx), runtime_cache=cache)
+    runner = Runner(path, EngineIdentity("m.plan"), fake, flavour_of(rtx), log_of(rtx), runtime_cache=cache)
     assert runner({})["y"].tolist() == [1, 2, 3]
     assert found == {"read": True, "context": False}
 
@@ -140,12 +140,12 @@ def test_no_memory_for_a_context(open_runner: Open, device: FakeDevice) -> None:
 def test_library_that_does_not_load(open_runner: Open, tmp_path: Path) -> None:
     library = tmp_path / "mine.so"
     library.write_bytes(b"no library")
-    text = problem_of(lambda: open_runner(b"double", origin=Origin("m.plan", (library,))))
+    text = problem_of(lambda: open_runner(b"double", origin=EngineIdentity("m.plan", (library,))))
     assert "does not load" in text and str(library) in text
 
 
 def test_faults_of_kernels() -> None:
-    origin = Origin("m.plan", (Path("/a/mine.so"),))
+    origin = EngineIdentity("m.plan", (Path("/a/mine.so"),))
     problem = kernel_problem(DeviceError("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access"), origin)
     assert "ILLEGAL_ADDRESS" in problem.what and "/a/mine.so" in problem.where
     said = "Error Code 1: Cuda Runtime (an illegal memory access was encountered)"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes import FakeDevice, FakeTensorRT, flavour_of, hearing_of
+from fakes import FakeDevice, FakeTensorRT, flavour_of, log_of
 
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import ChildRequest, RunRequest
@@ -29,7 +29,7 @@ def work(
     request: ChildRequest, device: FakeDevice, module: FakeTensorRT, phases: Any = None
 ) -> dict[str, Any]:
     fake: Any = device
-    return run(request, fake, flavour_of(module), hearing_of(module), phases or Phases())
+    return run(request, fake, flavour_of(module), log_of(module), phases or Phases())
 
 
 @pytest.fixture

@@ -471,12 +471,12 @@ def test_memory_runs_out_for_an_output_that_grows(open_runner: Open, device: Fak
 
 
 def test_a_kernel_fails(open_runner: Open, device: FakeDevice, tmp_path: Any) -> None:
-    from trtsmith.converter.engine.runtime.explain_failure import Origin
+    from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity
 
     library = tmp_path / "mine.so"
     runner = open_runner(b"fault")
     runner._loaded = runner._loaded.__class__(
-        **{**vars(runner._loaded), "origin": Origin("m.plan", (library,))}
+        **{**vars(runner._loaded), "origin": EngineIdentity("m.plan", (library,))}
     )
     session = runner.session()
     text = problem_of(lambda: session.infer({"x": np.ones(3, np.float32)}))

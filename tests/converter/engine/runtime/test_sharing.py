@@ -10,7 +10,7 @@ import pytest
 from fakes import FakeDevice, FakeMemory, FakeStream, at
 
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
-from trtsmith.converter.engine.runtime.dlpack import CARRIERS, capsule_of
+from trtsmith.converter.engine.runtime.dlpack import CAPSULE_TYPES, capsule_of
 from trtsmith.converter.engine.runtime.foreign import _is_contiguous, import_array, library_of, stream_handle
 
 torch = pytest.importorskip("torch")
@@ -27,8 +27,8 @@ class HostTensor:
         return 1, 0
 
     def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **rest: object) -> object:
-        carrier = self.array.view(CARRIERS.get(self.array.dtype, self.array.dtype))
-        return capsule_of(views.from_any_interface(carrier, -1), self.array.dtype, max_version)
+        capsule_type = self.array.view(CAPSULE_TYPES.get(self.array.dtype, self.array.dtype))
+        return capsule_of(views.from_any_interface(capsule_type, -1), self.array.dtype, max_version)
 
 
 @pytest.mark.parametrize(

@@ -336,16 +336,16 @@ def test_near_misses_are_left_alone(name: str, tmp_path: Path) -> None:
     check_left_alone(exported(core, tmp_path / "model.onnx", dynamic=False, opset=20), reason)
 
 
-def check_left_alone(model: Model, reason: str, carried: bool = False) -> None:
-    """carried: whether the model has types that travel in others, which changes nodes all the same."""
+def check_left_alone(model: Model, reason: str, legalised: bool = False) -> None:
+    """legalised: whether the model has types that TensorRT does not compute in, which changes nodes all the same."""
     before = [node.SerializeToString() for node in model.proto.graph.node]
     rewritten = rewrite(model)
-    assert {record.pass_name for record in rewritten.rewrites} == ({"types"} if carried else set())
+    assert {record.pass_name for record in rewritten.rewrites} == ({"types"} if legalised else set())
     (declined,) = rewritten.declined
     assert reason in declined.refusal.reason
     assert not declined.fatal
     assert declined.node in {node.name for node in model.proto.graph.node}
-    if carried:
+    if legalised:
         return
     assert [node.SerializeToString() for node in rewritten.model.proto.graph.node] == before
 
@@ -411,7 +411,7 @@ def test_a_cast_in_the_chain_is_named() -> None:
     proto.graph.node.insert(at, wide)
     proto.graph.node.insert(at, wide_weights)
     del proto.graph.value_info[:]
-    check_left_alone(model_of(proto), "is cast to float64", carried=True)
+    check_left_alone(model_of(proto), "is cast to float64", legalised=True)
 
 
 @pytest.mark.parametrize("dtype", [TensorProto.FLOAT16])
@@ -447,7 +447,7 @@ def test_double_precision_is_left_alone() -> None:
         if tensor.data_type == TensorProto.FLOAT:
             array = numpy_helper.to_array(tensor).astype(np.float64)
             proto.graph.initializer[index].CopyFrom(numpy_helper.from_array(array, tensor.name))
-    check_left_alone(model_of(proto), "value is float64", carried=True)
+    check_left_alone(model_of(proto), "value is float64", legalised=True)
 
 
 def test_sizes_that_cannot_be_proved() -> None:

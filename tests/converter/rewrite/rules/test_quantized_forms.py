@@ -19,7 +19,7 @@ from trtsmith.importers.dtypes import NUMBERS
 pytestmark = pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # infinities are meant
 
 TYPES = {"int8": 10, "uint8": 10, "int16": 21, "uint16": 21, "int4": 21, "uint4": 21, "int2": 25, "uint2": 25}
-"""By type, the first opset that quantises to it."""
+"""By type, the first opset that quantizes to it."""
 
 OPSETS = (10, 13, 21, 25)
 
@@ -62,7 +62,7 @@ CASES = [
 ]
 
 
-def quantised(dtype: str, grain: str, zero: bool) -> tuple[np.ndarray, np.ndarray]:
+def scale_and_zero(dtype: str, grain: str, zero: bool) -> tuple[np.ndarray, np.ndarray]:
     """A scale with ties and a zero point, odd and at the ends of the range."""
     rng = np.random.default_rng(len(dtype) + len(grain))
     shape, _ = shapes(grain)
@@ -107,7 +107,7 @@ def result(proto: onnx.ModelProto, feeds: dict[str, np.ndarray], folder: Path) -
 @pytest.mark.parametrize("fed", [("x",), ("x", "scale", "zero")], ids=["constants", "fed"])
 @pytest.mark.parametrize(("dtype", "opset", "grain"), CASES)
 def test_quantize(dtype: str, opset: int, grain: str, fed: tuple[str, ...], tmp_path: Path) -> None:
-    scale, zero = quantised(dtype, grain, zero=True)
+    scale, zero = scale_and_zero(dtype, grain, zero=True)
     low, high = RANGES[dtype]
     steps = np.rint(X / spread(scale, grain))
     want = np.clip(steps.astype(np.float64) + spread(zero.astype(np.int32), grain), low, high)
@@ -122,7 +122,7 @@ def test_quantize(dtype: str, opset: int, grain: str, fed: tuple[str, ...], tmp_
 @pytest.mark.parametrize("fed", [("x",), ("x", "scale", "zero"), ()], ids=["constants", "fed", "weights"])
 @pytest.mark.parametrize(("dtype", "opset", "grain"), CASES)
 def test_dequantize(dtype: str, opset: int, grain: str, fed: tuple[str, ...], tmp_path: Path) -> None:
-    scale, zero = quantised(dtype, grain, zero=True)
+    scale, zero = scale_and_zero(dtype, grain, zero=True)
     low, high = RANGES[dtype]
     whole = np.random.default_rng(3).integers(low, high + 1, X.shape)
     want = (whole - spread(zero.astype(np.int32), grain)).astype(np.float32) * spread(scale, grain)
@@ -152,7 +152,7 @@ def test_division_is_in_the_type_of_the_scale(dtype: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
 @pytest.mark.parametrize("grain", ["tensor", "one", "axis", "first axis", "block"])
 def test_int8_around_zero_is_left_alone(op_type: str, grain: str, tmp_path: Path) -> None:
-    scale, zero = quantised("int8", grain, zero=False)
+    scale, zero = scale_and_zero("int8", grain, zero=False)
     x = X if op_type == "QuantizeLinear" else X.clip(-9, 9).astype(np.int8)
     _, attributes = shapes(grain)
     to = "int8" if op_type == "QuantizeLinear" else "float32"

@@ -1,4 +1,4 @@
-"""Models that onnxruntime's own quantisation writes, in all its formats, through the rules."""
+"""Models that onnxruntime's own quantization writes, in all its formats, through the rules."""
 
 import importlib.util
 from collections import Counter
@@ -99,7 +99,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def static(network: Path, folder: Path, kind: str, form: QuantFormat) -> Path:
-    path = folder / "quantised.onnx"
+    path = folder / "quantized.onnx"
     # Processors without VNNI saturate onnxruntime's products of uint8 and int8, but not those of 7 bits.
     small = form == QuantFormat.QOperator
     quantize_static(network, path, Images(), quant_format=form, reduce_range=small, **STATIC[kind])
@@ -167,8 +167,8 @@ def test_models_of_integer_operators(network: Path, tmp_path: Path, kind: str) -
 
 
 @pytest.mark.parametrize("weights", [QuantType.QInt8, QuantType.QUInt8])
-def test_dynamically_quantised_models(network: Path, tmp_path: Path, weights: QuantType) -> None:
-    path = tmp_path / "quantised.onnx"
+def test_dynamically_quantized_models(network: Path, tmp_path: Path, weights: QuantType) -> None:
+    path = tmp_path / "quantized.onnx"
     quantize_dynamic(network, path, weight_type=weights, reduce_range=True)
     assert {"ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"} <= {
         n.op_type for n in onnx.load(path).graph.node

@@ -49,7 +49,7 @@ def rewritten(proto: onnx.ModelProto, folder: Path) -> Rewritten:
     return rewrite(load_model(path), passes=())
 
 
-def carried(
+def run_legalised(
     proto: onnx.ModelProto,
     feeds: Mapping[str, np.ndarray],
     folder: Path,

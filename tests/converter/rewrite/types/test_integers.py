@@ -1,4 +1,4 @@
-"""Integers in wider carriers: every operator that can leave a range, on values at both ends of it."""
+"""Integers in wider types: every operator that can leave a range, on values at both ends of it."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, numpy_helper
 
-from tests.converter.rewrite.types.legalising import carried, model_of, rewritten
+from tests.converter.rewrite.types.legalising import model_of, rewritten, run_legalised
 
 TYPES = ("int8", "uint8", "int16", "uint16", "uint32", "uint64")
 SMALL = ("int4", "uint4", "int2", "uint2")
@@ -50,7 +50,7 @@ def test_arithmetic(op: str, dtype: str, tmp_path: Path) -> None:
         a, b = np.abs(a.astype(np.int64)).clip(0, np.iinfo(dtype).max).astype(dtype), b
         b = np.where(b < 0, 1, b).astype(dtype)
     model = model_of(signature(dtype, "a", "b"), f"y = {op} (a, b)", signature(dtype, "y"))
-    carried(model, {"a": a, "b": b}, tmp_path).check()
+    run_legalised(model, {"a": a, "b": b}, tmp_path).check()
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int8"])
@@ -62,7 +62,7 @@ def test_division_truncates(dtype: str, tmp_path: Path) -> None:
     model = model_of(
         f"{dtype}[8] a, {dtype}[8] b", "c = Mod (a, b) y = Div (a, b)", f"{dtype}[8] y, {dtype}[8] c"
     )
-    ran = carried(model, {"a": a, "b": b}, tmp_path)
+    ran = run_legalised(model, {"a": a, "b": b}, tmp_path)
     if dtype == "int16":
         assert ran.got["y"].tolist() == [-3, -3, 3, 3, 0, low, low // 2, 1]
     assert ran.got["c"].tolist() == [1, -1, -1, 1, 1, 0, 0, 2]
@@ -74,7 +74,7 @@ def test_comparisons(op: str, dtype: str, tmp_path: Path) -> None:
     a, b = values(dtype, 1), values(dtype, 2)
     b[::3] = a[::3]
     model = model_of(signature(dtype, "a", "b"), f"y = {op} (a, b)", signature("bool", "y"))
-    carried(model, {"a": a, "b": b}, tmp_path).check()
+    run_legalised(model, {"a": a, "b": b}, tmp_path).check()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_comparisons(op: str, dtype: str, tmp_path: Path) -> None:
 )
 def test_unary(op: str, dtype: str, tmp_path: Path) -> None:
     model = model_of(signature(dtype, "a"), f"y = {op} (a)", signature(dtype, "y"))
-    carried(model, {"a": values(dtype)}, tmp_path).check()
+    run_legalised(model, {"a": values(dtype)}, tmp_path).check()
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -94,7 +94,7 @@ def test_clip(dtype: str, tmp_path: Path) -> None:
     kind = "uint64" if dtype == "uint64" else "int64"
     model = model_of(f"{signature(dtype, 'a')}, {kind} low, {kind} high", body, signature(dtype, "y"))
     feeds = {"a": values(dtype), "low": np.array(low, kind), "high": np.array(high, kind)}
-    carried(model, feeds, tmp_path).check()
+    run_legalised(model, feeds, tmp_path).check()
 
 
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
@@ -116,7 +116,7 @@ def test_reductions(op: str, dtype: str, tmp_path: Path) -> None:
         }[op]()
     # onnxruntime adds and multiplies int64 in float64
     exact = op in ("ReduceMax", "ReduceMin")
-    carried(model, {"a": a}, tmp_path, expected={"y": wanted}, by_reference=not exact).check()
+    run_legalised(model, {"a": a}, tmp_path, expected={"y": wanted}, by_reference=not exact).check()
 
 
 @pytest.mark.parametrize("dtype", ["int16", "uint64"])
@@ -126,7 +126,7 @@ def test_top_k(dtype: str, largest: int, tmp_path: Path) -> None:
     np.random.default_rng(0).shuffle(a)
     body = f"k = Constant <value = int64[1] {{7}}> () y, i = TopK <largest = {largest}> (a, k)"
     model = model_of(f"{dtype}[{a.size}] a", body, f"{dtype}[7] y, int64[7] i")
-    carried(model, {"a": a}, tmp_path).check()
+    run_legalised(model, {"a": a}, tmp_path).check()
 
 
 @pytest.mark.parametrize("op", ["Max (a, b)", "Min (a, b)", "Clip (a, b)"])
@@ -161,7 +161,7 @@ def test_cast(source: str, target: str, tmp_path: Path) -> None:
         wanted = x.astype(target) if source not in SMALL else x.astype(np.int64).astype(target)
         if target == "float16":  # by way of float32, where numpy rounds once
             wanted = x.astype(np.float32).astype(target)
-    carried(model, {"x": x}, tmp_path, expected={"y": wanted}).check()
+    run_legalised(model, {"x": x}, tmp_path, expected={"y": wanted}).check()
 
 
 @pytest.mark.parametrize("target", [*TYPES, *SMALL])
@@ -180,7 +180,7 @@ def test_cast_of_floats_truncates(source: str, target: str, tmp_path: Path) -> N
         f"{kind}[{x.size}] x", f"z = Cast <to = {ONNX[target]}> (x) y = Identity (z)", f"{target}[{x.size}] y",
         opset=25, ir=13,
     )  # fmt: skip
-    ran = carried(model, {"x": x}, tmp_path)
+    ran = run_legalised(model, {"x": x}, tmp_path)
     exact = [int(v) for v in x.tolist()]
     assert [int(v) for v in ran.got["y"].astype(object)] == exact
 
@@ -190,6 +190,6 @@ def test_older_opsets_wrap_without_mod(opset: int, tmp_path: Path) -> None:
     """Mod came with opset 10; before it, division does."""
     x = np.array([-70000, -32769, -32768, -1, 0, 1, 32767, 32768, 65535, 65536, 2**31 - 1], np.int32)
     model = model_of("int32[11] x", "z = Cast <to = 5> (x) y = Cast <to = 6> (z)", "int32[11] y", opset, ir=4)
-    ran = carried(model, {"x": x}, tmp_path)
+    ran = run_legalised(model, {"x": x}, tmp_path)
     assert ("Mod" in {n.op_type for n in ran.result.model.proto.graph.node}) == (opset >= 10)
     ran.check()

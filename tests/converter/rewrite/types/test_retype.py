@@ -1,4 +1,4 @@
-"""Where types are carried and where they are left: ends of the graph, bodies, constants, quantised values."""
+"""Where types are legalised and where they are left: ends of the graph, bodies, constants, quantized values."""
 
 import importlib.util
 from pathlib import Path
@@ -10,14 +10,14 @@ from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
 from tests.builds import build_in_pool
-from tests.converter.rewrite.types.legalising import carried, model_of, rewritten, types_of
+from tests.converter.rewrite.types.legalising import model_of, rewritten, run_legalised, types_of
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.converter.rewrite.types import carry_types
+from trtsmith.converter.rewrite.types import legalise_types
 
 RNG = np.random.default_rng(0)
 
@@ -68,7 +68,7 @@ def test_a_model_without_odd_types_is_the_same_object(tmp_path: Path) -> None:
     onnx.save(model_of("float[4] x", "y = Relu (x)", "float[4] y"), tmp_path / "m.onnx")
     model = load_model(tmp_path / "m.onnx")
     graph = Graph(model)
-    assert not carry_types(graph).changed and graph.model() is model
+    assert not legalise_types(graph).changed and graph.model() is model
 
 
 def test_float64_is_computed_in_float32_and_says_so(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_float64_is_computed_in_float32_and_says_so(tmp_path: Path) -> None:
     )
     proto.graph.initializer.append(numpy_helper.from_array(RNG.normal(size=(4, 4)), "w"))
     feeds = {"x": RNG.normal(size=(3, 4)), "f": RNG.normal(size=(3, 4)).astype(np.float32)}
-    ran = carried(proto, feeds, tmp_path)
+    ran = run_legalised(proto, feeds, tmp_path)
     for name, wanted in ran.expected.items():
         np.testing.assert_allclose(ran.got[name], wanted, rtol=1e-5)
     assert T.DOUBLE not in types_of(ran.result)
@@ -100,7 +100,7 @@ def test_float64_is_computed_in_float32_and_says_so(tmp_path: Path) -> None:
 def test_large_weights_of_float64_leave_their_file(tmp_path: Path) -> None:
     proto = model_of("double[2, 64] x", "y = MatMul (x, w)", "double[2, 64] y")
     proto.graph.initializer.append(numpy_helper.from_array(RNG.normal(size=(64, 64)), "w"))
-    ran = carried(proto, {"x": RNG.normal(size=(2, 64))}, tmp_path)
+    ran = run_legalised(proto, {"x": RNG.normal(size=(2, 64))}, tmp_path)
     np.testing.assert_allclose(ran.got["y"], ran.expected["y"], rtol=1e-4, atol=1e-5)
 
 
@@ -112,7 +112,7 @@ def test_uint8_at_the_edges_stays_with_a_cast(tmp_path: Path) -> None:
         two = Constant <value = uint8 {200}> () y = Add (x, two)""",
         "float[1, 3, 4, 4] f, uint8[1, 4, 4, 3] y",
     )
-    ran = carried(proto, {"x": RNG.integers(0, 256, (1, 4, 4, 3), np.uint8)}, tmp_path)
+    ran = run_legalised(proto, {"x": RNG.integers(0, 256, (1, 4, 4, 3), np.uint8)}, tmp_path)
     ran.check()
     assert not ran.result.io_types
     graph = ran.result.model.proto.graph
@@ -127,7 +127,7 @@ def test_a_uint8_output_that_is_read_inside_too(tmp_path: Path) -> None:
         "y = Cast <to = 2> (x) z = Mul (y, y) w = Identity (z)",
         "uint8[4] y, uint8[4] z, uint8[4] w",
     )
-    ran = carried(proto, {"x": np.array([0, 3, 17.9, 255], np.float32)}, tmp_path)
+    ran = run_legalised(proto, {"x": np.array([0, 3, 17.9, 255], np.float32)}, tmp_path)
     ran.check()
     builds(ran.result, tmp_path)
 
@@ -148,7 +148,7 @@ def test_both_branches_of_an_if(dtype: str, tmp_path: Path) -> None:
     numpy_type = {"double": "float64"}.get(dtype, dtype)
     x, z = np.array([1, 200, 3, 40], numpy_type), np.array([5, 250, 7, 8], numpy_type)
     for condition in (True, False):
-        ran = carried(proto, {"c": np.array(condition), "x": x, "z": z}, tmp_path)
+        ran = run_legalised(proto, {"c": np.array(condition), "x": x, "z": z}, tmp_path)
         ran.check()
         assert not types_of(ran.result) & {T.INT16, T.UINT32, T.DOUBLE, T.UINT64}
     builds(ran.result, tmp_path)
@@ -164,7 +164,7 @@ def test_a_loop_that_carries_and_scans(tmp_path: Path) -> None:
         }>""",
         "int16[2] last, int16[5, 2] all",
     )
-    ran = carried(proto, {"x": np.array([7, -181], np.int16)}, tmp_path)
+    ran = run_legalised(proto, {"x": np.array([7, -181], np.int16)}, tmp_path)
     ran.check()
     assert T.INT16 not in types_of(ran.result)
     builds(ran.result, tmp_path)
@@ -173,7 +173,7 @@ def test_a_loop_that_carries_and_scans(tmp_path: Path) -> None:
 def test_outputs_that_are_inputs_or_initializers(tmp_path: Path) -> None:
     proto = model_of("uint16[3] x, double u", "y = Identity (x)", "uint16[3] y, uint16[2] w")
     proto.graph.initializer.append(numpy_helper.from_array(np.array([1, 65535], np.uint16), "w"))
-    ran = carried(proto, {"x": np.array([0, 9, 65535], np.uint16), "u": np.array(1.0)}, tmp_path)
+    ran = run_legalised(proto, {"x": np.array([0, 9, 65535], np.uint16), "u": np.array(1.0)}, tmp_path)
     ran.check()
     assert {io.name for io in ran.result.io_types} == {"x", "u", "y", "w"}
 
@@ -184,13 +184,13 @@ def test_local_functions_are_inlined(tmp_path: Path) -> None:
         g (int16[3] x) => (int16[3] y) { y = own.twice (x) }
         <domain: "own", opset_import: ["" : 21]> twice (a) => (b) { c = Add (a, a) b = Mul (c, a) }"""
     )
-    ran = carried(proto, {"x": np.array([1000, -3, 32767], np.int16)}, tmp_path)
+    ran = run_legalised(proto, {"x": np.array([1000, -3, 32767], np.int16)}, tmp_path)
     ran.check()
     assert T.INT16 not in types_of(ran.result)
 
 
-def test_int4_weights_stay_quantised(tmp_path: Path) -> None:
-    """Read by a DequantizeLinear they keep their type; read by something else too, they are dequantised by one."""
+def test_int4_weights_stay_quantized(tmp_path: Path) -> None:
+    """Read by a DequantizeLinear they keep their type; read by something else too, they are dequantized by one."""
     proto = model_of(
         "float[2, 4] x",
         """s = Constant <value = float {0.25}> () d = DequantizeLinear (w, s) a = MatMul (x, d)
@@ -199,7 +199,7 @@ def test_int4_weights_stay_quantised(tmp_path: Path) -> None:
     )
     weights = helper.make_tensor("w", T.INT4, [4, 4], RNG.integers(-8, 8, 16).tolist())
     proto.graph.initializer.append(weights)
-    ran = carried(proto, {"x": RNG.normal(size=(2, 4)).astype(np.float32)}, tmp_path)
+    ran = run_legalised(proto, {"x": RNG.normal(size=(2, 4)).astype(np.float32)}, tmp_path)
     np.testing.assert_allclose(ran.got["y"], ran.expected["y"], rtol=1e-5)
     assert [t.data_type for t in ran.result.model.proto.graph.initializer if t.name == "w"] == [T.INT4]
     builds(ran.result, tmp_path)
@@ -211,7 +211,9 @@ def test_an_int8_node_that_tensorrt_lacks_is_computed_between_casts(tmp_path: Pa
         "a = Add (x, x) b = Clip (a, low) y = Sub (b, x)",
         "int8[4] y",
     )
-    ran = carried(proto, {"x": np.array([-40, 3, 50, 1], np.int8), "low": np.array(-9, np.int8)}, tmp_path)
+    ran = run_legalised(
+        proto, {"x": np.array([-40, 3, 50, 1], np.int8), "low": np.array(-9, np.int8)}, tmp_path
+    )
     ran.check()
     assert kinds(ran.result) == ["Add", "Cast", "Cast", "Clip", "Cast", "Sub"]
     builds(ran.result, tmp_path)
@@ -224,7 +226,7 @@ def test_pooling_of_bytes_is_exact_in_float(tmp_path: Path) -> None:
         y = Resize <mode = "nearest"> (a, , s)""",
         "uint8[1, 1, 8, 8] y",
     )
-    ran = carried(proto, {"x": RNG.integers(0, 256, (1, 1, 5, 5), np.uint8)}, tmp_path)
+    ran = run_legalised(proto, {"x": RNG.integers(0, 256, (1, 1, 5, 5), np.uint8)}, tmp_path)
     ran.check()
     builds(ran.result, tmp_path)
 
@@ -249,7 +251,7 @@ def test_casts_like_another_value(tmp_path: Path) -> None:
         "like": np.zeros(1, np.uint16),
         "bytes": np.zeros(1, np.uint8),
     }
-    ran = carried(proto, feeds, tmp_path)
+    ran = run_legalised(proto, feeds, tmp_path)
     ran.check()
     builds(ran.result, tmp_path)
 
@@ -258,7 +260,7 @@ def test_casts_like_another_value(tmp_path: Path) -> None:
 def test_exponents_do_not_decide_the_range(dtype: str, tmp_path: Path) -> None:
     proto = model_of(f"float[4] x, {dtype}[4] e", "y = Pow (x, e)", "float[4] y")
     x = np.array([-200.5, 3.25, 0.5, 20], np.float32)
-    ran = carried(proto, {"x": x, "e": np.array([3, 2, 7, 5], dtype)}, tmp_path)
+    ran = run_legalised(proto, {"x": x, "e": np.array([3, 2, 7, 5], dtype)}, tmp_path)
     np.testing.assert_allclose(ran.got["y"], x ** np.array([3, 2, 7, 5]), rtol=1e-6)
     builds(ran.result, tmp_path)
 
@@ -268,7 +270,7 @@ def test_what_cannot_be_exact_is_said(tmp_path: Path) -> None:
     assert any("below 2**63" in text for text in rewritten(proto, tmp_path).warnings())
 
 
-def test_constant_nodes_for_dequantisation_stay_quantised(tmp_path: Path) -> None:
+def test_constant_nodes_for_dequantization_stay_quantized(tmp_path: Path) -> None:
     proto = model_of(
         "float[2, 4] x",
         """s = Constant <value = float {0.25}> () d = DequantizeLinear (w, s) a = MatMul (x, d)
@@ -277,6 +279,6 @@ def test_constant_nodes_for_dequantisation_stay_quantised(tmp_path: Path) -> Non
     )
     weights = helper.make_tensor("w", T.INT4, [4, 4], RNG.integers(-8, 8, 16).tolist())
     proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=weights))
-    ran = carried(proto, {"x": RNG.normal(size=(2, 4)).astype(np.float32)}, tmp_path)
+    ran = run_legalised(proto, {"x": RNG.normal(size=(2, 4)).astype(np.float32)}, tmp_path)
     np.testing.assert_allclose(ran.got["y"], ran.expected["y"], rtol=1e-5)
     builds(ran.result, tmp_path)

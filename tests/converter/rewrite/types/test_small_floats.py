@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.converter.rewrite.types.legalising import carried, model_of
+from tests.converter.rewrite.types.legalising import model_of, run_legalised
 
 FLOAT8 = {
     "float8e4m3fn": ml_dtypes.float8_e4m3fn,
@@ -42,7 +42,7 @@ def test_cast_rounds_as_onnx_says(kind: str, saturate: int, tmp_path: Path) -> N
     body = f"y = Cast <to = {NUMBERS[kind]}, saturate = {saturate}> (x)"
     if kind == "float4e2m1":
         body = f"y = Cast <to = {NUMBERS[kind]}> (x)"
-    ran = carried(
+    ran = run_legalised(
         model_of(f"float[{x.size}] x", body, f"{kind}[{x.size}] y", opset=23, ir=11), {"x": x}, tmp_path
     )
     assert [(io.name, io.before, io.after) for io in ran.result.io_types] == [
@@ -63,7 +63,7 @@ def test_cast_to_a_power_of_two(mode: str, saturate: int, tmp_path: Path) -> Non
     x = np.concatenate([points, np.array([np.nan], np.float32), np.float32([2.0**-126])]).astype(np.float32)
     body = f'y = Cast <to = 24, saturate = {saturate}, round_mode = "{mode}"> (x)'
     model = model_of(f"float[{x.size}] x", body, f"float8e8m0[{x.size}] y", opset=25, ir=12)
-    ran = carried(model, {"x": x}, tmp_path)
+    ran = run_legalised(model, {"x": x}, tmp_path)
     ran.check()
 
 
@@ -73,7 +73,9 @@ def test_what_is_beyond_powers_of_two(tmp_path: Path) -> None:
     expected = {1: [2.0**-127, 2.0**127, 2.0**127, 2.0**-126, np.nan], 0: [np.nan] * 5}
     for saturate, wanted in expected.items():
         body = f'y = Cast <to = 24, saturate = {saturate}, round_mode = "up"> (x)'
-        ran = carried(model_of("float[5] x", body, "float8e8m0[5] y", opset=25, ir=12), {"x": x}, tmp_path)
+        ran = run_legalised(
+            model_of("float[5] x", body, "float8e8m0[5] y", opset=25, ir=12), {"x": x}, tmp_path
+        )
         np.testing.assert_array_equal(ran.got["y"].astype(np.float64), wanted)
 
 
@@ -90,6 +92,6 @@ def test_every_value_comes_back(kind: str, target: str, tmp_path: Path) -> None:
         opset=23,
         ir=11,
     )
-    ran = carried(model, {"x": x}, tmp_path)
+    ran = run_legalised(model, {"x": x}, tmp_path)
     assert ran.result.io_types[0].after == "float32"
     ran.check()

@@ -13,7 +13,7 @@ from trtsmith.converter.plugin.checks.checks_gpu import compare
 from trtsmith.importers.opdef import OpDef
 
 
-class Judge:
+class TrialComparison:
     """Compares outputs with references, and sums up."""
 
     def __init__(self, op: OpDef, types: Mapping[str, str]) -> None:
