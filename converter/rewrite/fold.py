@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -222,6 +222,9 @@ def _shape_constant(node: onnx.NodeProto, shape: Sequence[Dim]) -> onnx.TensorPr
     return helper.make_tensor(node.output[0], TensorProto.INT64, [len(sizes)], sizes)
 
 
+_FEW = 64
+"""Elements of constants that are compared: those of shapes and axes, of which a model has thousands."""
+
 _GROUP = 1000
 """Nodes of a session: opening one took 0.06 s for 5,000 nodes and 0.78 s for 20,000."""
 
@@ -230,7 +233,7 @@ def _compute(scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto
     """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them."""
     values = {work.node.outputs[0]: work.shape for work in works if work.shape is not None}
     refused: set[tuple[str, tuple[int, ...]]] = set()
-    left = [work for work in works if work.shape is None]
+    left, twins = _without_twins(scope, [work for work in works if work.shape is None], values)
     # In order: each group is run with what was computed before it. One that is refused is halved.
     queue = [(start, left[start : start + _GROUP]) for start in range(0, len(left), _GROUP)]
     while queue:
@@ -257,7 +260,64 @@ def _compute(scope: Scope, works: Sequence[_Work]) -> dict[str, onnx.TensorProto
             middle = len(ready) // 2
             heapq.heappush(queue, (start, ready[:middle]))
             heapq.heappush(queue, (start + middle, ready[middle:]))
+    for name, twin in twins.items():
+        if twin in values:
+            values[name] = _named(values[twin], name)
     return values
+
+
+def _without_twins(
+    scope: Scope, works: Sequence[_Work], known: Mapping[str, onnx.TensorProto]
+) -> tuple[list[_Work], dict[str, str]]:
+    """The nodes without those that compute what one before them does; and by name of an output, that one's.
+
+    A model has many of a kind: the body of a function comes with the same shapes each time.
+    """
+    left: list[_Work] = []
+    twins: dict[str, str] = {}
+    first: dict[tuple[object, ...], _Work] = {}
+    contents: dict[str, object] = {}  # by name of a value; the name itself if there is no telling
+
+    def content(name: str) -> object:
+        name = twins.get(name, name)
+        if name not in contents:
+            tensor = known.get(name) or _held(scope, name)
+            few = tensor is not None and _elements(tensor.dims) <= _FEW
+            contents[name] = _named(tensor, "").SerializeToString() if few else name
+        return contents[name]
+
+    for work in works:
+        proto = work.proto
+        attributes = sorted(attribute.SerializeToString() for attribute in proto.attribute)
+        made = tuple(map(bool, proto.output))
+        twin = first.setdefault((proto.op_type, *attributes, *map(content, proto.input), made), work)
+        if twin is not work:
+            twins.update(zip(proto.output, twin.proto.output, strict=True))
+            continue
+        if not twins.keys().isdisjoint(proto.input):
+            renamed = onnx.NodeProto()
+            renamed.CopyFrom(proto)
+            renamed.input[:] = [twins.get(name, name) for name in proto.input]
+            work = replace(work, proto=renamed)
+        left.append(work)
+    return left, twins
+
+
+def _held(scope: Scope, name: str) -> onnx.TensorProto | None:
+    """The initializer of that name, or the tensor of the Constant that makes the value."""
+    holder = scope.holder(name)
+    if holder is None or name in holder.tensors:
+        return None if holder is None else holder.tensors[name]
+    maker = holder.producers.get(name)
+    constant = maker is not None and maker.op_type == "Constant" and maker.proto.attribute[0].name == "value"
+    return maker.proto.attribute[0].t if maker is not None and constant else None
+
+
+def _named(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
+    copy = onnx.TensorProto()
+    copy.CopyFrom(tensor)
+    copy.name = name
+    return copy
 
 
 def _signature(work: _Work, scope: Scope) -> tuple[str, tuple[int, ...]]:

@@ -57,7 +57,7 @@ class Rewriting:
     """A graph on its way through the phases, and what was done to it.
 
     graph:    is changed in place.
-    unfolded: the model before its constants were folded for custom operators.
+    unfolded: the model before its constants were folded for custom operators, until these were looked for.
     settled:  where the graph stood when the rules for what the target does not import had nothing more to do.
     rewrites: nodes that were replaced. declined, refused: nodes that a pass, or a rule, would have taken and did not.
     frozen:   inputs that became constants. io_types: inputs and outputs of another type than the model's.
@@ -128,7 +128,7 @@ def _custom_ops(work: Rewriting) -> Rewriting:
     found = rewrites or any(record.fatal for record in declined)  # fatal ones were given names
     if not found and work.graph.changed_since(work.unfolded):
         work.graph.become(work.unfolded)
-    return replace(work, rewrites=(*work.rewrites, *rewrites), declined=declined)
+    return replace(work, unfolded=None, rewrites=(*work.rewrites, *rewrites), declined=declined)
 
 
 def _concerned(work: Rewriting) -> list[Pass]:

@@ -84,7 +84,7 @@ def apply_rules(
             table[domain, name].append(rule)
     if table.keys().isdisjoint(graph.kinds()):
         return Ruled()
-    before = graph.model()
+    before: Model | None = graph.model()
     ledger: dict[str, _Entry] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
     for _ in range(rounds):
@@ -94,10 +94,11 @@ def apply_rules(
         step = _Round(graph, table, target, ledger, origin)
         step.run()
         if not step.fired:
-            changed = bool(ledger or step.declined or _folded_away(before, graph, table, target))
-            if not changed and graph.changed_since(before):
+            changed = bool(before is None or step.declined or _folded_away(before, graph, table, target))
+            if before is not None and not changed and graph.changed_since(before):
                 graph.become(before)  # constants were folded for nothing
             return Ruled(_records(graph, ledger, origin), tuple(step.declined), changed)
+        before = None  # nobody goes back to it: a copy of the model less in memory
         graph.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
     raise _internal(
