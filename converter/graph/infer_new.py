@@ -1,8 +1,9 @@
 """Shape inference of the nodes that are new in a graph, and of those behind them whose types follow from theirs.
 
 onnx infers models only, and each time all of it. So a model is made of the nodes that it has to see: what they read are
-its inputs, of the types that are known, and its constants; one model after the other where there are many. Sizes that a graph computes from shapes travel through small
-integers, whose values onnx follows ("data propagation"): the nodes that compute those come along.
+its inputs, of the types that are known, and its constants; one model after the other where there are many. Sizes that a
+graph computes from shapes travel through small integers, whose values onnx follows ("data propagation"): the nodes that
+compute those come along.
 """
 
 from __future__ import annotations
@@ -126,13 +127,14 @@ def _infer_group(
         node = producers.get(name)
         if node is None or node in along or not value.HasField("type"):
             continue
-        if symbols.new:
+        if symbols.new and b"unk__" in value.SerializeToString():
             symbols.rename(value.type)
         old = types.get(name)
         if old is not None and old.type == value.type:
             continue
         types[name] = graph.adopt_value(value)
-        if any(_outermost(reader) not in nodes for reader in _live(graph, name)):
+        readers = graph.readers.get(name, ())
+        if any(not r.gone and r not in nodes and _outermost(r) not in nodes for r in readers):
             changed[name] = old is None
     if any(node.scopes for node in group):
         for proto in inferred.node:

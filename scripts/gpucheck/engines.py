@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,5 +111,5 @@ def without_plugins(result: Rewritten) -> Rewritten:
         rewrites=result.rewrites,
         declined=result.declined,
         io_types=io_types,
-        before=replace(again.before, work=replace(again.before.work, io_types=io_types)),
+        before=replace(again.before, go_on=partial(again.before.go_on, io_types=io_types)),
     )
