@@ -21,7 +21,6 @@ from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
 
 LIMIT = 4096
 """Elements of the largest constant that is read or made."""
@@ -352,6 +351,8 @@ def _run(
             _give(scope, name, graph)
     graph.node.extend(nodes)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    from trtsmith.converter.model.ort import run  # only models with something to fold wait for onnxruntime
+
     try:
         arrays = run(source.with_proto(proto), {}, optimise=False)
     except ConversionError:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.graph.graph import Graph
@@ -173,6 +172,8 @@ def expand(model: Model) -> Model:
 
 @cache
 def _onnxruntime_operators() -> frozenset[tuple[str, str]]:
+    import onnxruntime.capi.onnxruntime_pybind11_state as ort_state  # what is only rewritten does without it
+
     return frozenset((normalise_domain(s.domain), s.name) for s in ort_state.get_all_operator_schema())
 
 

@@ -122,11 +122,11 @@ def test_a_check_may_take_a_third_of_a_second() -> None:
 def test_a_check_is_a_process_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "chain.onnx"
     path.write_bytes(bench_rewrite.chain(4, custom=False).SerializeToString())
-    run = bench_rewrite.run_check(path)
+    run = bench_rewrite.run_check(path, tmp_path)
     assert run["seconds"] > 0 and run["user_seconds"] > 0
     path.write_bytes(b"no model")
     with pytest.raises(subprocess.CalledProcessError):
-        bench_rewrite.run_check(path)
+        bench_rewrite.run_check(path, tmp_path)
 
 
 def test_memory_that_is_used_is_seen() -> None:
