@@ -52,7 +52,8 @@ class _Version(argparse.Action):
     """argparse's own wants the version before anybody asks for it."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        parser.exit(message=f"trtsmith {toolkit_version()}\n")
+        print(f"trtsmith {toolkit_version()}")
+        parser.exit()
 
 
 def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
