@@ -8,6 +8,7 @@ that only replaced nodes read are removed with the nodes that made them.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -139,7 +140,7 @@ def _folded_away(
 def _records(graph: Graph, ledger: Mapping[str, _Entry], origin: Mapping[str, str]) -> tuple[Rewrite, ...]:
     made: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes() if ledger else ():
-        name = node.name
+        name = sys.intern(node.name)  # the record keeps it: one string with the one in `origin`
         if name in origin:
             made[origin[name]].append(name)
     return tuple(entry.record(made[name]) for name, entry in ledger.items())
@@ -250,7 +251,7 @@ class _Round:
             entry.numerics.append(result.numerics)
         nodes = [graph.adopt(node) for node in result.nodes]
         for node in nodes:
-            made = graph.names.node(f"{key}/{node.op_type}")
+            made = sys.intern(graph.names.node(f"{key}/{node.op_type}"))
             node.name = made
             self._origin[made] = key
             graph.import_domain(normalise_domain(node.domain))
