@@ -148,7 +148,9 @@ def test_the_record_is_complete_and_exceeding_a_limit_is_exit_code_1(
         return [run_of(runs_of[flavour], 1 << 20)] * runs
 
     monkeypatch.setattr(bench_rewrite, "repeat", repeat)
-    monkeypatch.setattr(bench_rewrite, "run_check", lambda path, bytecode: {"seconds": 0.2, "user_seconds": 0.1})
+    monkeypatch.setattr(
+        bench_rewrite, "run_check", lambda path, bytecode: {"seconds": 0.2, "user_seconds": 0.1}
+    )
     arguments = ["--model", "any.onnx", "--runs", "2", "--lengths", "4", "8", "--output", str(record)]
     assert bench_rewrite.main(arguments) == 0
     written = json.loads(record.read_text())
