@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.precision import PrecisionRequest
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 
 StrPath = str | os.PathLike[str]

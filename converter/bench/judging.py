@@ -9,11 +9,12 @@ import numpy as np
 
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify import Verdict, compare, judge
 from trtsmith.converter.verify.allowance import allowance
+from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.verdict import Verdict, judge
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -13,7 +13,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.converter.verify import generate_inputs
+from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.importers.problem import Problem
 
 POINTS = ("min", "opt", "max")

@@ -48,6 +48,14 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(EXIT_USAGE)
 
 
+class _Version(argparse.Action):
+    """argparse's own wants the version before anybody asks for it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"trtsmith {toolkit_version()}")
+        parser.exit()
+
+
 def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser of all commands. words: the command line; of a command that it begins with, only that one's modules
     are imported, so that `plugin` works where the libraries that conversion needs are missing."""
@@ -64,7 +72,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
         epilog=_EXIT_CODES,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"trtsmith {toolkit_version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name in wanted:
         import_module(f"trtsmith.converter.cli.commands.{name}").add_parser(commands, common)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from pathlib import Path
 
-from trtsmith.converter.convert.precision import PRECISIONS, PrecisionRequest
+from trtsmith.converter.convert.precision_request import PRECISIONS, PrecisionRequest
 
 
 def add_precision(parser: ArgumentParser) -> None:

@@ -13,10 +13,9 @@ import numpy as np
 
 from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan
-from trtsmith.converter.convert.precision import PrecisionRequest, examples, in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.problem import Problem
@@ -97,12 +96,23 @@ def analyse(
     else:
         plain = rewrite(original, options.target, freeze=options.frozen)
         frozen = dict(options.frozen)
-    foreign = creators.foreign_creators(options.plugins)
+    foreign = _foreign(options.plugins)
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
     ready = first.convertible or not (options.whole or refused)
     if not options.precision.precision or not ready:
         return first
+    from trtsmith.converter.convert.precision import examples, in_precision  # only those who want one pay
+
     values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, values, given=given)
     return Analysis(original, plain, reduced, plan(reduced, foreign), frozen, reduced.model)
+
+
+def _foreign(libraries: tuple[Path, ...]) -> frozenset[str]:
+    """Names of the plugins in the user's own libraries."""
+    if not libraries:
+        return frozenset()
+    from trtsmith.converter.plugin.creators import foreign_creators  # only those who have one pay
+
+    return foreign_creators(libraries)

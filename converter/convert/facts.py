@@ -11,7 +11,7 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.shapes import ShapeRange
-from trtsmith.converter.verify import Verdict
+from trtsmith.converter.verify.verdict import Verdict
 
 
 def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:

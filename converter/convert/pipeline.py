@@ -14,12 +14,8 @@ from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analy
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plan import Plan
-from trtsmith.converter.convert.precision import (
-    PrecisionRequest,
-    brought_to,
-    examples,
-    precision_facts,
-)
+from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import (
@@ -41,9 +37,11 @@ from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.converter.verify import Tolerances, Verdict, load_inputs
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
+from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.rounding import engine_precision
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import Verdict
 
 Progress = Callable[[str], None]
 

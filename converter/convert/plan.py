@@ -95,8 +95,7 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     plugged = [n for g in all_graphs(proto.graph) for n in g.node if n.domain == PLUGIN_NAMESPACE]
     plugged = [node for node in plugged if node.op_type in ours]
     by_plugin = {standing[node.name].node for node in plugged if node.name in standing}
-    types = value_types(proto) if plugged else {}
-    read = {name: types[name] for node in plugged for name in node.input if name in types}
+    read = value_types(proto, {name for node in plugged for name in node.input}) if plugged else {}
     shapes, dtypes = shapes_of(read), dtypes_of(read)
     nodes: list[PlannedNode] = []
     plugins: list[PluginUse] = []

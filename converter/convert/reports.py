@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trtsmith.converter.convert.analysis import Analysis
-from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.bundle.manifest import flag, items, mapping, read_document, text
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
-from trtsmith.converter.verify import Verdict
-from trtsmith.converter.verify.verify_bundle import VerifyOptions
+from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.importers.problem import Problem
+
+if TYPE_CHECKING:  # a report of `check` does not wait for what converts and verifies
+    from trtsmith.converter.convert.analysis import Analysis
+    from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
+    from trtsmith.converter.verify.verify_bundle import VerifyOptions
 
 _DONE = {"check": "convertible", "convert": "converted", "verify": "verified"}
 """By kind, the entry of a report that says whether it was done."""

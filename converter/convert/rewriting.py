@@ -8,7 +8,7 @@ from pathlib import Path
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
-from trtsmith.converter.convert.precision import PrecisionRequest
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model

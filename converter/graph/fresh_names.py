@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -35,6 +36,7 @@ class FreshNames:
         while name in self._values:
             self._numbers[wanted] += 1
             name = f"{wanted}_{self._numbers[wanted]}"
+        name = sys.intern(name)  # as the node that makes it has it
         self._values.add(name)
         return name
 

@@ -57,7 +57,7 @@ class Graph:
         self.stale: dict[Node, None] = {}
         self.folded: dict[str, frozenset[str]] = {}
         self.opsets = {normalise_domain(o.domain): int(o.version) for o in model.proto.opset_import}
-        self._held = onnx.GraphProto()  # nodes and types that came since, in one piece of memory
+        self._held = onnx.GraphProto()  # nodes, types and constants that came since, in one piece of memory
         self._symbols: int | None = None  # the number of the next one; found out when the first is asked for
         self._model: Model | None = model  # what `model` gives, until something changes
         self.root = Scope(model.proto.graph, self)
@@ -113,6 +113,13 @@ class Graph:
         """The same of what is known of a value."""
         copy: onnx.ValueInfoProto = self._held.value_info.add()
         copy.CopyFrom(value)
+        return copy
+
+    def adopt_tensor(self, tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
+        """The same of a constant, under this name."""
+        copy: onnx.TensorProto = self._held.initializer.add()
+        copy.CopyFrom(tensor)
+        copy.name = name
         return copy
 
     def changed(self) -> None:

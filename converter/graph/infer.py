@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from itertools import chain
 
 import onnx
 
@@ -45,25 +46,36 @@ def infers_with_types(model: Model) -> Model | None:
             return None
 
 
-def value_types(proto: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
-    """Tensor type by value name: inputs, outputs, initializers and inferred values of the graph and its subgraphs."""
+def value_types(
+    proto: onnx.ModelProto, wanted: Container[str] | None = None
+) -> dict[str, onnx.TypeProto.Tensor]:
+    """Tensor type by value name: inputs, outputs, initializers and inferred values of the graph and its subgraphs.
+
+    wanted: the names, where not all are.
+    """
     types: dict[str, onnx.TypeProto.Tensor] = {}
-    _collect(proto.graph, types)
+    _collect(proto.graph, types, wanted)
     return types
 
 
-def _collect(graph: onnx.GraphProto, types: dict[str, onnx.TypeProto.Tensor]) -> None:
+def _collect(
+    graph: onnx.GraphProto, types: dict[str, onnx.TypeProto.Tensor], wanted: Container[str] | None
+) -> None:
     for tensor in graph.initializer:
+        if wanted is not None and tensor.name not in wanted:
+            continue
         entry = onnx.TypeProto.Tensor(elem_type=tensor.data_type)
         entry.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims)
         types[tensor.name] = entry
-    for value in (*graph.input, *graph.value_info, *graph.output):
+    for value in chain(graph.input, graph.value_info, graph.output):
+        if wanted is not None and value.name not in wanted:
+            continue
         type_ = value.type
         if type_.HasField("tensor_type"):
             types[value.name] = type_.tensor_type
     for node in graph.node:
         for subgraph in subgraphs(node):
-            _collect(subgraph, types)
+            _collect(subgraph, types, wanted)
 
 
 def value_dtypes(proto: onnx.ModelProto) -> dict[str, str]:

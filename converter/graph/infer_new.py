@@ -1,14 +1,16 @@
 """Shape inference of the nodes that are new in a graph, and of those behind them whose types follow from theirs.
 
 onnx infers models only, and each time all of it. So a model is made of the nodes that it has to see: what they read are
-its inputs, of the types that are known, and its constants. Sizes that a graph computes from shapes travel through small
-integers, whose values onnx follows ("data propagation"): the nodes that compute those come along.
+its inputs, of the types that are known, and its constants; one model after the other where there are many. Sizes that a
+graph computes from shapes travel through small integers, whose values onnx follows ("data propagation"): the nodes that
+compute those come along.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,10 @@ _SIZES = frozenset({0, onnx.TensorProto.INT32, onnx.TensorProto.INT64})
 
 _STEPS = 4
 """Changes of types are followed from node to node so many times; then all that lies behind them is inferred at once."""
+
+_GROUP = 4000
+"""Nodes of a model that onnx gets. All 154,000 new ones of a graph took 270 MiB for copies of it; of smaller groups each
+has its fixed costs."""
 
 _SYMBOL = re.compile(rb"unk__(\d+)")
 """What onnx calls a size of which it knows nothing."""
@@ -97,47 +103,66 @@ def _infer(graph: Graph, nodes: set[Node]) -> dict[str, bool]:
 
     Names of values whose type is another one for nodes behind them, and whether nothing was known of it before.
     """
+    places = {node: place for place, node in enumerate(graph.root.nodes)}
+    ordered = [node for node in places if node in nodes]
+    changed: dict[str, bool] = {}
+    for start in range(0, len(ordered), _GROUP):
+        changed |= _infer_group(graph, ordered[start : start + _GROUP], nodes, places)
+    graph.root.touch()
+    return changed
+
+
+def _infer_group(
+    graph: Graph, group: Sequence[Node], nodes: set[Node], places: Mapping[Node, int]
+) -> dict[str, bool]:
+    """The same of some of the nodes. Those before them have been inferred, those behind them will be."""
     root = graph.root
-    model, along = _model_of(graph, nodes)
+    model, along = _model_of(graph, group, places)
     inferred = infer_shapes(graph.source.with_proto(model)).proto.graph
     symbols = _Symbols(graph, model, inferred)
     types, producers = root.types, root.producers
     changed = {}
     for value in (*inferred.value_info, *inferred.output):
-        name = value.name
+        name = sys.intern(value.name)
         node = producers.get(name)
         if node is None or node in along or not value.HasField("type"):
             continue
-        if symbols.new:
+        if symbols.new and b"unk__" in value.SerializeToString():
             symbols.rename(value.type)
         old = types.get(name)
         if old is not None and old.type == value.type:
             continue
         types[name] = graph.adopt_value(value)
-        if any(_outermost(reader) not in nodes for reader in _live(graph, name)):
+        readers = graph.readers.get(name, ())
+        if any(not r.gone and r not in nodes and _outermost(r) not in nodes for r in readers):
             changed[name] = old is None
-    if any(node.scopes for node in nodes):
+    if any(node.scopes for node in group):
         for proto in inferred.node:
             made = next((producers[name] for name in proto.output if name in producers), None)
-            if made is not None and made in nodes and made.scopes:
+            if made is not None and made not in along and made.scopes:
                 for part in subgraphs(proto):
                     symbols.rename_all(part)
                 _read_inner(made, proto)
-    root.touch()
     return changed
 
 
-def _model_of(graph: Graph, wanted: set[Node]) -> tuple[onnx.ModelProto, set[Node]]:
-    """A model of these nodes of the main graph, and of others whose sizes they read; and these others."""
+def _model_of(
+    graph: Graph, group: Sequence[Node], places: Mapping[Node, int]
+) -> tuple[onnx.ModelProto, set[Node]]:
+    """A model of these nodes of the main graph, and of others whose sizes they read; and these others.
+
+    places: where each node of the graph stands.
+    """
     source, root = graph.source.proto, graph.root
     proto = onnx.ModelProto(ir_version=source.ir_version)
     proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in graph.opsets.items())
-    if graph.functions and any(node.kind in graph.functions for node in wanted):
+    if graph.functions and any(node.kind in graph.functions for node in group):
         proto.functions.extend(source.functions)
     producers, types = root.producers, root.types
+    wanted = set(group)
     along: set[Node] = set()
     given: dict[str, None] = {}
-    queue = [node for node in root.nodes if node in wanted]
+    queue = list(group)
     for node in queue:  # grows while it is walked
         for name in node.reads() if node.scopes else node.inputs:
             maker = producers.get(name)
@@ -150,7 +175,7 @@ def _model_of(graph: Graph, wanted: set[Node]) -> tuple[onnx.ModelProto, set[Nod
                 queue.append(maker)
             else:
                 given[name] = None
-    nodes = [node for node in root.nodes if node in wanted or node in along] if along else queue
+    nodes = sorted(queue, key=places.__getitem__) if along else queue
     part = proto.graph
     part.name = "new"
     for name in given:

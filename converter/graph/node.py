@@ -31,8 +31,9 @@ class Node:
         self.op_type: str = sys.intern(proto.op_type)
         domain = proto.domain
         self.domain: str = sys.intern(normalise_domain(domain)) if domain else ""
-        self.inputs: tuple[str, ...] = tuple(proto.input)
-        self.outputs: tuple[str, ...] = tuple(proto.output)
+        # A name is in a dozen tables, and looked up many times: one string, whose hash is known.
+        self.inputs: tuple[str, ...] = tuple(map(sys.intern, proto.input))
+        self.outputs: tuple[str, ...] = tuple(map(sys.intern, proto.output))
         self.scope = scope
         self.scopes: tuple[Scope, ...] = ()
         self.gone = False

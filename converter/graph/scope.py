@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -284,7 +285,7 @@ class Scope:
 
     def read_own_types(self, graph: onnx.GraphProto) -> None:
         """Types of this graph's values from a proto of it, such as inference gives; those of inner graphs are left."""
-        self.types = {v.name: v for v in (*graph.value_info, *graph.output, *graph.input)}
+        self.types = {sys.intern(v.name): v for v in (*graph.value_info, *graph.output, *graph.input)}
 
     def _enter(self, proto: onnx.NodeProto, own: bool) -> Node:
         node, whole = Node(proto, self, own), self.whole

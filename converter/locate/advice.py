@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trtsmith.converter.locate.wider import ReducedNodes
 from trtsmith.converter.rewrite.precision.formats import FORMATS
-from trtsmith.converter.verify import Comparison
+from trtsmith.converter.verify.compare import Comparison
 
 MOST_NAMED = 8
 """Nodes whose flags are written out; of more, the first and the last are named."""

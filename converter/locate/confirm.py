@@ -18,7 +18,7 @@ from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.verify import Comparison
+from trtsmith.converter.verify.compare import Comparison
 
 MOST_ALONE = 8
 """Nodes of which engines of their own are built, to see whether they are wrong alone."""

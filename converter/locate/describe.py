@@ -16,7 +16,7 @@ from trtsmith.converter.locate.found import Growth, NodeReport, TensorReport
 from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.search import Seen
 from trtsmith.converter.rewrite.engine.records import Rewrite
-from trtsmith.converter.verify import Comparison
+from trtsmith.converter.verify.compare import Comparison
 
 GROWTHS = 5
 """Nodes of which it is told that errors grow in them."""

@@ -15,7 +15,7 @@ from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify import Comparison, compare
+from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.rounding import PRODUCTS
 from trtsmith.importers.registry import OPS
 

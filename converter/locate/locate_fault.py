@@ -28,7 +28,7 @@ from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify import Comparison
+from trtsmith.converter.verify.compare import Comparison
 
 
 def locate(

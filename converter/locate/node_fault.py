@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.region import Region
-from trtsmith.converter.verify import Comparison
+from trtsmith.converter.verify.compare import Comparison
 
 
 @dataclass(frozen=True, eq=False)

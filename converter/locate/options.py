@@ -9,7 +9,7 @@ from pathlib import Path
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.replay import Replay
-from trtsmith.converter.verify import Tolerances
+from trtsmith.converter.verify.tolerances import Tolerances
 
 MEMORY = 1 << 30
 """Bytes of intermediate values at a time, by default: they are held twice on the host, and on the device once."""

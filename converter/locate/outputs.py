@@ -12,8 +12,9 @@ from trtsmith.converter.locate.executors.executor import Arrays, run_in_types
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.rewrite.types import to_model
-from trtsmith.converter.verify import Comparison, Tolerances, compare
+from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.randomness import random_outputs
+from trtsmith.converter.verify.tolerances import Tolerances
 
 
 @dataclass(frozen=True, eq=False)

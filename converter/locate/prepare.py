@@ -11,7 +11,7 @@ import numpy as np
 
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.plan import Plan
-from trtsmith.converter.convert.precision import PrecisionRequest
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target
@@ -42,11 +42,13 @@ from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify import Tolerances, generate_inputs, load_inputs
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.given import load_inputs
+from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.importers.problem import Problem
 
 TENSORRT, KERNELS = "tensorrt", "kernels"

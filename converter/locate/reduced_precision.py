@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
-from trtsmith.converter.convert.quantize.quantize import QUANTIZED
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.precision.formats import FORMATS

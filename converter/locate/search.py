@@ -15,7 +15,7 @@ from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import region_of
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify import Comparison, compare
+from trtsmith.converter.verify.compare import Comparison, compare
 
 Progress = Callable[[str], None]
 DISTURBED = "TensorRT gives other numbers for it only where values between nodes are outputs"

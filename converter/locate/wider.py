@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.fault_graph import op_name

@@ -24,7 +24,7 @@ from trtsmith.converter.plugin.checks.checks_gpu import DIRECT
 from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
 from trtsmith.converter.rewrite.native_operators import native_operators
-from trtsmith.converter.verify import TOLERANCE
+from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -21,7 +21,6 @@ from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
 
 LIMIT = 4096
 """Elements of the largest constant that is read or made."""
@@ -159,8 +158,12 @@ class _FoldingPlan:
     def fold(self, scope: Scope) -> None:
         """Put constants in the place of this graph's nodes."""
         works = self.nodes[scope]
-        values = _compute(scope, works)
-        done = [work.node for work in works if all(name in values for name in work.node.outputs if name)]
+        values, twins = _compute(scope, works)
+        done = [
+            work.node
+            for work in works
+            if all(twins.get(name, name) in values for name in work.node.outputs if name)
+        ]
         done = [node for node in done if not scope.outputs.intersection(node.outputs)]
         if not done:  # an output keeps its node: no engine returns a constant
             return
@@ -177,11 +180,12 @@ class _FoldingPlan:
                 if not name or self.graph.used[name] <= 0:
                     continue
                 self.graph.folded[name] = made_by[name]
+                tensor = self.graph.adopt_tensor(values[twins.get(name, name)], name)
                 if scope.outer is None:
-                    scope.set_tensor(values[name])
+                    scope.set_tensor(tensor)
                     self.graph.make_stale(name)
                 else:  # TensorRT's parser and onnxruntime know Constant nodes in any graph
-                    proto = helper.make_node("Constant", [], [name], value=values[name])
+                    proto = helper.make_node("Constant", [], [name], value=tensor)
                     constants[node].append(scope.enter(proto))
         scope.replace(constants)
         self.graph.remove_dead([name for node in done for name in node.inputs], scope)
@@ -222,15 +226,23 @@ def _shape_constant(node: onnx.NodeProto, shape: Sequence[Dim]) -> onnx.TensorPr
     return helper.make_tensor(node.output[0], TensorProto.INT64, [len(sizes)], sizes)
 
 
+_FEW = 64
+"""Elements of constants that are compared: those of shapes and axes, of which a model has thousands."""
+
 _GROUP = 1000
 """Nodes of a session: opening one took 0.06 s for 5,000 nodes and 0.78 s for 20,000."""
 
 
-def _compute(scope: Scope, works: Sequence[_FoldableNode]) -> dict[str, onnx.TensorProto]:
-    """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them."""
+def _compute(
+    scope: Scope, works: Sequence[_FoldableNode]
+) -> tuple[dict[str, onnx.TensorProto], dict[str, str]]:
+    """The values of the nodes, by name; without those that onnxruntime refuses, and what depends on them.
+
+    And names of values that are the same as another, by which that one is found.
+    """
     values = {work.node.outputs[0]: work.shape for work in works if work.shape is not None}
     refused: set[tuple[str, tuple[int, ...]]] = set()
-    left = [work for work in works if work.shape is None]
+    left, twins = _without_twins(scope, [work for work in works if work.shape is None], values)
     # In order: each group is run with what was computed before it. One that is refused is halved.
     queue = [(start, left[start : start + _GROUP]) for start in range(0, len(left), _GROUP)]
     while queue:
@@ -257,7 +269,62 @@ def _compute(scope: Scope, works: Sequence[_FoldableNode]) -> dict[str, onnx.Ten
             middle = len(ready) // 2
             heapq.heappush(queue, (start, ready[:middle]))
             heapq.heappush(queue, (start + middle, ready[middle:]))
-    return values
+    return values, twins
+
+
+def _without_twins(
+    scope: Scope, works: Sequence[_FoldableNode], known: Mapping[str, onnx.TensorProto]
+) -> tuple[list[_FoldableNode], dict[str, str]]:
+    """The nodes without those that compute what one before them does; and by name of an output, that one's.
+
+    A model has many of a kind: the body of a function comes with the same shapes each time.
+    """
+    left: list[_FoldableNode] = []
+    twins: dict[str, str] = {}
+    first: dict[tuple[object, ...], _FoldableNode] = {}
+    contents: dict[str, object] = {}  # by name of a value; the name itself if there is no telling
+
+    def content(name: str) -> object:
+        name = twins.get(name, name)
+        if name not in contents:
+            tensor = known.get(name) or _held(scope, name)
+            told = tensor is not None and _elements(tensor.dims) <= _FEW
+            contents[name] = _content(tensor) if tensor is not None and told else name
+        return contents[name]
+
+    for work in works:
+        proto = work.proto
+        attributes = sorted(attribute.SerializeToString() for attribute in proto.attribute)
+        made = tuple(map(bool, proto.output))
+        twin = first.setdefault((proto.op_type, *attributes, *map(content, proto.input), made), work)
+        if twin is not work:
+            twins.update(zip(proto.output, twin.proto.output, strict=True))
+            continue
+        if not twins.keys().isdisjoint(proto.input):
+            renamed = onnx.NodeProto()
+            renamed.CopyFrom(proto)
+            renamed.input[:] = [twins.get(name, name) for name in proto.input]
+            work = replace(work, proto=renamed)
+        left.append(work)
+    return left, twins
+
+
+def _held(scope: Scope, name: str) -> onnx.TensorProto | None:
+    """The initializer of that name, or the tensor of the Constant that makes the value."""
+    holder = scope.holder(name)
+    if holder is None or name in holder.tensors:
+        return None if holder is None else holder.tensors[name]
+    maker = holder.producers.get(name)
+    constant = maker is not None and maker.op_type == "Constant" and maker.proto.attribute[0].name == "value"
+    return maker.proto.attribute[0].t if maker is not None and constant else None
+
+
+def _content(tensor: onnx.TensorProto) -> bytes:
+    nameless = onnx.TensorProto()
+    nameless.CopyFrom(tensor)
+    nameless.name = ""
+    content: bytes = nameless.SerializeToString()
+    return content
 
 
 def _signature(work: _FoldableNode, scope: Scope) -> tuple[str, tuple[int, ...]]:
@@ -286,6 +353,8 @@ def _run(
             _give(scope, name, graph)
     graph.node.extend(nodes)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    from trtsmith.converter.model.ort import run  # only models with something to fold wait for onnxruntime
+
     try:
         arrays = run(source.with_proto(proto), {}, optimise=False)
     except ConversionError:

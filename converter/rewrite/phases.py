@@ -7,7 +7,8 @@ types of the graph inferred and leaves them so. On the graph that comes out no r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class Rewriting:
     """A graph on its way through the phases, and what was done to it.
 
     graph:    is changed in place.
-    unfolded: the model before its constants were folded for custom operators.
+    unfolded: the model before its constants were folded for custom operators, until these were looked for.
     settled:  where the graph stood when the rules for what the target does not import had nothing more to do.
     rewrites: nodes that were replaced. declined, refused: nodes that a pass, or a rule, would have taken and did not.
     frozen:   inputs that became constants. io_types: inputs and outputs of another type than the model's.
@@ -84,13 +85,19 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Paused:
-    """The phases up to some point. model: the graph there; that of `work` has gone on."""
+    """The phases up to some point. model: the graph there. go_on: the work of a graph, with what was done up to there."""
 
     model: Model
-    work: Rewriting
+    go_on: partial[Rewriting]
 
     def resumed(self) -> Rewriting:
-        return replace(self.work, graph=Graph(self.model))
+        return self.go_on(Graph(self.model))
+
+
+def paused(work: Rewriting) -> Paused:
+    """Keeps nothing of the graph but the model: with its tables, that is some times as large."""
+    known = {f.name: getattr(work, f.name) for f in fields(work) if f.name != "graph"}
+    return Paused(work.model, partial(Rewriting, **known))
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ def _custom_ops(work: Rewriting) -> Rewriting:
     found = rewrites or any(record.fatal for record in declined)  # fatal ones were given names
     if not found and work.graph.changed_since(work.unfolded):
         work.graph.become(work.unfolded)
-    return replace(work, rewrites=(*work.rewrites, *rewrites), declined=declined)
+    return replace(work, unfolded=None, rewrites=(*work.rewrites, *rewrites), declined=declined)
 
 
 def _concerned(work: Rewriting) -> list[Pass]:
@@ -196,10 +203,9 @@ PHASES = (
 _BEFORE_PRECISION = next(index for index, phase in enumerate(PHASES) if phase.run is _precision)
 
 
-def run_to_precision(model: Model, options: Options) -> Paused:
+def run_to_precision(model: Model, options: Options) -> Rewriting:
     """The phases before the precision. `model`: its types inferred."""
-    work = _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options))
-    return Paused(work.model, work)
+    return _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options))
 
 
 def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 
 from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.graph.graph import Graph
@@ -27,6 +26,7 @@ from trtsmith.converter.rewrite.phases import (
     Options,
     Paused,
     Rewriting,
+    paused,
     run_from_precision,
     run_to_precision,
 )
@@ -78,7 +78,7 @@ class Rewritten:
     def in_precision(self, reduce: Callable[[Rewriting], Rewriting]) -> Rewritten:
         """The graph in another precision; the phases behind the precision see what that made."""
         if self.before is not None:
-            return _finished(replace(self.before.resumed(), reduce=reduce), self.before)
+            return _finished(self.before.resumed(), reduce)
         work = Rewriting(
             Graph(self.model),
             Options(self.target),
@@ -87,7 +87,7 @@ class Rewritten:
             frozen=self.frozen,
             io_types=self.io_types,
         )
-        return _finished(replace(work, reduce=reduce), Paused(self.model, work))
+        return _finished(work, reduce)
 
     def warnings(self) -> tuple[str, ...]:
         """What changes the model's results or its interface, one sentence each; every command shows them."""
@@ -127,20 +127,20 @@ def rewrite(
     with collector_paused():
         inferred = infer_checked(model)
         whole = inline(inferred, functions_holding(inferred, not_native))
-        start = run_to_precision(whole if whole is inferred else infer_shapes(whole), options)
-        result = _finished(start.work, start)
+        result = _finished(run_to_precision(whole if whole is inferred else infer_shapes(whole), options))
         kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.op_types}
         doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in kinds)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
-            start = run_to_precision(infer_shapes(inline(whole, doubtful)), options)
-            inlined = _finished(start.work, start)
+            inlined = _finished(run_to_precision(infer_shapes(inline(whole, doubtful)), options))
             if inlined.found() > result.found():
                 result = inlined
     return result
 
 
-def _finished(work: Rewriting, before: Paused) -> Rewritten:
-    done, typed = run_from_precision(work)
+def _finished(work: Rewriting, reduce: Callable[[Rewriting], Rewriting] | None = None) -> Rewritten:
+    """The phases from the precision on, which `reduce` brings the graph into."""
+    before = paused(work)
+    done, typed = run_from_precision(replace(work, reduce=reduce))
     return Rewritten(
         done.model,
         merged(done.rewrites),
@@ -172,6 +172,8 @@ def expand(model: Model) -> Model:
 
 @cache
 def _onnxruntime_operators() -> frozenset[tuple[str, str]]:
+    import onnxruntime.capi.onnxruntime_pybind11_state as ort_state  # what is only rewritten does without it
+
     return frozenset((normalise_domain(s.domain), s.name) for s in ort_state.get_all_operator_schema())
 
 

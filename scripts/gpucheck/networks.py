@@ -25,7 +25,8 @@ from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
 from onnxcoverage.jobs import run_jobs
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model

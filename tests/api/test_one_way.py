@@ -15,7 +15,7 @@ import trtsmith
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.pipeline import ConvertOptions
-from trtsmith.converter.convert.precision import PrecisionRequest
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.rewriting import RewriteOptions
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
 

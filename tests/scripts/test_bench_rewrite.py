@@ -122,11 +122,11 @@ def test_a_check_may_take_a_third_of_a_second() -> None:
 def test_a_check_is_a_process_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "chain.onnx"
     path.write_bytes(bench_rewrite.chain(4, custom=False).SerializeToString())
-    run = bench_rewrite.run_check(path)
+    run = bench_rewrite.run_check(path, tmp_path)
     assert run["seconds"] > 0 and run["user_seconds"] > 0
     path.write_bytes(b"no model")
     with pytest.raises(subprocess.CalledProcessError):
-        bench_rewrite.run_check(path)
+        bench_rewrite.run_check(path, tmp_path)
 
 
 def test_memory_that_is_used_is_seen() -> None:
@@ -148,7 +148,9 @@ def test_the_record_is_complete_and_exceeding_a_limit_is_exit_code_1(
         return [run_of(runs_of[flavour], 1 << 20)] * runs
 
     monkeypatch.setattr(bench_rewrite, "repeat", repeat)
-    monkeypatch.setattr(bench_rewrite, "run_check", lambda path: {"seconds": 0.2, "user_seconds": 0.1})
+    monkeypatch.setattr(
+        bench_rewrite, "run_check", lambda path, bytecode: {"seconds": 0.2, "user_seconds": 0.1}
+    )
     arguments = ["--model", "any.onnx", "--runs", "2", "--lengths", "4", "8", "--output", str(record)]
     assert bench_rewrite.main(arguments) == 0
     written = json.loads(record.read_text())

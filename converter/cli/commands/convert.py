@@ -26,8 +26,8 @@ from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithErro
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
-from trtsmith.converter.verify import parse_tolerances
 from trtsmith.converter.verify.conversion_check import MODES
+from trtsmith.converter.verify.tolerances import parse_tolerances
 
 _DESCRIPTION = (
     """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""

@@ -19,7 +19,7 @@ from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
-from trtsmith.converter.verify import parse_tolerances
+from trtsmith.converter.verify.tolerances import parse_tolerances
 
 _DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the node that is wrong, and save it with its
 tensors as a model of its own. First the rewritten graph against the original, which needs no GPU; then engines that are

@@ -28,8 +28,6 @@ from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
 
-QUANTIZED = ("int8", "fp8")
-
 INSTALL = "pip install 'trtsmith[quantize]'"
 
 Sample = Mapping[str, np.ndarray]

@@ -8,7 +8,6 @@ targets.py; tests/contract holds every name that is used against the bindings of
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,9 +246,11 @@ def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:
 
 
 def _distribution(name: str) -> tuple[str, str]:
+    from importlib import metadata  # takes a while, and nobody asks where no TensorRT is installed
+
     for distribution in _DISTRIBUTIONS[name]:
         try:
-            return distribution, importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
+            return distribution, metadata.version(distribution)
+        except metadata.PackageNotFoundError:
             continue
     return "", ""

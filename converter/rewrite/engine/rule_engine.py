@@ -8,6 +8,7 @@ that only replaced nodes read are removed with the nodes that made them.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -84,7 +85,7 @@ def apply_rules(
             table[domain, name].append(rule)
     if table.keys().isdisjoint(graph.kinds()):
         return Ruled()
-    before = graph.model()
+    before: Model | None = graph.model()
     ledger: dict[str, _NodeHistory] = {}  # by name of the original node
     origin: dict[str, str] = {}  # name of a node that a rule made: name of the original node
     for _ in range(rounds):
@@ -94,10 +95,11 @@ def apply_rules(
         step = _Round(graph, table, target, ledger, origin)
         step.run()
         if not step.fired:
-            changed = bool(ledger or step.declined or _folded_away(before, graph, table, target))
-            if not changed and graph.changed_since(before):
+            changed = bool(before is None or step.declined or _folded_away(before, graph, table, target))
+            if before is not None and not changed and graph.changed_since(before):
                 graph.become(before)  # constants were folded for nothing
             return Ruled(_records(graph, ledger, origin), tuple(step.declined), changed)
+        before = None  # nobody goes back to it: a copy of the model less in memory
         graph.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
     raise _internal(
@@ -140,7 +142,7 @@ def _records(
 ) -> tuple[Rewrite, ...]:
     made: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes() if ledger else ():
-        name = node.name
+        name = sys.intern(node.name)  # the record keeps it: one string with the one in `origin`
         if name in origin:
             made[origin[name]].append(name)
     return tuple(entry.record(made[name]) for name, entry in ledger.items())
@@ -251,7 +253,7 @@ class _Round:
             entry.numerics.append(result.numerics)
         nodes = [graph.adopt(node) for node in result.nodes]
         for node in nodes:
-            made = graph.names.node(f"{key}/{node.op_type}")
+            made = sys.intern(graph.names.node(f"{key}/{node.op_type}"))
             node.name = made
             self._origin[made] = key
             graph.import_domain(normalise_domain(node.domain))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.converter.models import relu
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
-from trtsmith.converter.convert.precision import PrecisionRequest
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.plugin import creators
 

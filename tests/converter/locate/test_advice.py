@@ -10,7 +10,8 @@ import pytest
 from trtsmith.converter.locate.advice import MOST_NAMED, advice, arithmetic
 from trtsmith.converter.locate.wider import ReducedNodes
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.converter.verify import Comparison, compare, parse_tolerances
+from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.converter.verify.tolerances import parse_tolerances
 
 
 def again(names: object) -> Rewritten:

@@ -17,7 +17,8 @@ from tests.converter.locate.graphs import W2, network, x
 from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, node_of, nothing
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision, precision_facts
+from trtsmith.converter.convert.precision import in_precision, precision_facts
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.locate import prepare
@@ -28,7 +29,7 @@ from trtsmith.converter.locate.prepare import Asked, locate_asked, prepared
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
-from trtsmith.converter.verify import parse_tolerances
+from trtsmith.converter.verify.tolerances import parse_tolerances
 
 Change = Callable[[onnx.GraphProto], None]
 ELEM = {"fp16": onnx.TensorProto.FLOAT16, "bf16": onnx.TensorProto.BFLOAT16}

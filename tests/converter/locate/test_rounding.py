@@ -15,7 +15,8 @@ from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing
 from tests.converter.models import inverse, load, value
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.local import to_tf32
@@ -26,7 +27,7 @@ from trtsmith.converter.locate.wider import reduction_of
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import rewrite
-from trtsmith.converter.verify import Tolerances, parse_tolerances
+from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
 
 RNG = np.random.default_rng(17)

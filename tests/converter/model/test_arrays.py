@@ -18,7 +18,7 @@ from trtsmith.converter.model import arrays as arrays_module
 from trtsmith.converter.model.arrays import as_declared, load_array, load_arrays, save_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shapes import InputSpec
-from trtsmith.converter.verify import load_inputs
+from trtsmith.converter.verify.given import load_inputs
 
 
 def test_written_arrays_come_back(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.model import ort
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -181,7 +182,7 @@ def test_a_node_that_onnxruntime_refuses_stops_only_what_reads_it(
             raise ConversionError(Problem("no Mul", "", "", ""))
         return run(model, feeds, **options)
 
-    monkeypatch.setattr(fold, "run", refusing)
+    monkeypatch.setattr(ort, "run", refusing)
     model = load(
         tmp_path,
         header(
@@ -229,3 +230,27 @@ def test_groups_of_nodes_read_what_those_before_them_gave(
     while len(numbers) < 8:
         numbers.append(numbers[-1] + numbers[-2])
     assert numpy_helper.to_array(value).tolist() == [numbers[7]]
+
+
+def test_what_is_computed_alike_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the bodies of functions: the same operators on constants of the same value, under other names."""
+    text = """<ir_version: 10, opset_import: ["" : 17]> g (float[2] x) => (float[2] y)
+        <float[2] one = {1, 2}, float[2] same = {1, 2}, float[2] other = {1, 3}> {
+            a = Neg (one)  b = Neg (same)  c = Neg (other)  d = Exp (a)  e = Exp (b)
+            f = Add (x, d)  g = Add (f, e)  y = Add (g, c)
+        }"""
+    ran: list[int] = []
+    compute = fold._run
+
+    def counted(scope, nodes, known):  # type: ignore[no-untyped-def]
+        ran.append(len(nodes))
+        return compute(scope, nodes, known)
+
+    monkeypatch.setattr(fold, "_run", counted)
+    folded = fold_constants(load(tmp_path, text)).proto.graph
+    assert ran == [3]  # Neg of the one value and of the other, Exp
+    assert [node.op_type for node in folded.node] == ["Add"] * 3
+    values = {tensor.name: numpy_helper.to_array(tensor) for tensor in folded.initializer}
+    np.testing.assert_allclose(values["d"], np.exp([-1.0, -2.0]), rtol=1e-6)
+    np.testing.assert_array_equal(values["d"], values["e"])
+    np.testing.assert_array_equal(values["c"], [-1, -3])

@@ -9,7 +9,8 @@ from onnxcoverage.examples import example_model
 from tests.converter.rewrite.precision.networks import network, normal
 from tests.rule_examples import examples_of
 from tests.rule_examples.example import Example
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule

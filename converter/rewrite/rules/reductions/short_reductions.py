@@ -9,7 +9,9 @@ short; but two Reduces along the same axes, as of a variance, are right then, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterator
+from itertools import zip_longest
 
 import numpy as np
 
@@ -49,9 +51,9 @@ _FAULTS = (
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
-    above, first = _above(node, [node.input(0)])
+    first = (name for name, reduced in _above(node, node.input(0)) if reduced)
     makers = (maker for name in first if (maker := node.maker_of(name)) is not None)
-    if not any(_is_short(node, maker) and _meets(node, maker, above) for maker in makers):
+    if not any(_is_short(node, maker) and _meets(node, maker) for maker in makers):
         return None
     known = [(axis, size) for axis, size in enumerate(node.shape(0) or ()) if size is not None]
     if not known and node.opset < 11:  # no Range, which makes the positions of a size of run time
@@ -73,23 +75,22 @@ def _copied(w: Writer, axis: int, size: int | None) -> str:
     return w.do("Gather", "x0", positions, axis=axis)
 
 
-def _above(node: NodeView, names: Iterable[str]) -> tuple[set[str], list[str]]:
-    """The values that reach these through operators of _PASSED alone, and those of them that reductions make."""
-    queue = [name for name in names if name]
-    seen, found = set(queue), []
+def _above(node: NodeView, name: str) -> Iterator[tuple[str, bool]]:
+    """The values that reach this one through operators of _PASSED alone, and whether reductions make them.
+
+    The nearest come first: mostly they decide, and behind them lies all of a network that has shortcuts.
+    """
+    queue, seen = deque([name] if name else ()), {name, ""}
     while queue:
-        name = queue.pop()
+        name = queue.popleft()
         proto = node.producer_of(name)
-        if proto is None or normalise_domain(proto.domain):
-            continue
-        if proto.op_type in _FIRST:
-            found.append(name)
-        elif proto.op_type in _PASSED:
+        op_type = "" if proto is None or normalise_domain(proto.domain) else proto.op_type
+        yield name, op_type in _FIRST
+        if proto is not None and op_type in _PASSED:
             for source in proto.input:
-                if source and source not in seen:
+                if source not in seen:
                     seen.add(source)
                     queue.append(source)
-    return seen, found
 
 
 def _is_short(node: NodeView, maker: NodeView) -> bool:
@@ -121,12 +122,19 @@ def _axes(node: NodeView, rank: int | None) -> list[int] | None:
     return list(range(axis, rank)) if rest else [axis]
 
 
-def _meets(node: NodeView, maker: NodeView, above: set[str]) -> bool:
+def _meets(node: NodeView, maker: NodeView) -> bool:
     """Whether what is reduced goes on beside the result."""
     if maker.op_type in _NORMALISATIONS:
         return True
-    source, _ = _above(node, [maker.input(0)])
-    return any(name in above and not node.is_constant_value(name) for name in source)
+    walks = [_above(node, node.input(0)), _above(node, maker.input(0))]
+    seen: tuple[set[str], set[str]] = set(), set()
+    for step in zip_longest(*walks):
+        for walked, mine, other in zip(step, seen, seen[::-1], strict=True):
+            if walked is not None:
+                mine.add(walked[0])
+                if walked[0] in other and not node.is_constant_value(walked[0]):
+                    return True
+    return False
 
 
 SHORT_REDUCTIONS = NodeRule(

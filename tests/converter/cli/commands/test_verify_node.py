@@ -15,7 +15,8 @@ from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT, node_of
 from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import FakeEngine
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime

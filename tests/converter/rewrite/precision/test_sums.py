@@ -16,7 +16,8 @@ from tests.converter.rewrite.precision.networks import (
     reduce_model,
     types_of,
 )
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run

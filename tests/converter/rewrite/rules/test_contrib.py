@@ -22,7 +22,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.rules import RULES
-from trtsmith.converter.verify import verify_graphs
+from trtsmith.converter.verify.graphs import verify_graphs
 
 needs_tensorrt = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 RNG = np.random.default_rng(0)

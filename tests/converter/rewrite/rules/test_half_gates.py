@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.converter.rewrite.precision.networks import T, casts, made_in, network, normal, types_of
-from trtsmith.converter.convert.precision import PrecisionRequest, in_precision
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated

@@ -1,0 +1,69 @@
+"""Says in which types a user wants the network computed: --precision, --keep-fp32, --io-precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.option_values import check_values
+from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
+from trtsmith.importers.problem import Problem
+
+QUANTIZED = ("int8", "fp8")
+"""Precisions that are calibrated."""
+
+PRECISIONS = ("fp32", *FORMATS, *QUANTIZED)
+
+_WITH = {
+    "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
+    "--allow-fp16-accumulation": ("fp16",),
+    "--io-precision": ("fp16", "bf16", "fp32"),
+    "--calibration": ("int8", "fp8"),
+}
+"""By flag, the precisions with which it means something."""
+
+
+@dataclass(frozen=True)
+class PrecisionRequest:
+    """What the user asks for.
+
+    precision:  one of PRECISIONS; "" leaves the types as the model has them.
+    keep:       --keep-fp32: names of nodes, patterns, operators.
+    io:         whether inputs and outputs of the model get the type too.
+    calibration: files of inputs for int8 and fp8.
+    fp16_sums:  --allow-fp16-accumulation: products of float16 may be summed in float16.
+    decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
+    """
+
+    precision: str = ""
+    keep: tuple[str, ...] = ()
+    io: bool = False
+    calibration: tuple[Path, ...] = ()
+    decided: Mapping[str, str] | None = None
+    fp16_sums: bool = False
+
+    def __post_init__(self) -> None:
+        """UsageError: an unknown precision, or what means nothing with the one that is, or is not, asked for."""
+        check_values(("--precision", self.precision, ("", *PRECISIONS)))
+        given = {
+            "--keep-fp32": self.keep,
+            "--allow-fp16-accumulation": self.fp16_sums,
+            "--io-precision": self.io,
+            "--calibration": self.calibration,
+        }
+        problems = []
+        for flag, meaning in _WITH.items():
+            if given[flag] and self.precision not in meaning:
+                beside = f"with --precision {self.precision}" if self.precision else "without --precision"
+                fix = f"add --precision {meaning[0]}, or remove {flag}"
+                expected = f"--precision {', '.join(meaning)} beside it"
+                problems.append(Problem(f"{flag} has no meaning {beside}", flag, expected, fix))
+        if problems:
+            raise UsageError(problems)
+
+    @property
+    def format(self) -> Format | None:
+        """The reduced type; None if nothing is reduced."""
+        return FORMATS.get(self.precision)
