@@ -239,7 +239,7 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
 
         check_node_tests(folder, limit_s, notes)
     elif name == "graphs":
-        from gpucheck.random_graphs import check as check_graphs
+        from gpucheck.drawn.random_graphs import check as check_graphs
 
         check_graphs(folder, limit_s, notes)
     elif name == "rules":

@@ -8,11 +8,11 @@ import numpy as np
 import onnx
 import pytest
 
-from gpucheck import random_graphs
+from gpucheck.drawn import random_graphs
+from gpucheck.drawn.graph_draw import Draw, NothingFitsError, draw
+from gpucheck.drawn.graph_kinds import KINDS
+from gpucheck.drawn.random_graphs import difference, judge
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Opener
-from gpucheck.graph_draw import Draw, NothingFitsError, draw
-from gpucheck.graph_kinds import KINDS
-from gpucheck.random_graphs import difference, judge
 from gpucheck.record import Notes, read_notes
 from tests.scripts.engine_doubles import by_onnxruntime, in_workers, refuses
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from gpucheck.drawn.graph_draw import Draw, draw
+from gpucheck.drawn.graph_kinds import KINDS
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
-from gpucheck.graph_draw import Draw, draw
-from gpucheck.graph_kinds import KINDS
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
 from onnxcoverage.jobs import RETIRE, run_jobs

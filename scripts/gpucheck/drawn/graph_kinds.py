@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucheck.graph_draw import Draw, NothingFitsError
+from gpucheck.drawn.graph_draw import Draw, NothingFitsError
 from trtsmith.importers.dtypes import NUMBERS
 
 _TARGETS = {name: NUMBERS[name] for name in ("float32", "float16", "int32", "int64", "bool", "uint8", "int8")}
