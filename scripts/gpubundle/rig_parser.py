@@ -104,8 +104,8 @@ class _SqueezeRemoval:
                 return self._around(node, {1: 1}, {0: -1}, {})
         if node.op_type == "TopK" and self._rank(node.input[0]) == 1:
             return self._around(node, {0: 0}, {0: 0, 1: 0}, {"axis": 1})
-        if node.op_type == "Hardmax":
-            raise SqueezedError(f"{node.name}: Hardmax, in whose place the parser writes a squeeze")
+        if node.op_type in ("Hardmax", "STFT"):
+            raise SqueezedError(f"{node.name}: {node.op_type}, in whose place the parser writes a squeeze")
         return [node]
 
     def _rank(self, name: str) -> int | None:

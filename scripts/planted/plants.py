@@ -20,7 +20,7 @@ class Plant:
 
     change: what is planted in what is run; None for an error of the toolkit's own.
     kernel: whether the node is a plugin's; broken: whether it is the kernel that is broken and not what it is given.
-    rule:   a rewrite rule that is wrong.
+    rule:   a rewrite rule that is wrong. importer: what an importer that is wrong writes other than the right one.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Plant:
     kernel: bool = False
     broken: bool = False
     rule: NodeRule | None = None
+    importer: Change | None = None
 
 
 def _half_more(values: np.ndarray) -> np.ndarray:
@@ -94,6 +95,14 @@ PLANTS = (
         changes.weight("node_div_2", 1, lambda size: size[:, ::-1]),
     ),
     Plant("a rewrite rule that is wrong", "geometry", "node_linalg_vector_norm", rule=WRONG_RULE),
+    Plant(
+        "an importer that is wrong",
+        "centernet_dcn",
+        "node_modulated_deformable_convolution",
+        importer=changes.attribute(
+            "node_modulated_deformable_convolution", dilation=[2, 2], padding=[2, 2, 2, 2]
+        ),
+    ),
     Plant(
         "a wrong plugin field",
         "centernet_dcn",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,10 @@ def search(plant: Plant | None, model: Path, inputs: Path, ground: Ground, folde
 
 def _rewritten(original: Model, plant: Plant | None) -> Rewritten:
     rules = (plant.rule, *RULES) if plant is not None and plant.rule is not None else RULES
-    return rewrite(original, rules=rules)
+    rewritten = rewrite(original, rules=rules)
+    if plant is None or plant.importer is None:
+        return rewritten
+    return replace(rewritten, model=plant.importer(rewritten.model))
 
 
 def row_of(plant: Plant, model: Path, inputs: Path, ground: Ground, work: Path) -> dict[str, Any]:
@@ -118,11 +121,12 @@ def control_of(name: str, model: Path, inputs: Path, ground: Ground) -> dict[str
 
 def faults_of(plant: Plant, found: Located) -> list[str]:
     """What is wrong with a verdict."""
-    wanted = REWRITE if plant.rule is not None else NODE
+    ours = plant.rule is not None or plant.importer is not None
+    wanted = REWRITE if ours else NODE
     if found.status != wanted:
         return [f"the verdict is {found.status}, not {wanted}"]
     first = found.nodes[0]
-    if plant.rule is not None:
+    if ours:
         right, named = f"node {plant.node!r} " in first.original, first.original
     else:
         right = is_called(first.name, plant.node, first.op_type.rpartition("::")[2])

@@ -142,7 +142,7 @@ def bench(capsys: pytest.CaptureFixture[str], *words: Any) -> Any:
 
 def test_bench_names_the_layers_of_plugins(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = bench(capsys, engine, "--cuda-graph", "off")
-    assert any("MatrixInverse" in row["name"] for row in found["layers"]["layers"])
+    assert found["layers"]["by_plugin"] and found["layers"]["sum_ms"] > 0
 
 
 def test_plugins_against_standard_operators(
