@@ -171,7 +171,9 @@ def test_a_package_imports_only_what_comes_before_it(package: str) -> None:
 
 
 def test_no_module_imports_relatively() -> None:
-    assert [module for module, names in imports().items() if any(name.startswith(".") for name in names)] == []
+    assert [
+        module for module, names in imports().items() if any(name.startswith(".") for name in names)
+    ] == []
 
 
 def test_no_modules_import_each_other() -> None:
