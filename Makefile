@@ -24,6 +24,8 @@ setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .v
 demo:  ## export a PyTorch model with custom operators, convert it, print the verdict
 	@$(IN_ENV) python scripts/demo.py $(ARGS)
 
+# Hundreds of processes start here: each would compile this checkout anew where the environment forbids to keep bytecode.
+test: export PYTHONDONTWRITEBYTECODE =
 test:  ## every test, on all cores; those that need a GPU are skipped without one, and counted
 	@$(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1 $(ARGS)
 

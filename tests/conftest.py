@@ -10,6 +10,7 @@ import functools
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -95,8 +96,16 @@ def start() -> Generator[Callable[..., subprocess.Popen[str]], None, None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _keep_translations()
     if item.get_closest_marker("gpu") is not None and gpu_count() == 0:
         pytest.skip(NO_GPU)
+
+
+def _keep_translations() -> None:
+    """PyTorch's exporter collects onnxscript's translations anew for every export, which takes a second: here once."""
+    module: Any = sys.modules.get("onnxscript._framework_apis.torch_2_11")
+    if module is not None and not hasattr(module.get_torchlib_ops, "cache_info"):
+        module.get_torchlib_ops = functools.cache(module.get_torchlib_ops)
 
 
 @pytest.hookimpl(wrapper=True)

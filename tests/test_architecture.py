@@ -9,6 +9,7 @@ import ast
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,15 +66,27 @@ def source_files(*folders: str) -> list[Path]:
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
-TREES = {
-    module_name(path): ast.parse(path.read_text(encoding="utf-8"))
-    for path in (*source_files("converter", "importers"), *(ROOT / "trtsmith").glob("*.py"))
-}
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Of every module, by its name."""
+    return {
+        module_name(path): ast.parse(path.read_text(encoding="utf-8"))
+        for path in (*source_files("converter", "importers"), *(ROOT / "trtsmith").glob("*.py"))
+    }
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All that are in a module, or in another statement; expressions, which are most of a tree, hold none."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        inner = getattr(tree, name, ())
+        for node in inner if isinstance(inner, list) else ():  # an expression may be named body, too
+            yield node
+            yield from statements(node)
 
 
 def imported(tree: ast.AST, modules: Set[str]) -> Iterator[str]:
     """Dotted names of what a module imports anywhere; `from package import module` counts as the module."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -83,7 +96,10 @@ def imported(tree: ast.AST, modules: Set[str]) -> Iterator[str]:
                 yield full if full in modules else source
 
 
-IMPORTS = {name: set(imported(tree, TREES.keys())) for name, tree in TREES.items()}
+@cache
+def imports() -> dict[str, set[str]]:
+    """What every module imports."""
+    return {name: set(imported(tree, trees().keys())) for name, tree in trees().items()}
 
 
 def package_of(module: str) -> str:
@@ -146,7 +162,7 @@ def test_every_package_has_its_place_in_the_order() -> None:
 @pytest.mark.parametrize("package", ORDER)
 def test_a_package_imports_only_what_comes_before_it(package: str) -> None:
     allowed = {*ORDER[: ORDER.index(package) + 1]}
-    mine = {module: names for module, names in IMPORTS.items() if package_of(module) == package}
+    mine = {module: names for module, names in imports().items() if package_of(module) == package}
     assert mine
     ours = {
         (module, name) for module, names in mine.items() for name in names if name.split(".")[0] == "trtsmith"
@@ -155,21 +171,23 @@ def test_a_package_imports_only_what_comes_before_it(package: str) -> None:
 
 
 def test_no_module_imports_relatively() -> None:
-    assert [module for module, names in IMPORTS.items() if any(name.startswith(".") for name in names)] == []
+    assert [
+        module for module, names in imports().items() if any(name.startswith(".") for name in names)
+    ] == []
 
 
 def test_no_modules_import_each_other() -> None:
-    assert [sorted(cycle) for cycle in cycles(IMPORTS)] == [sorted(ONE_STRUCTURE)]
+    assert [sorted(cycle) for cycle in cycles(imports())] == [sorted(ONE_STRUCTURE)]
 
 
 def test_tensorrt_comes_through_one_module() -> None:
     named = {
-        module for module, names in IMPORTS.items() if any(name.split(".")[0] in TENSORRT for name in names)
+        module for module, names in imports().items() if any(name.split(".")[0] in TENSORRT for name in names)
     }
     assert named == set()
     by_name = {
         module.removeprefix("trtsmith.converter.")
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("import_module", "__import__")
@@ -179,7 +197,7 @@ def test_tensorrt_comes_through_one_module() -> None:
 
 def test_importers_are_data_with_numpy_and_onnx() -> None:
     outside: defaultdict[str, set[str]] = defaultdict(set)
-    for module, names in IMPORTS.items():
+    for module, names in imports().items():
         if package_of(module) == "importers":
             for name in {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"trtsmith"}:
                 outside[name].add(module)
@@ -188,7 +206,7 @@ def test_importers_are_data_with_numpy_and_onnx() -> None:
         module
         for module in outside["torch"]
         if "torch"
-        in imported(ast.Module([n for n in TREES[module].body if "Import" in type(n).__name__], []), set())
+        in imported(ast.Module([n for n in trees()[module].body if "Import" in type(n).__name__], []), set())
     }
     assert at_the_top == {"trtsmith.importers.torch_ops"}
 

@@ -11,9 +11,9 @@ import onnx
 import pytest
 from onnx import helper as oh
 
-from models.export import export_model
 from tests.converter.cli.commands.running import trtsmith
 from tests.converter.models import save, value
+from tests.exports import exported
 from tests.importers.foreign import EXAMPLES, Example
 from tests.importers.lowered import results, tensors_of
 from tests.importers.running import types_of
@@ -28,18 +28,23 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exported = export_model(name, tmp_path, small=True)
+def test_models(
+    name: str,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = exported(name, tmp_path_factory)
     shapes = []
-    for entry in onnx.load(exported.model, load_external_data=False).graph.input:
+    for entry in onnx.load(files.model, load_external_data=False).graph.input:
         dims = [d.dim_value or 0 for d in entry.type.tensor_type.shape.dim]
         ranges = ["x".join(str(d or batch) for d in dims) for batch in (1, 2, 4)]
         shapes += ["--shapes", f"{entry.name}={':'.join(ranges)}"]
     engine = tmp_path / "out" / "model.plan"
     engine.parent.mkdir()
     ran = trtsmith(
-        capsys, "convert", exported.model, "-o", engine, "-q", "--inputs", exported.inputs, "--expected",
-        exported.expected, "--report", tmp_path / "report.json", *shapes,
+        capsys, "convert", files.model, "-o", engine, "-q", "--inputs", files.inputs, "--expected",
+        files.expected, "--report", tmp_path / "report.json", *shapes,
     )  # fmt: skip
     assert (ran.code, ran.err) == (0, ""), ran
     report = json.loads((tmp_path / "report.json").read_text())

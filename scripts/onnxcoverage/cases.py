@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,16 @@ class CoverageCase:
     random: bool
 
 
-def load_cases() -> list[CoverageCase]:
-    """All cases, by name. Takes some seconds: onnx computes the expected outputs."""
+@cache
+def load_cases() -> tuple[CoverageCase, ...]:
+    """All cases, by name. Takes some seconds the first time: onnx computes the expected outputs."""
     from onnx.backend.test import loader
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # onnx's cases overflow on purpose
         found: list[Any] = [t for t in loader.load_model_tests(kind="node") if t.model is not None]
     kinds = {test.name: _own_operator(test.model) for test in found}
-    return sorted((_case(test, kinds) for test in found), key=lambda case: case.name)
+    return tuple(sorted((_case(test, kinds) for test in found), key=lambda case: case.name))
 
 
 def write_cases(cases: Iterable[CoverageCase], folder: Path) -> None:

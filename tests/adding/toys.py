@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,10 @@ RULE_LINES: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def copy_checkout(folder: Path) -> Path:
-    """What git knows of the checkout, and what it does not ignore, with its links, in a folder."""
+    """What git knows of the checkout, and what it does not ignore, with its links, in a folder.
+
+    Bytecode comes along: it counts for as long as a file has the size and the time that it was compiled at.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -62,6 +66,10 @@ def copy_checkout(folder: Path) -> Path:
         if os.path.lexists(source):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
+            for compiled in (source.parent / "__pycache__").glob(f"{source.stem}.*.pyc"):
+                (target.parent / "__pycache__").mkdir(exist_ok=True)
+                with suppress(FileNotFoundError):  # another process may be about to replace it
+                    shutil.copy2(compiled, target.parent / "__pycache__")
     return folder
 
 

@@ -46,7 +46,10 @@ class Use:
 
 
 def uses_tensorrt(source: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == "trt" for node in ast.walk(ast.parse(source)))
+    """Only what holds the letters is parsed, for speed."""
+    return "trt" in source.replace("trtsmith", "") and any(
+        isinstance(node, ast.Name) and node.id == "trt" for node in ast.walk(ast.parse(source))
+    )
 
 
 def find_use(source: str) -> Use:

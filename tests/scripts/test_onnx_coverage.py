@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import onnx_coverage
 from onnxcoverage.cases import CoverageCase
 from onnxcoverage.judge import _fault
 from onnxcoverage.record import CaseOutcome, outcomes_of, to_json
-
-SCRIPT = Path(__file__).parents[2] / "scripts" / "onnx_coverage.py"
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
@@ -44,10 +43,20 @@ def test_a_sample_of_the_suite(tmp_path: Path) -> None:
 
 def covered(folder: Path, *arguments: str) -> dict[str, Any]:
     file = folder / "record.json"
-    command = [sys.executable, str(SCRIPT), "--json", str(file), *arguments]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
+    assert onnx_coverage.main(["--json", str(file), *arguments]) == 0
     result: dict[str, Any] = json.loads(file.read_text())
     return result
+
+
+def test_as_a_script_it_finds_its_modules() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "onnx_coverage.py"
+    there = "import onnxcoverage.cases, onnxcoverage.jobs, onnxcoverage.record"
+    code = f"import runpy; runpy.run_path({str(script)!r}); {there}"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(script), "--sample", "many"], stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 2 and "--sample" in done.stderr
 
 
 def test_outputs_are_judged_by_the_suites_tolerances() -> None:

@@ -17,6 +17,7 @@ from planted.plants import PLANTS, Plant
 from planted.run import Ground, control_of, faults_of, row_of
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import Sabotaged
+from tests.exports import exported
 from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located, NodeReport
 
@@ -24,10 +25,29 @@ SAMPLE = ("a wrong weight", "a rewrite rule that is wrong", "a broken kernel")
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> dict:
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that those are in which the sample needs."""
+    needed = {plant.model for plant in PLANTS if plant.name in SAMPLE} | {"geometry"}
+    (folder,) = {exported(name, tmp_path_factory).model.parent for name in needed}
+    return folder
+
+
+@pytest.fixture(scope="module")
+def record(models: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     path = tmp_path_factory.mktemp("planted") / "planted.json"
-    assert planted_errors.main(["--only", *SAMPLE, "--output", str(path), "--commit", "c0ffee"]) == 0
+    arguments = ["--only", *SAMPLE, "--models", str(models), "--output", str(path), "--commit", "c0ffee"]
+    assert planted_errors.main(arguments) == 0
     return json.loads(path.read_text())
+
+
+def test_models_are_exported_if_they_are_not_given(models: Path, tmp_path: Path) -> None:
+    for ours, given in zip(
+        planted_errors._exported("geometry", None, tmp_path),
+        planted_errors._exported("geometry", models, tmp_path),
+        strict=True,
+    ):
+        assert ours.parent == tmp_path and given.parent == models and ours.name == given.name
+        assert ours.stat().st_size == given.stat().st_size > 0
 
 
 def test_a_sample_is_found(record: dict) -> None:
@@ -42,8 +62,9 @@ def test_a_sample_is_found(record: dict) -> None:
     )
 
 
-def test_searches_side_by_side_find_the_same(record: dict, tmp_path: Path) -> None:
-    arguments = ["--only", *SAMPLE, "--at-once", "2", "--output", str(tmp_path / "planted.json")]
+def test_searches_side_by_side_find_the_same(record: dict, models: Path, tmp_path: Path) -> None:
+    arguments = ["--only", *SAMPLE, "--models", str(models), "--at-once", "2"]
+    arguments += ["--output", str(tmp_path / "planted.json")]
     assert planted_errors.main(arguments) == 0
     beside = json.loads((tmp_path / "planted.json").read_text())
     assert beside["passed"] is True

@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from models import MODELS  # noqa: E402
+from tests import exports  # noqa: E402
 from trtsmith.converter.model.model import Model  # noqa: E402
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite  # noqa: E402
 
@@ -508,24 +509,10 @@ def test_other_uses_of_grid_sample_come_out_node_for_node(tmp_path: Path) -> Non
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_small_detector(tmp_path: Path) -> None:
+def test_small_detector(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A whole model, through the exporter that users call: both attentions mapped, the outputs agree."""
-    from models.deformable_detr import build_deformable_detr
-    from trtsmith.importers.torch_ops import export
-
-    sizes = MODELS["deformable_detr"]
-    module = build_deformable_detr(height=96, width=133, msda="grid_sample", **sizes.small)
-    path = tmp_path / "model.onnx"
-    image = sizes.inputs(2, 96, 133)["image"]
-    export(
-        module,
-        (image,),
-        path,
-        input_names=["image"],
-        output_names=["logits", "boxes"],
-        dynamic_shapes=sizes.dynamic_shapes(),
-    )
-    model = model_of(onnx.load(path))
+    sizes = MODELS["deformable_detr_grid_sample"]
+    model = model_of(onnx.load(exports.exported("deformable_detr_grid_sample", tmp_path_factory).model))
     rewritten = rewrite(model)
     assert len(rewritten.rewrites) == kinds(rewritten.model)[PLUGIN] == 2
     assert rewritten.declined == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -90,12 +91,30 @@ def test_magnitudes_leave_out_what_is_not_finite_and_take_empty_tensors(tmp_path
     assert magnitudes(unloaded, {"x": np.ones(3, np.float32)}) is None
 
 
-@cache
-def exported(name: str, folder: Path) -> tuple[Path, dict[str, np.ndarray]]:
-    from models.export import export_model
+class Network:
+    """A model's small variant: rewritten, expanded, what that gives for its inputs, and the largest values meanwhile."""
 
-    files = export_model(name, folder, small=True)
-    return files.model, dict(np.load(files.inputs))
+    def __init__(self, path: Path, inputs: Path) -> None:
+        self.path = path
+        self.feeds = dict(np.load(inputs))
+        self.model = rewrite(load_model(path)).model
+        self.plain = expand(self.model)
+        self.exact = run(self.plain, self.feeds)
+        self.seen = magnitudes(self.plain, self.feeds) or {}
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Network]:
+    """By name; each is made once."""
+    pytest.importorskip("torch")
+    from tests.exports import exported
+
+    @cache
+    def made(name: str) -> Network:
+        files = exported(name, tmp_path_factory)
+        return Network(files.model, files.inputs)
+
+    return made
 
 
 @cache
@@ -120,11 +139,6 @@ def own_error(name: str, flag: str, autocast: bool) -> dict[str, float]:
     }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("exports")
-
-
 NETWORKS = [("centernet_dcn", False), ("deformable_detr", False), ("geometry", True)]
 
 
@@ -132,30 +146,28 @@ NETWORKS = [("centernet_dcn", False), ("deformable_detr", False), ("geometry", T
 @pytest.mark.parametrize("flag", FORMATS)
 @pytest.mark.parametrize(("name", "autocast"), NETWORKS)
 def test_networks_lose_at_most_twice_what_pytorch_loses(
-    folder: Path, name: str, autocast: bool, flag: str, plugins: bool
+    networks: Callable[[str], Network], name: str, autocast: bool, flag: str, plugins: bool
 ) -> None:
-    pytest.importorskip("torch")
-    path, feeds = exported(name, folder)
-    fmt = FORMATS[flag]
-    model = rewrite(load_model(path)).model
-    plain = expand(model)
-    exact = run(plain, feeds)
+    network = networks(name)
     reduced = reduce_model(
-        model if plugins else infer_shapes(plain), fmt, seen=magnitudes(plain, feeds) or {}
+        network.model if plugins else infer_shapes(network.plain), FORMATS[flag], seen=network.seen
     )
-    actual = run(emulated(expand(reduced.model)), feeds, optimise=False)
+    actual = run(emulated(expand(reduced.model)), network.feeds, optimise=False)
     for output, error in own_error(name, flag, autocast).items():
-        assert relative(actual[output], exact[output]) <= 2 * error, output
+        assert relative(actual[output], network.exact[output]) <= 2 * error, output
     assert reduced.report.reduced > len(reduced.report.kept) // 5  # and it is not for want of trying
 
 
 @pytest.mark.parametrize("flag", FORMATS)
 @pytest.mark.parametrize(("name", "autocast"), NETWORKS)
-def test_the_tolerance_is_that_of_pytorch_s_run(folder: Path, name: str, autocast: bool, flag: str) -> None:
+def test_the_tolerance_is_that_of_pytorch_s_run(
+    networks: Callable[[str], Network], name: str, autocast: bool, flag: str
+) -> None:
     """What a precision costs by our own reckoning, which needs no framework, is what it costs PyTorch."""
-    pytest.importorskip("torch")
-    path, feeds = exported(name, folder)
-    exact, narrow = onnxruntime_outputs(load_model(path), [InputSet("", feeds)], flag, lambda text: None)
+    files = networks(name)
+    exact, narrow = onnxruntime_outputs(
+        load_model(files.path), [InputSet("", files.feeds)], flag, lambda text: None
+    )
     assert narrow is not None
     for output, error in own_error(name, flag, autocast).items():
         assert 0.5 * error <= relative(narrow[0][output], exact[0][output]) <= 1.5 * error, output
