@@ -50,7 +50,7 @@ def _operators(interface: str, path: Path, ops: Sequence[OpDef]) -> dict[str, An
                 "cases": cases,
                 "refusals": [
                     {"what": what, "fields": wrong, "said": f"[trtsmith] {op.name}::createPlugin: {said}\n"}
-                    for what, wrong, said in refusals(op, right)
+                    for what, wrong, said in (*refusals(right), *out_of_range(op, right))
                 ],
             }
     return asked
@@ -96,7 +96,7 @@ def _entry(field: FieldValue) -> Entry:
     return field.name, field.type, np.frombuffer(field.data, dtype=field.type).tolist()
 
 
-def refusals(op: OpDef, right: Sequence[Entry]) -> Iterator[tuple[str, list[Entry], str]]:
+def refusals(right: Sequence[Entry]) -> Iterator[tuple[str, list[Entry], str]]:
     """Collections that a creator must refuse: (what is wrong, the fields, the sentence that the plugin says)."""
     yield "unknown", [*right, ("no_such_field", "int32", [0])], "unknown field 'no_such_field'"
     if right:
@@ -114,3 +114,17 @@ def refusals(op: OpDef, right: Sequence[Entry]) -> Iterator[tuple[str, list[Entr
         for length in {0, len(values) - 1, len(values) + 1}:
             said = f"field '{name}' has length {length}; expected {len(values)}"
             yield f"{name} of length {length}", instead((name, kind, [*values, 1][:length])), said
+
+
+def out_of_range(op: OpDef, right: Sequence[Entry]) -> Iterator[tuple[str, list[Entry], str]]:
+    """The same, of the nearest values that the definition does not allow, in a field's last element."""
+    for i, (name, kind, values) in enumerate(right):
+        field = op.field(name)
+        least: Any = min(field.allowed) if field.allowed else field.minimum
+        most: Any = max(field.allowed) if field.allowed else None
+        wrong = [least - 1] if least is not None else []
+        wrong += [most + 1] if most is not None else []
+        expected = f"at least {least}" if most is None else f"{least} to {most}"
+        for value in wrong:
+            fields = [*right[:i], (name, kind, [*values[:-1], value]), *right[i + 1 :]]
+            yield f"{name} of {value}", fields, f"field '{name}' is {value}; expected {expected}"
