@@ -9,8 +9,7 @@ cannot call a logger of TensorRT, whose class differs between versions. trtsmith
 the last thing that is done: the converter's own loader does the same.
 
 What NVIDIA's bindings let one ask of a plugin of C++ is asked here. Of a V3 plugin these are the properties of its core and
-build capability; its other methods (output types and shapes, formats, workspace, aliases, fields to serialise, clone) are
-stubs in the bindings, for plugins written in Python, and answer nothing.
+build capability; registry_calls asks for the rest.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from realregistries.registry_calls import Calls, Expressions
 from realregistries.registry_loading import load_as_a_build_does
 
 KINDS = {"CORE": "PLUGIN_V3ONE_CORE", "BUILD": "PLUGIN_V3ONE_BUILD", "RUNTIME": "PLUGIN_V3ONE_RUNTIME"}
@@ -49,6 +49,7 @@ class Asker:
         self.heard.clear()
         self.registry = trt.get_plugin_registry()
         self.native = self.creators()
+        self.calls = Calls(trt)
 
     def creators(self) -> list[tuple[str, str]]:
         """Name and namespace of every creator in the registry."""
@@ -161,6 +162,9 @@ class Asker:
                 found |= {what: getattr(part, what) for what in case["says"] if hasattr(part, what)}
             for what, expected in case["says"].items():
                 self.same(count, what, found.get(what), expected)
+            answers = self.calls.answers(plugin, case)
+            for what, expected in case["answers"].items():
+                self.same(count, what, answers[what], expected)
 
     def case_v2(self, creator: Any, case: dict[str, Any], count: dict[str, int]) -> None:
         """Created, cloned, serialised and deserialised, before its inputs are known and after."""
@@ -268,6 +272,7 @@ def main() -> NoReturn:
         "asked": asker.counts,
         "second_library": second,
         "by_the_converter": made,
+        "expression_places": Expressions(trt).places,
     }
     print(json.dumps({"answers": answers}), flush=True)
     # The runtime that a TensorRT without a GPU has given crashes when it is destroyed.

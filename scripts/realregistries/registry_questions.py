@@ -8,6 +8,7 @@ that asks imports nothing but NVIDIA's bindings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,34 @@ def _answers(creator: Creator, case: ContractCase) -> dict[str, Any]:
             "timing_cache_id": plugin.timing_cache_id(),
             "metadata_string": plugin.metadata(),
         }
-        return {"says": says, "states": [[_entry(field) for field in state]]}
+        fields = [_entry(field) for field in state]
+        return {"says": says, "states": [fields], **_answers_to_calls(plugin, case, fields)}
+
+
+def _answers_to_calls(plugin: Plugin, case: ContractCase, fields: list[Entry]) -> dict[str, Any]:
+    """What a V3 plugin answers to registry_calls, given the case's inputs and outputs."""
+    tensors = (*case.inputs, *case.outputs)
+    formats = []
+    for position, tensor in enumerate(tensors):
+        for asked in (tensor, replace(tensor, dtype="int8")):
+            changed = (*tensors[:position], asked, *tensors[position + 1 :])
+            inputs, outputs = changed[: len(case.inputs)], changed[len(case.inputs) :]
+            formats.append(plugin.supports_format(position, inputs, outputs))
+    answers = {
+        "types": plugin.output_types([tensor.dtype for tensor in case.inputs]),
+        "shapes": plugin.concrete_shapes([tensor.shape for tensor in case.inputs]),
+        "formats": formats,
+        "configured": 0,
+        "workspace": plugin.workspace_size(case.inputs, case.outputs),
+        "shape_change": 0,
+        "fields": fields,
+        "fields_of_clone": fields,
+    }
+    described = {
+        "inputs": [(tensor.dtype, tensor.shape) for tensor in case.inputs],
+        "outputs": [(tensor.dtype, tensor.shape) for tensor in case.outputs],
+    }
+    return {"answers": answers, **described}
 
 
 def _configured(plugin: Plugin, case: ContractCase) -> bytes:

@@ -46,6 +46,7 @@ def test_libraries_in_a_real_registry(version: str, asked: dict[str, Any], tmp_p
             assert found[op.name]["plugins"] == small * {"V3": 3, "V2": 4}[interface]
             # With an unknown field; and each field missing, twice, of another type or length.
             assert found[op.name]["refusals"] > 6 * len(op.fields)
+    assert answers["expression_places"] == [2, 3, 4]  # after two destructors, in the order of the headers
     assert answers["by_the_converter"] > sum(not case.large for op in OPS for case in op.cases)
 
 
@@ -69,6 +70,15 @@ def _other_answer(asked: dict[str, Any]) -> None:
     asked["V3"]["operators"]["UniqueSlices"]["cases"][0]["says"]["num_outputs"] = 6
 
 
+def _other_workspace(asked: dict[str, Any]) -> None:
+    asked["V3"]["operators"]["UniqueSlices"]["cases"][0]["answers"]["workspace"] += 1
+
+
+def _other_inputs(asked: dict[str, Any]) -> None:
+    case = asked["V3"]["operators"]["NonZeroPositions"]["cases"][0]
+    case["inputs"][0] = ("int8", [*case["inputs"][0][1][:-1], 77])
+
+
 def _other_state(asked: dict[str, Any]) -> None:
     asked["V3"]["operators"]["SelectedSlices"]["cases"][0]["states"][0][0][2][0] += 1
 
@@ -86,6 +96,9 @@ PLANTED = {
     "the list of fields is": _other_fields,
     "num_outputs is 5, expected 6": _other_answer,
     "metadata_string is": _other_state,
+    "workspace is": _other_workspace,
+    "shapes is": _other_inputs,
+    "formats is": _other_inputs,
     "there is no plugin from 96 bytes": _other_bytes,
 }
 
