@@ -22,6 +22,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -257,7 +258,7 @@ def main() -> NoReturn:
     asker = Asker(trt, json.loads(Path(file).read_text(encoding="utf-8")))
     for interface in asker.questions:
         asker.library(interface)
-    second = {f"{b} after {a}": asker.one_of_two(a, b) for a, b in (("V3", "V2"), ("V2", "V3"))}
+    second = {f"{b} after {a}": asker.one_of_two(a, b) for a, b in permutations(asker.questions, 2)}
     made, faults = load_as_a_build_does(
         trt,
         "tensorrt_rtx" if module == "tensorrt_rtx" else "tensorrt",

@@ -20,7 +20,7 @@ def load_as_a_build_does(
 ) -> tuple[int, list[str]]:
     """(plugins of the V3 library that were asked for, faults). Leaves that library in the registry.
 
-    flavour: "tensorrt" or "tensorrt_rtx". A wrong field, and the V2 library beside the other, must be problems.
+    flavour: "tensorrt" or "tensorrt_rtx". A wrong field, and a second library beside the first, must be problems.
     """
     wrapped, registry = wrap_module(trt, flavour), trt.get_plugin_registry()
     announce("loading V3 as a build does")
@@ -46,7 +46,8 @@ def load_as_a_build_does(
     for use in wrong:
         if not plugins.create_all(wrapped, registry, [use], errors, announce):
             faults.append(f"the converter's loader finds nothing wrong with {use}")
-    announce("loading V2 beside V3 as a build does")
-    if not plugins.load_library(registry, questions["V2"]["path"], errors):
-        faults.append("the converter's loader finds nothing wrong with the second library")
+    for interface in questions.keys() - {"V3"}:
+        announce(f"loading {interface} beside V3 as a build does")
+        if not plugins.load_library(registry, questions[interface]["path"], errors):
+            faults.append(f"the converter's loader finds nothing wrong with {interface} beside V3")
     return len(uses) + len(wrong), faults

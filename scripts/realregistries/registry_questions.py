@@ -7,7 +7,7 @@ that asks imports nothing but NVIDIA's bindings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,12 @@ Entry = tuple[str, str, list[int] | list[float]]
 """One field of a collection: name, type ("int32", "float32", "int64"), values."""
 
 
-def questions(ops: Sequence[OpDef] = OPS) -> dict[str, Any]:
-    """For each interface ("V3", "V2") its library's path, and the questions about each operator that comes with it."""
-    paths = {"V3": plugin_library(), "V2": plugin_library_v2()}
+def questions(ops: Sequence[OpDef] = OPS, libraries: Mapping[str, Path] | None = None) -> dict[str, Any]:
+    """For each interface ("V3", "V2") its library's path, and the questions about each operator that comes with it.
+
+    libraries: by interface; our two if None.
+    """
+    paths = libraries if libraries is not None else {"V3": plugin_library(), "V2": plugin_library_v2()}
     return {
         name: {"path": str(path), "operators": _operators(name, path, ops)} for name, path in paths.items()
     }
