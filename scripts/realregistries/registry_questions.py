@@ -17,7 +17,7 @@ import numpy as np
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.contract import ContractCase
-from trtsmith.converter.plugin.host.host import Creator, FieldValue, Host, Plugin
+from trtsmith.converter.plugin.host.host import Creator, Host, Plugin
 from trtsmith.importers.fields import plugin_fields
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef
 from trtsmith.importers.registry import OPS
@@ -85,7 +85,7 @@ def _answers(creator: Creator, case: ContractCase) -> dict[str, Any]:
             "timing_cache_id": plugin.timing_cache_id(),
             "metadata_string": plugin.metadata(),
         }
-        fields = [_entry(field) for field in state]
+        fields = [(field.name, field.type, np.frombuffer(field.data, field.type).tolist()) for field in state]
         return {"says": says, "states": [fields], **_answers_to_calls(plugin, case, fields)}
 
 
@@ -121,10 +121,6 @@ def _configured(plugin: Plugin, case: ContractCase) -> bytes:
     state = plugin.serialize()
     assert isinstance(state, bytes)
     return state
-
-
-def _entry(field: FieldValue) -> Entry:
-    return field.name, field.type, np.frombuffer(field.data, dtype=field.type).tolist()
 
 
 def refusals(right: Sequence[Entry]) -> Iterator[tuple[str, list[Entry], str]]:
