@@ -46,6 +46,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     },
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
     "docs/evidence/real-models.md": {"real models": evidence.real_models},
+    "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},
     "docs/evidence/gpu-engines.md": {
         "node tests on a GPU": evidence.engines_of(
             "onnx-tests",

@@ -67,7 +67,7 @@ std::string readBuffer(const std::array<Field<Params>, N>& table, const void* bu
         std::memcpy(f.data(params), at, f.bytes());
         at += f.bytes();
     }
-    return {};
+    return rangeFault(table, params);
 }
 
 }  // namespace trtsmith

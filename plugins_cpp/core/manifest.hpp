@@ -1,6 +1,7 @@
 // The operator as JSON, from the constexpr tables; a test compares it with the Python definitions.
 #pragma once
 
+#include <limits>
 #include <string>
 
 #include "core/fields.hpp"
@@ -12,6 +13,12 @@ namespace detail {
 
 inline std::string quoted(const char* text) {
     return std::string("\"") + text + "\"";  // names are identifiers: nothing to escape
+}
+
+inline std::string limitJson(double limit) {
+    return Range{std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()}.has(limit)
+               ? numberText(limit)
+               : "null";
 }
 
 template <typename Ports>
@@ -36,7 +43,9 @@ std::string operatorJson(const char* pluginNamespace) {
         const char* kind = f.kind == FieldKind::kInt32 ? (f.list ? "ints" : "int") : (f.list ? "floats" : "float");
         fields += (fields.empty() ? "" : ", ") + std::string("{\"name\": ") + detail::quoted(f.name) +
                   ", \"kind\": " + detail::quoted(kind) +
-                  ", \"length\": " + (f.list ? std::to_string(f.length) : std::string("null")) + "}";
+                  ", \"length\": " + (f.list ? std::to_string(f.length) : std::string("null")) +
+                  ", \"minimum\": " + detail::limitJson(f.range.least) +
+                  ", \"maximum\": " + detail::limitJson(f.range.most) + "}";
     }
     return "{\"name\": " + detail::quoted(Op::kName) + ", \"version\": " + detail::quoted(Op::kVersion) +
            ", \"namespace\": " + detail::quoted(pluginNamespace) + ", \"fields\": [" + fields +

@@ -13,8 +13,8 @@ struct BoxSelection {
         int32_t centers;
         int32_t most;
     };
-    static constexpr std::array<Field<Params>, 2> kFields{field<&Params::centers>("center_point_box"),
-                                                          field<&Params::most>("most")};
+    static constexpr std::array<Field<Params>, 2> kFields{field<&Params::centers>("center_point_box", kZeroOrOne),
+                                                          field<&Params::most>("most", atLeast(0))};
     static constexpr Signature<5, 2> kSignature{
         {{{"boxes", TypeVar::kF, 3},
           {"scores", TypeVar::kF, 3},
@@ -37,7 +37,7 @@ struct BoxSelection {
         out[1] = Shape<D>{};
     }
 
-    static std::string check(const Params& p, const Tensors& t) {
+    static std::string check(const Params&, const Tensors& t) {
         const Tensor& boxes = t.in[0];
         const Tensor& scores = t.in[1];
         if (boxes[2] != 4 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
@@ -48,7 +48,7 @@ struct BoxSelection {
                 return std::string(kSignature.inputs[static_cast<size_t>(i)].name) + " must have one element";
             }
         }
-        return p.most < 0 ? "most must not be negative" : "";
+        return {};
     }
 
     static size_t workspace(const Params& p, const Tensors& t) { return boxSelectionWorkspace(kernelShape(p, t)); }

@@ -18,11 +18,11 @@ template <bool Masked>
 struct DeformableConvolutionOp {
     using Params = DeformableConvolutionFields;
     static constexpr std::array<Field<Params>, 5> kFields{
-        field<&Params::stride>("stride"),
-        field<&Params::padding>("padding"),
-        field<&Params::dilation>("dilation"),
-        field<&Params::groups>("groups"),
-        field<&Params::offset_groups>("offset_groups"),
+        field<&Params::stride>("stride", atLeast(1)),
+        field<&Params::padding>("padding", atLeast(0)),
+        field<&Params::dilation>("dilation", atLeast(1)),
+        field<&Params::groups>("groups", atLeast(1)),
+        field<&Params::offset_groups>("offset_groups", atLeast(1)),
     };
 
     static constexpr size_t kX = 0;
@@ -58,11 +58,6 @@ struct DeformableConvolutionOp {
         const Tensor& weight = t.in[kWeight];
         const int64_t groups = params.groups;
         const int64_t offsetGroups = params.offset_groups;
-        const bool positive = groups > 0 && offsetGroups > 0 && params.stride[0] > 0 && params.stride[1] > 0 &&
-                              params.dilation[0] > 0 && params.dilation[1] > 0;
-        if (!positive) {
-            return "groups, offset_groups, stride and dilation must be positive";
-        }
         if (x[1] % groups != 0 || x[1] % offsetGroups != 0 || weight[0] % groups != 0) {
             return "groups and offset_groups must divide the channels";
         }

@@ -15,7 +15,7 @@ struct UniqueSlices {
         int32_t sorted;
     };
     static constexpr std::array<Field<Params>, 2> kFields{field<&Params::axis>("axis"),
-                                                          field<&Params::sorted>("sorted")};
+                                                          field<&Params::sorted>("sorted", kZeroOrOne)};
     static constexpr Signature<1, 5> kSignature{
         {{{"x", TypeVar::kE, kAnyRank}}},
         {{{"output", TypeVar::kE, kAnyRank},

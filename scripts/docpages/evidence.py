@@ -13,6 +13,7 @@ from docpages.marks import markdown_table
 from gpucheck import engine_tables
 from onnxcoverage.record import operator_rows, outcomes_of
 from pluginvsnative.table import native_tables
+from realregistries.registry_answers import COUNTS, totals
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "benchmarks"
@@ -24,6 +25,7 @@ KERNEL_RECORDS = [H200 / name for name in ("bench.json", "bench_earlier.json")]
 NATIVE_RECORD = H200 / "plugin_vs_native.json"
 COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
 REAL_MODELS_RECORD = RECORDS / "real_models.json"
+REGISTRIES_RECORD = RECORDS / "real_registries.json"
 ENGINES_RECORDS = [
     H200 / name for name in ("engines_graphs.json", "engines_conversions.json", "engines.json")
 ]
@@ -129,6 +131,39 @@ def render_real_models(record: Mapping[str, Any]) -> str:
     ]
     head = ("model", "form", "opset", "nodes", "outcome", "largest relative error", "engine")
     return f"{said}.\n\n" + markdown_table(head, rows)
+
+
+def registries() -> str:
+    """What scripts/real_registries.py was told, by version and by operator."""
+    return render_registries(read(REGISTRIES_RECORD))
+
+
+def render_registries(record: Mapping[str, Any]) -> str:
+    answers = record["answers"]
+    rows: list[tuple[str, ...]] = []
+    operators: dict[tuple[str, ...], list[str]] = {}
+    for name, found in answers.items():
+        for interface, count in totals(found).items():
+            numbers = [f"{count[column]:,}" for column in ("operators", *COUNTS)]
+            rows.append((_registry_name(name, found), interface, *numbers, str(len(found["faults"]))))
+        for interface, counts in found["asked"].items():
+            for operator, count in counts.items():
+                numbers = [f"{count[column]:,}" for column in COUNTS]
+                operators.setdefault((operator, interface, *numbers), []).append(name)
+    by_operator = [
+        (*row, f"{'each of ' if len(names) == len(answers) else ''}{len(names)}")
+        for row, names in operators.items()
+    ]
+    return "\n\n".join(
+        (
+            markdown_table(("registry of", "library", "operators", *COUNTS, "faults"), rows),
+            markdown_table(("operator", "library", *COUNTS, "registries"), by_operator),
+        )
+    )
+
+
+def _registry_name(name: str, found: Mapping[str, Any]) -> str:
+    return f"TensorRT {name}" if name == found["version"] else f"{name} {found['version']}"
 
 
 SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
@@ -240,6 +275,16 @@ def figures() -> str:
             engine_tables.planted_said(_step("planted")).split(";")[0],
         ),
     ]
+    answers = list(read(REGISTRIES_RECORD)["answers"].values())
+    asked = sum(count["comparisons"] for found in answers for count in totals(found).values())
+    faults = sum(len(found["faults"]) for found in answers)
+    rows.append(
+        (
+            f"Plugin libraries in the registries of TensorRT 10, 11 and TensorRT-RTX, {len(answers)} versions",
+            "",
+            f"{asked - faults:,} of {asked:,} answers are right",
+        )
+    )
     return markdown_table(("", "TensorRT alone", "with trtsmith"), rows)
 
 

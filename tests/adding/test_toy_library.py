@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from realregistries.lean_wheels import RTX
+from realregistries.registry_answers import ask
+from realregistries.registry_questions import questions
 from tests.adding.toy_operator.local_peaks import LOCAL_PEAKS
 from tests.adding.toys import OPERATOR, OPERATOR_LINES, ROOT, add
 from tests.converter.plugin.fixtures import cuda_root, cudart, tensorrt_include
@@ -61,6 +64,18 @@ def test_its_manifest_is_its_definition(library: Path) -> None:
     for side, ports in (("inputs", LOCAL_PEAKS.inputs), ("outputs", LOCAL_PEAKS.outputs)):
         found = [(p["name"], p["type"], p["rank"], p["optional"], p["size"]) for p in operator[side]]
         assert found == [(p.name, p.type, p.rank, p.optional, p.size) for p in ports]
+
+
+def test_a_real_registry_is_asked_about_it(library: Path, tmp_path: Path) -> None:
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps(questions((LOCAL_PEAKS,), {"V3": library})))
+    answers = ask(RTX, file)
+    assert answers["faults"] == []
+    counts = answers["asked"]["V3"][LOCAL_PEAKS.name]
+    small = sum(not case.large for case in LOCAL_PEAKS.cases)
+    assert (counts["cases"], counts["plugins"]) == (small, 3 * small)
+    # In two phases: an unknown field; none; one missing, twice, of two other types, two other lengths, two wrong values.
+    assert counts["refusals"] == 2 * 10
 
 
 def test_it_keeps_the_contract_in_every_case(library: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -210,6 +211,24 @@ def test_the_table_of_figures_is_that_of_the_records(monkeypatch: pytest.MonkeyP
     changed.write_text(json.dumps(record))
     monkeypatch.setattr(evidence, "COVERAGE_RECORD", changed)
     assert evidence.figures() == text.replace("915 build", "7 build")
+
+
+def test_registries_are_told_apart_where_they_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    record = evidence.read(evidence.REGISTRIES_RECORD)
+    first, *others = record["answers"]
+    assert f"| each of {len(others) + 1} |" in evidence.render_registries(record)
+    asked = record["answers"][first]["asked"]["V3"]["MatrixInverse"]
+    asked["refusals"] += 1000
+    record["answers"][first]["faults"] = ["a fault"]
+    text = evidence.render_registries(record)
+    rows = [line for line in text.splitlines() if line.startswith("| MatrixInverse | V3 |")]
+    assert [row.rpartition(" | ")[2] for row in rows] == ["1 |", f"{len(others)} |"]
+    assert re.search(rf"\| TensorRT {re.escape(first)} \| V3 \|.* 1,\d\d\d \|.* \| 1 \|", text)
+    changed = tmp_path / "record.json"
+    changed.write_text(json.dumps(record))
+    before = evidence.figures()
+    monkeypatch.setattr(evidence, "REGISTRIES_RECORD", changed)
+    assert evidence.figures() != before
 
 
 def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit() -> None:

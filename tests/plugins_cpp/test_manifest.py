@@ -14,7 +14,7 @@ import pytest
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.host.host import Host
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Port
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Field, OpDef, Port
 from trtsmith.importers.registry import OPS
 
 V3, V2 = libraries.plugin_library(), libraries.plugin_library_v2()
@@ -34,6 +34,13 @@ def port(p: Port) -> dict[str, Any]:
     return {"name": p.name, "type": p.type, "rank": p.rank, "optional": p.optional, "size": p.size}
 
 
+def field(f: Field) -> dict[str, Any]:
+    # Allowed values are whole numbers without a gap, which C++ knows as a range.
+    assert list(f.allowed) == list(range(len(f.allowed)))
+    least, most = (min(f.allowed), max(f.allowed)) if f.allowed else (f.minimum, None)
+    return {"name": f.name, "kind": f.kind.value, "length": f.length, "minimum": least, "maximum": most}
+
+
 @LIBRARIES
 def test_manifest_is_the_definitions(path: Path, interface: str) -> None:
     document = manifest(path)
@@ -47,7 +54,7 @@ def test_manifest_is_the_definitions(path: Path, interface: str) -> None:
             "name": op.name,
             "version": op.version,
             "namespace": PLUGIN_NAMESPACE,
-            "fields": [{"name": f.name, "kind": f.kind.value, "length": f.length} for f in op.fields],
+            "fields": [field(f) for f in op.fields],
             "inputs": [port(p) for p in op.inputs],
             "outputs": [port(p) for p in op.outputs],
         }

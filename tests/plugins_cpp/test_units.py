@@ -29,7 +29,7 @@ def compile_and_run(tmp_path: Path, test: str, sources: tuple[str, ...], include
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("test", ["core/dims_test.cpp", "core/signature_test.cpp"])
+@pytest.mark.parametrize("test", ["core/dims_test.cpp", "core/fields_test.cpp", "core/signature_test.cpp"])
 def test_core_with_a_compiler_alone(tmp_path: Path, test: str) -> None:
     compile_and_run(tmp_path, test, (), [])
 

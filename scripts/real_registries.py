@@ -1,0 +1,66 @@
+"""Asks the plugin registries of NVIDIA's own TensorRTs about our plugin libraries; no GPU is used.
+
+    python scripts/real_registries.py --json benchmarks/real_registries.json      # every version, 44 MB each
+    python scripts/real_registries.py --versions 10.15.1.29,TensorRT-RTX
+
+The lean runtimes of TensorRT have the registry of the full one, and no builder. In each, in a process of its own, both
+libraries are loaded; every creator, every plugin of every small case and every field with a fault are asked for; V2 plugins
+are cloned, serialised and deserialised, V3 plugins made again from the fields that they serialise. What the plugins say is
+compared with the definitions and with what the plugin host hears from them. The exit code is 1 if anything differs or a
+process crashes, 2 if a TensorRT cannot be fetched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    from envsetup.steps import SetupError
+    from realregistries.lean_wheels import versions
+    from realregistries.registry_answers import ask, summary
+    from realregistries.registry_questions import questions
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--versions", default=",".join(versions()), metavar="A,B", help="only these (default: all)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
+    options = parser.parse_args(argv)
+    chosen = options.versions.split(",")
+    unknown = sorted(set(chosen) - set(versions()))
+    if unknown:
+        parser.error(f"no TensorRT {', '.join(unknown)} is pinned; there are {', '.join(versions())}")
+    answers = {}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(questions(), file)
+        file.flush()
+        for version in chosen:
+            try:
+                answers[version] = ask(version, Path(file.name))
+            except SetupError as error:
+                print(f"{error.tail}\n{error}", file=sys.stderr)
+                return 2
+            for fault in answers[version]["faults"]:
+                print(f"{version}: {fault}", file=sys.stderr)
+    if options.json is not None:
+        system = f"{platform.system()} {platform.machine()}"
+        record = {"machine": {"python": platform.python_version(), "system": system}, "answers": answers}
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(summary(answers)))
+    return 1 if any(found["faults"] for found in answers.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Asks one TensorRT in a child process, and sums up what several have answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from envsetup import ROOT
+from realregistries.lean_wheels import module_and_folder
+
+CHILD = Path(__file__).with_name("registry_child.py")
+COUNTS = ("cases", "plugins", "refusals", "comparisons")
+
+
+def ask(version: str, questions: Path, timeout_s: float = 120) -> dict[str, Any]:
+    """What the registry of one TensorRT answers: registry_child's answers, whose faults may be the child's end.
+
+    Raises SetupError if the TensorRT is not here and cannot be fetched.
+    """
+    command = [sys.executable, str(CHILD), *module_and_folder(version), str(questions)]
+    paths = (str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH"))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=said, stdin=subprocess.DEVNULL, text=True, env=environment
+        )
+        try:
+            out, _ = process.communicate(timeout=timeout_s)
+            end = _ended(process.returncode)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, _ = process.communicate()
+            end = f"did not end within {timeout_s:.0f} s"
+        said.seek(0)
+        words = said.read().decode(errors="replace")
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    found = next((line["answers"] for line in lines if "answers" in line), None)
+    faults = [line["fault"] for line in lines if "fault" in line]
+    if found is not None and not end:
+        return {**found, "faults": faults}
+    doing = next((line["doing"] for line in reversed(lines) if "doing" in line), "starting")
+    death = f"the process {end or 'gave no answers'}; it was at: {doing}; its last words:\n{words[-2000:]}"
+    return {
+        "version": version,
+        "asked": {},
+        "second_library": {},
+        "by_the_converter": 0,
+        "faults": [*faults, death],
+    }
+
+
+def _ended(code: int) -> str:
+    if code < 0:
+        return f"ended with {signal.Signals(-code).name}"
+    return f"ended with exit code {code}" if code else ""
+
+
+def totals(answers: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Sums over the operators, by interface."""
+    return {
+        interface: {
+            "operators": len(counts),
+            **{name: sum(one[name] for one in counts.values()) for name in COUNTS},
+        }
+        for interface, counts in answers["asked"].items()
+    }
+
+
+def summary(answers: Mapping[str, Any]) -> list[str]:
+    """A table of several TensorRTs' answers, a line each; answers: by version."""
+    header = ("TensorRT", "library", "operators", *COUNTS, "faults")
+    lines: list[tuple[str, ...]] = [header]
+    for version, found in answers.items():
+        name = version if version == found["version"] else f"{version} {found['version']}"
+        for interface, count in (totals(found) or {"none": {}}).items():
+            counts = [f"{count.get(column, 0):,}" for column in header[2:-1]]
+            lines.append((name, interface, *counts, str(len(found["faults"]))))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return [
+        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
