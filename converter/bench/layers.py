@@ -21,6 +21,10 @@ _BETWEEN = re.compile(r" \+ |\.\.\.|[(){}\[\]]|, ")
 """What stands between node names in the names of fused layers: `a + b`, `PWN(a, b)`, `{ForeignNode[a...b]}`."""
 
 
+UNKNOWN = "unknown"
+"""The type of a layer of which neither the engine nor the graph tells."""
+
+
 @dataclass(frozen=True)
 class LayerNode:
     """A node of the graph that the engine was built from. plugin: whether it becomes a plugin layer."""
@@ -103,7 +107,7 @@ def profile(
                 "layer": name,
                 "ms": digits6(milliseconds),
                 "share": digits6(milliseconds / whole if whole else 0.0),
-                "type": "+".join(dict.fromkeys(node.op_type for node in known)) or layer.type or "unknown",
+                "type": "+".join(dict.fromkeys(node.op_type for node in known)) or layer.type or UNKNOWN,
                 "nodes": list(made_of),
                 "plugin": next((node.op_type for node in known if node.plugin), None)
                 or ("plugin" if layer.type.startswith("PluginV") else None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trtsmith.converter.bench.layers import UNKNOWN
 from trtsmith.converter.cli.console import table
 
 STAGES = (
@@ -88,6 +89,11 @@ def render_layers(layers: Mapping[str, Any], top: int) -> str:
     left = len(layers["layers"]) - top
     head = f"layers, of {layers['sum_ms']:.4g} ms in {layers['inferences']} profiled inferences"
     lines = [head + (f"; {left} more are not shown" if left > 0 else ""), table(rows)]
+    if {row["type"] for row in layers["layers"]} == {UNKNOWN}:
+        lines.append(
+            "operators and plugins: this engine does not tell; `trtsmith bench MODEL` builds one that does"
+        )
+        return "\n".join(lines)
     for key, title in (("by_type", "by type"), ("by_plugin", "plugins")):
         sums = [f"{s[key[3:]]} {s['share']:.1%} ({s['layers']})" for s in layers[key][:top]]
         lines.append(f"{title}: {', '.join(sums) or 'none'}")

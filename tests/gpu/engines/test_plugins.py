@@ -141,7 +141,7 @@ def bench(capsys: pytest.CaptureFixture[str], *words: Any) -> Any:
 
 
 def test_bench_names_the_layers_of_plugins(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = bench(capsys, engine, "--cuda-graph", "off")
+    found = bench(capsys, "m.onnx", "--cuda-graph", "off", *SHAPES)
     assert found["layers"]["by_plugin"] and found["layers"]["sum_ms"] > 0
 
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from trtsmith.converter.bench.figures import Summary
-from trtsmith.converter.bench.layers import LayerNode, profile
-from trtsmith.converter.cli.reports.engine_times import render
+from trtsmith.converter.bench.layers import EngineLayer, LayerNode, profile
+from trtsmith.converter.cli.reports.engine_times import render, render_layers
 
 
 def document() -> dict[str, Any]:
@@ -81,3 +81,11 @@ def test_without_transfers_there_is_no_row_of_them() -> None:
 
 def test_the_document_is_json() -> None:
     assert json.loads(json.dumps(document())) == document()
+
+
+def test_an_engine_that_tells_nothing_of_its_layers_is_not_said_to_have_no_plugins() -> None:
+    times = {"node_myl0_1": 0.25, "__myl_Relu_myl0_5": 0.125}
+    shown = render_layers(profile([times], [], {}), 10)
+    assert "plugins: none" not in shown and "this engine does not tell" in shown
+    known = render_layers(profile([times], [EngineLayer("node_myl0_1", "PluginV3")], {}), 10)
+    assert "plugins: plugin 66.7% (1)" in known
