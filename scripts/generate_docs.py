@@ -16,7 +16,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from docpages import command_line, evidence, messages, operators, python_api, rewriting  # noqa: E402
+from docpages import (  # noqa: E402
+    command_line,
+    evidence,
+    messages,
+    operator_matrix,
+    operators,
+    python_api,
+    rewriting,
+)
 from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
@@ -44,6 +52,7 @@ DOCUMENTS: Mapping[str, Parts] = {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
     },
+    "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
     "docs/evidence/real-models.md": {"real models": evidence.real_models},
     "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},

@@ -26,9 +26,7 @@ NATIVE_RECORD = H200 / "plugin_vs_native.json"
 COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
 REAL_MODELS_RECORD = RECORDS / "real_models.json"
 REGISTRIES_RECORD = RECORDS / "real_registries.json"
-ENGINES_RECORDS = [
-    H200 / name for name in ("engines_graphs.json", "engines_conversions.json", "engines.json")
-]
+ENGINES_RECORDS = [H200 / f"engines{which}.json" for which in ("_operators", "_planted", "_networks", "")]
 """The newest first."""
 
 

@@ -98,9 +98,9 @@ PLANTS = (
     Plant(
         "an importer that is wrong",
         "centernet_dcn",
-        "node_modulated_deformable_convolution",
+        MODELS["centernet_dcn"].plugin_node,
         importer=changes.attribute(
-            "node_modulated_deformable_convolution", dilation=[2, 2], padding=[2, 2, 2, 2]
+            MODELS["centernet_dcn"].plugin_node, dilation=[2, 2], padding=[2, 2, 2, 2]
         ),
     ),
     Plant(

@@ -82,7 +82,7 @@ def test_each_model_is_searched_with_nothing_planted() -> None:
 
 def test_there_are_ten_and_they_differ() -> None:
     assert len({plant.name for plant in PLANTS}) == len(PLANTS) >= 10
-    assert len({(plant.model, plant.node) for plant in PLANTS}) == len(PLANTS)
+    assert len({(plant.model, plant.node, plant.kernel) for plant in PLANTS}) == len(PLANTS)
     assert {plant.model for plant in PLANTS} == {"geometry", "centernet_dcn", "deformable_detr"}
 
 

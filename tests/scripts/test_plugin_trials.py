@@ -56,7 +56,7 @@ def test_wrong_outputs_and_failures_are_counted_and_named() -> None:
     (row,) = found["rows"]
     assert (row["kind"], row["cases"], row["passed"]) == ("ordinary", 3, 1)
     assert len(found["failures"]) == 2 and "relative error" in found["failures"][0]
-    assert found["failures"][1].endswith(f"{some[2].case.name}: it did not run")
+    assert found["failures"][1].endswith(f"{some[2].name}: it did not run")
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)

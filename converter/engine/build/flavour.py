@@ -82,10 +82,10 @@ class Flavour:
     def imports_plugins(self) -> bool:
         if not self.is_rtx:
             return True
-        parser = parser_library()  # it is not always of the core's version
-        if parser is None:
+        library = parser_library()  # it is not always of the core's version
+        if library is None:
             return self.version >= FIRST_RTX_WITH_PLUGINS
-        return _PLUGIN_IMPORTER in parser.read_bytes()
+        return _PLUGIN_IMPORTER in library.read_bytes()
 
     @property
     def imports_v2(self) -> bool:
