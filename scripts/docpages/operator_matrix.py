@@ -71,13 +71,11 @@ def _cell(tried: Counter[str], right: Counter[str]) -> str:
 
 
 def _why_not(op: OpDef, types: str, route: str) -> str:
-    """Why there is no evidence; ValueError where there is no reason: the commands that fill the records were not run."""
+    """Why there is no evidence: a footnote of the page, or that the command which fills the record was not run."""
     if op.data_dependent and "V2" in route + COLUMNS[route]:
         return "a"
     if op.data_dependent and route == "CUDA graph":
         return "b"
     if "bfloat16" in types and route == "reference against expansion":
         return "c"
-    raise ValueError(
-        f"{op.name} in {types} has no evidence by the route {route!r}: see docs/evidence/operators.md"
-    )
+    return "not run"
