@@ -88,13 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         record = measured(options, Path(folder))
-    record["within_limits"] = not over_limits(record)
+    record["over_limits"] = over_limits(record)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=1))
-    for sentence in over_limits(record):
+    for sentence in record["over_limits"]:
         print(sentence, file=sys.stderr)
-    return 0 if record["within_limits"] else 1
+    return 1 if record["over_limits"] else 0
 
 
 def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:

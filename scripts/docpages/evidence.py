@@ -35,6 +35,15 @@ def read(record: Path) -> dict[str, Any]:
     return document
 
 
+CHAINS = {
+    "plain": "a chain of ONNX's operators",
+    "generated": "the same, each 100th a custom operator",
+    "ruled": "the same, a tenth for rules",
+    "ruled_rtx": "the same, for TensorRT-RTX",
+}
+"""Generated models, by their key in the record."""
+
+
 def rewrite_figures() -> str:
     """What scripts/bench_rewrite.py measured."""
     return render_rewrite(read(REWRITE_RECORD))
@@ -43,8 +52,8 @@ def rewrite_figures() -> str:
 def render_rewrite(record: Mapping[str, Any]) -> str:
     detector, machine = record["detector"], record["machine"]
     graphs = [("the detector of `make demo`", detector)]
-    graphs += [("a generated chain", entry) for entry in record["generated"]]
-    graphs += [("a chain with 10% for rules", entry) for entry in record.get("ruled", ())]
+    for kind, what in CHAINS.items():
+        graphs += [(what, entry) for entry in record.get(kind, ())]
     rows = [
         (
             what,
@@ -73,8 +82,19 @@ def render_rewrite(record: Mapping[str, Any]) -> str:
         f"Median of {detector['runs']} processes on {where}. Memory is the growth after the imports. Its peak counts mapped "
         f"pages of the model file, and the system decides how many it maps at once. For the detector it is {ratio} times "
         f"the model. The limits that `scripts/bench_rewrite.py` holds the detector to are {limits['seconds']:g} s and "
-        f"{limits['memory_over_model']:g} times the model.\n\n{markdown_table(header, rows)}"
+        f"{limits['memory_over_model']:g} times the model.{_check_said(record)}\n\n{markdown_table(header, rows)}"
+        f"{_goals_said(record['over_limits'])}"
     )
+
+
+def _check_said(record: Mapping[str, Any]) -> str:
+    check = record.get("check")
+    return f" `trtsmith check` of {check['nodes']} nodes takes {check['seconds']:.2f} s." if check else ""
+
+
+def _goals_said(over: Sequence[str]) -> str:
+    """What is slower, or takes more, than it should."""
+    return "".join(["\n\nNot reached yet:\n", *(f"\n- {sentence}" for sentence in over)]) if over else ""
 
 
 def kernel_figures() -> str:
