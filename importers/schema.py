@@ -70,7 +70,7 @@ def _inference(op: OpDef) -> Callable[[Any], None]:
             if attribute is None:
                 return
             attributes[f.name] = onnx.helper.get_attribute_value(attribute)
-        first = {v: _ONLY[v] for v in {port.type for port in op.outputs} if v in _ONLY}
+        first = {v: _ONLY[v] for v in dict.fromkeys(port.type for port in op.outputs) if v in _ONLY}
         shapes = {port.name: (Unknown(),) for port in op.sizes}
         for port, type_ in zip(op.inputs, types, strict=False):
             if type_ is None or not type_.HasField("tensor_type"):

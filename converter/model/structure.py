@@ -79,7 +79,7 @@ def _check_circles(nodes: Sequence[onnx.NodeProto], makers: dict[str, int], wher
     users: list[list[int]] = [[] for _ in nodes]
     missing = [0] * len(nodes)
     for index, node in enumerate(nodes):
-        for maker in {makers[name] for name in _taken(node) if name in makers}:
+        for maker in dict.fromkeys(makers[name] for name in _taken(node) if name in makers):
             users[maker].append(index)
             missing[index] += 1
     ready = deque(index for index, count in enumerate(missing) if count == 0)

@@ -26,7 +26,10 @@ def write_in_parts(w: Writer, scatter: Scatter, cuts: list[Part], indices: str, 
     """`y0` from the data x0 and the updates x2. places: coordinates, or the indices if ScatterElements is used."""
     data = "x0"
     for number, (start, end) in enumerate(cuts):
-        values = {name: w.slice_(name, [start], [end], [scatter.axis]) for name in {indices, "x2", places}}
+        values = {
+            name: w.slice_(name, [start], [end], [scatter.axis])
+            for name in dict.fromkeys((indices, "x2", places))
+        }
         result = "y0" if number == len(cuts) - 1 else ""
         data = _part(w, scatter, data, values[indices], values["x2"], values[places], result)
     if not cuts:
