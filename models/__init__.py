@@ -26,14 +26,15 @@ class ExportableModel:
     """One exportable model.
 
     build:   build(**sizes) -> module in eval mode; the same sizes give the same weights.
-    inputs:  inputs(batch, height, width) -> input name -> float32 tensor, in the order of the module's arguments.
+    inputs:  inputs(batch, height, width, **what) -> input name -> float32 tensor, in the order of the module's arguments.
     sizes:   what build needs to know of the input size (empty: the module is fully convolutional).
-    small:   sizes of a variant for quick tests, with the same structure.
+    small:   sizes of a variant for quick tests, with the same structure; small_inputs: what inputs takes for it.
+    max_batch: largest batch of the export and of what is made from it.
     plugin_node: the name that one of the nodes of our operators has in the small variant's file.
     """
 
     build: Callable[..., nn.Module]
-    inputs: Callable[[int, int, int], dict[str, Tensor]]
+    inputs: Callable[..., dict[str, Tensor]]
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     height: int
@@ -41,18 +42,21 @@ class ExportableModel:
     small_height: int
     small_width: int
     small: Mapping[str, Any] = field(default_factory=dict)
+    small_inputs: Mapping[str, Any] = field(default_factory=dict)
     takes_sizes: bool = True
+    max_batch: int = MAX_BATCH
     plugin_node: str = ""
 
     def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
         """The module and example inputs that fit it."""
         height, width = (self.small_height, self.small_width) if small else (self.height, self.width)
         sizes = {"height": height, "width": width} if self.takes_sizes else {}
-        return self.build(**sizes, **(self.small if small else {})), self.inputs(batch, height, width)
+        inputs = self.inputs(batch, height, width, **(self.small_inputs if small else {}))
+        return self.build(**sizes, **(self.small if small else {})), inputs
 
     def dynamic_shapes(self) -> tuple[dict[int, Any], ...]:
-        """Dynamic shapes for torch.export: axis 0 of every input is the batch, 1 to MAX_BATCH."""
-        batch = torch.export.Dim("batch", min=1, max=MAX_BATCH)
+        """Dynamic shapes for torch.export: axis 0 of every input is the batch, 1 to max_batch."""
+        batch = torch.export.Dim("batch", min=1, max=self.max_batch)
         return tuple({0: batch} for _ in self.input_names)
 
 
