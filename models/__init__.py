@@ -13,8 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from models.basicvsrpp_alignment import alignment_inputs, build_basicvsrpp_alignment
+from models.bevformer_layer import bevformer_inputs, build_bevformer_layer
 from models.centernet_dcn import build_centernet_dcn
 from models.deformable_detr import build_deformable_detr
+from models.dino_decoder import build_dino_decoder, dino_inputs
 from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
 
@@ -86,10 +89,51 @@ def _detr(**build: Any) -> ExportableModel:
     )
 
 
+_SMALL_BEV = {"bev_size": 20, "channels": 64}
+_SMALL_DINO = {"num_queries": 30, "hidden_dim": 64}
+
 MODELS: dict[str, ExportableModel] = {
     "deformable_detr": _detr(),
     # The same network exported by someone who has no custom operator: a chain of GridSample.
     "deformable_detr_grid_sample": _detr(msda="grid_sample"),
+    "dino_decoder": ExportableModel(
+        build=build_dino_decoder,
+        inputs=dino_inputs,
+        input_names=("memory", "reference_boxes"),
+        output_names=("pred_logits", "pred_boxes"),
+        height=800,
+        width=1333,
+        small_height=96,
+        small_width=133,
+        small={**_SMALL_DINO, "dec_layers": 2, "dim_feedforward": 128},
+        small_inputs=_SMALL_DINO,
+    ),
+    "bevformer_layer": ExportableModel(
+        build=build_bevformer_layer,
+        inputs=bevformer_inputs,
+        input_names=("bev_query", "previous_bev", "shift", "camera_features", "reference_points", "hits"),
+        output_names=("bev",),
+        height=928,
+        width=1600,
+        small_height=116,
+        small_width=200,
+        small={**_SMALL_BEV, "dim_feedforward": 128},
+        small_inputs=_SMALL_BEV,
+        # Sampling locations of one set are 123 million numbers.
+        max_batch=4,
+    ),
+    "basicvsrpp_alignment": ExportableModel(
+        build=build_basicvsrpp_alignment,
+        inputs=alignment_inputs,
+        input_names=("current", "previous", "second_previous", "flow", "previous_flow"),
+        output_names=("aligned",),
+        height=180,
+        width=320,
+        small_height=24,
+        small_width=36,
+        small={"channels": 32},
+        small_inputs={"channels": 32},
+    ),
     "centernet_dcn": ExportableModel(
         build=build_centernet_dcn,
         inputs=_photo_inputs,
