@@ -13,8 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from models.basicvsrpp_alignment import alignment_inputs, build_basicvsrpp_alignment
+from models.bevformer_layer import bevformer_inputs, build_bevformer_layer
 from models.centernet_dcn import build_centernet_dcn
 from models.deformable_detr import build_deformable_detr
+from models.dino_decoder import build_dino_decoder, dino_inputs
 from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
 
@@ -26,14 +29,15 @@ class ExportableModel:
     """One exportable model.
 
     build:   build(**sizes) -> module in eval mode; the same sizes give the same weights.
-    inputs:  inputs(batch, height, width) -> input name -> float32 tensor, in the order of the module's arguments.
+    inputs:  inputs(batch, height, width, **what) -> input name -> float32 tensor, in the order of the module's arguments.
     sizes:   what build needs to know of the input size (empty: the module is fully convolutional).
-    small:   sizes of a variant for quick tests, with the same structure.
+    small:   sizes of a variant for quick tests, with the same structure; small_inputs: what inputs takes for it.
+    max_batch: largest batch of the export and of what is made from it.
     plugin_node: the name that one of the nodes of our operators has in the small variant's file.
     """
 
     build: Callable[..., nn.Module]
-    inputs: Callable[[int, int, int], dict[str, Tensor]]
+    inputs: Callable[..., dict[str, Tensor]]
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     height: int
@@ -41,18 +45,21 @@ class ExportableModel:
     small_height: int
     small_width: int
     small: Mapping[str, Any] = field(default_factory=dict)
+    small_inputs: Mapping[str, Any] = field(default_factory=dict)
     takes_sizes: bool = True
+    max_batch: int = MAX_BATCH
     plugin_node: str = ""
 
     def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
         """The module and example inputs that fit it."""
         height, width = (self.small_height, self.small_width) if small else (self.height, self.width)
         sizes = {"height": height, "width": width} if self.takes_sizes else {}
-        return self.build(**sizes, **(self.small if small else {})), self.inputs(batch, height, width)
+        inputs = self.inputs(batch, height, width, **(self.small_inputs if small else {}))
+        return self.build(**sizes, **(self.small if small else {})), inputs
 
     def dynamic_shapes(self) -> tuple[dict[int, Any], ...]:
-        """Dynamic shapes for torch.export: axis 0 of every input is the batch, 1 to MAX_BATCH."""
-        batch = torch.export.Dim("batch", min=1, max=MAX_BATCH)
+        """Dynamic shapes for torch.export: axis 0 of every input is the batch, 1 to max_batch."""
+        batch = torch.export.Dim("batch", min=1, max=self.max_batch)
         return tuple({0: batch} for _ in self.input_names)
 
 
@@ -82,10 +89,51 @@ def _detr(**build: Any) -> ExportableModel:
     )
 
 
+_SMALL_BEV = {"bev_size": 20, "channels": 64}
+_SMALL_DINO = {"num_queries": 30, "hidden_dim": 64}
+
 MODELS: dict[str, ExportableModel] = {
     "deformable_detr": _detr(),
     # The same network exported by someone who has no custom operator: a chain of GridSample.
     "deformable_detr_grid_sample": _detr(msda="grid_sample"),
+    "dino_decoder": ExportableModel(
+        build=build_dino_decoder,
+        inputs=dino_inputs,
+        input_names=("memory", "reference_boxes"),
+        output_names=("pred_logits", "pred_boxes"),
+        height=800,
+        width=1333,
+        small_height=96,
+        small_width=133,
+        small={**_SMALL_DINO, "dec_layers": 2, "dim_feedforward": 128},
+        small_inputs=_SMALL_DINO,
+    ),
+    "bevformer_layer": ExportableModel(
+        build=build_bevformer_layer,
+        inputs=bevformer_inputs,
+        input_names=("bev_query", "previous_bev", "shift", "camera_features", "reference_points", "hits"),
+        output_names=("bev",),
+        height=928,
+        width=1600,
+        small_height=116,
+        small_width=200,
+        small={**_SMALL_BEV, "dim_feedforward": 128},
+        small_inputs=_SMALL_BEV,
+        # PyTorch samples 2 * 10^9 numbers for a set of six cameras: 16 GB in float64.
+        max_batch=2,
+    ),
+    "basicvsrpp_alignment": ExportableModel(
+        build=build_basicvsrpp_alignment,
+        inputs=alignment_inputs,
+        input_names=("current", "previous", "second_previous", "flow", "previous_flow"),
+        output_names=("aligned",),
+        height=180,
+        width=320,
+        small_height=24,
+        small_width=36,
+        small={"channels": 32},
+        small_inputs={"channels": 32},
+    ),
     "centernet_dcn": ExportableModel(
         build=build_centernet_dcn,
         inputs=_photo_inputs,

@@ -173,6 +173,23 @@ class MLP(nn.Module):
         return self.layers[-1](x)
 
 
+@torch.no_grad()
+def reset_transformer_(model: nn.Module) -> None:
+    """Initialise every layer so that queries stay apart and activations of order one, as in a trained network."""
+    init_weights(model)
+    for module in model.modules():
+        if isinstance(module, MSDeformAttn):
+            module.reset_sampling()
+        elif isinstance(module, FeedForward):
+            zero_mean_kaiming_(module.linear2.weight)
+            module.linear2.weight.mul_(0.5)
+        elif isinstance(module, nn.MultiheadAttention):
+            # Near-uniform attention would pull all queries together: sharpen it and let it weigh less.
+            nn.init.xavier_uniform_(module.in_proj_weight, gain=4.0)
+            nn.init.normal_(module.in_proj_bias, std=0.05)
+            nn.init.xavier_uniform_(module.out_proj.weight, gain=0.2)
+
+
 class DeformableDETR(nn.Module):
     """image [N,3,height,width] -> pred_logits [N,Q,num_classes] (before the sigmoid), pred_boxes [N,Q,4] (cx,cy,w,h in
     0..1)."""
@@ -218,18 +235,7 @@ class DeformableDETR(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        init_weights(self)
-        for module in self.modules():
-            if isinstance(module, MSDeformAttn):
-                module.reset_sampling()
-            elif isinstance(module, FeedForward):
-                zero_mean_kaiming_(module.linear2.weight)
-                module.linear2.weight.mul_(0.5)
-            elif isinstance(module, nn.MultiheadAttention):
-                # Near-uniform attention would pull all queries together: sharpen it and let it weigh less.
-                nn.init.xavier_uniform_(module.in_proj_weight, gain=4.0)
-                nn.init.normal_(module.in_proj_bias, std=0.05)
-                nn.init.xavier_uniform_(module.out_proj.weight, gain=0.2)
+        reset_transformer_(self)
         nn.init.normal_(self.transformer.level_embed)
         nn.init.normal_(self.query_embed.weight)
         # Prior of 1% per class (focal loss), boxes that start small.

@@ -34,7 +34,7 @@ class Exported:
 def export_model(name: str, folder: Path, *, small: bool = False, batch: int = 2) -> Exported:
     """Build MODELS[name], run it on its example inputs and export it with a dynamic batch.
 
-    small: the quick variant of the same structure. batch: of the inputs written, 1 to MAX_BATCH.
+    small: the quick variant of the same structure. batch: of the inputs written, 1 to the model's max_batch.
     Raises UsageError when the folder cannot be made.
     """
     try:
@@ -106,6 +106,8 @@ def main(argv: list[str] | None = None) -> int:
         help="images in the inputs",
     )
     options = parser.parse_args(argv)
+    if options.batch > (largest := MODELS[options.name].max_batch):
+        parser.error(f"--batch {options.batch}: {options.name} is exported for 1 to {largest} images")
     try:
         exported = export_model(options.name, options.output, small=options.small, batch=options.batch)
     except TrtsmithError as error:

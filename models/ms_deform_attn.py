@@ -44,27 +44,48 @@ def ms_deform_attn_grid_sample(
     return output.transpose(1, 2).contiguous()
 
 
-class MSDeformAttn(nn.Module):
-    """Multi-scale deformable attention, the module around the core."""
+class LevelTables(nn.Module):
+    """The shapes of the levels that an attention samples, as the constants that the operator and its inputs need."""
 
     spatial_shapes: Tensor
     level_start_index: Tensor
     offset_normalizer: Tensor
 
-    def __init__(
-        self, d_model: int, level_shapes: LevelShapes, n_heads: int, n_points: int, msda: Msda
-    ) -> None:
+    def __init__(self, level_shapes: LevelShapes) -> None:
         super().__init__()
         self.level_shapes = level_shapes
         self.n_levels = len(level_shapes)
-        self.n_heads = n_heads
-        self.n_points = n_points
-        self.msda = msda
         shapes = torch.tensor(level_shapes, dtype=torch.int64)
         sizes = shapes.prod(1)
         self.register_buffer("spatial_shapes", shapes, persistent=False)
         self.register_buffer("level_start_index", sizes.cumsum(0) - sizes, persistent=False)
         self.register_buffer("offset_normalizer", shapes.flip(-1).float(), persistent=False)
+
+    def attend(self, value: Tensor, locations: Tensor, weights: Tensor) -> Tensor:
+        """value [N,S,M,D], locations [N,Lq,M,L,P,2] in 0..1, weights [N,Lq,M,L,P] -> [N,Lq,M*D]."""
+        attended: Tensor = torch.ops.trtsmith.multiscale_deformable_attention(
+            value, self.spatial_shapes, self.level_start_index, locations, weights
+        )
+        return attended
+
+
+def head_directions(heads: int) -> Tensor:
+    """The step (x, y) in pixels in which each head looks at the start of training, [heads, 2], largest part 1."""
+    angles = torch.arange(heads, dtype=torch.float32) * (2 * math.pi / heads)
+    directions = torch.stack((angles.cos(), angles.sin()), -1)
+    return directions / directions.abs().amax(-1, keepdim=True)
+
+
+class MSDeformAttn(LevelTables):
+    """Multi-scale deformable attention, the module around the core."""
+
+    def __init__(
+        self, d_model: int, level_shapes: LevelShapes, n_heads: int, n_points: int, msda: Msda
+    ) -> None:
+        super().__init__(level_shapes)
+        self.n_heads = n_heads
+        self.n_points = n_points
+        self.msda = msda
         self.sampling_offsets = nn.Linear(d_model, n_heads * self.n_levels * n_points * 2)
         self.attention_weights = nn.Linear(d_model, n_heads * self.n_levels * n_points)
         self.value_proj = nn.Linear(d_model, d_model)
@@ -74,9 +95,7 @@ class MSDeformAttn(nn.Module):
     def reset_sampling(self) -> None:
         """The paper's start (head i looks in direction i, point k at k+1 pixels) plus what training adds: offsets and
         weights that depend on the query."""
-        angles = torch.arange(self.n_heads, dtype=torch.float32) * (2 * math.pi / self.n_heads)
-        directions = torch.stack((angles.cos(), angles.sin()), -1)
-        directions = directions / directions.abs().amax(-1, keepdim=True)
+        directions = head_directions(self.n_heads)
         reach = torch.arange(1, self.n_points + 1, dtype=torch.float32)
         grid = directions[:, None, None] * reach[None, None, :, None]
         grid = grid.expand(self.n_heads, self.n_levels, self.n_points, 2)
@@ -86,21 +105,24 @@ class MSDeformAttn(nn.Module):
         nn.init.xavier_uniform_(self.output_proj.weight, gain=2.0)  # makes up for averaging over the samples
 
     def forward(self, query: Tensor, reference_points: Tensor, input_flatten: Tensor) -> Tensor:
-        """query [N,Lq,C], reference_points [N or 1,Lq,2] in 0..1, input_flatten [N,S,C] -> [N,Lq,C]."""
+        """query [N,Lq,C], reference_points [N or 1,Lq,2 or 4] in 0..1, input_flatten [N,S,C] -> [N,Lq,C].
+
+        Of reference points (x, y) offsets are in pixels of the level; of boxes (cx, cy, w, h) they are in halves of
+        the box divided by the number of points, the same for all levels.
+        """
         n, lq, _ = query.shape
         _, s, c = input_flatten.shape
         value = self.value_proj(input_flatten).view(n, s, self.n_heads, c // self.n_heads)
         offsets = self.sampling_offsets(query).view(n, lq, self.n_heads, self.n_levels, self.n_points, 2)
         weights = self.attention_weights(query).view(n, lq, self.n_heads, self.n_levels * self.n_points)
         weights = F.softmax(weights, -1).view(n, lq, self.n_heads, self.n_levels, self.n_points)
-        locations = (
-            reference_points[:, :, None, None, None, :]
-            + offsets / self.offset_normalizer[None, None, None, :, None, :]
-        )
+        reference = reference_points[:, :, None, None, None, :]
+        if reference_points.shape[-1] == 4:
+            locations = reference[..., :2] + offsets / self.n_points * reference[..., 2:] * 0.5
+        else:
+            locations = reference + offsets / self.offset_normalizer[None, None, None, :, None, :]
         if self.msda == "grid_sample":
             output = ms_deform_attn_grid_sample(value, self.level_shapes, locations, weights)
         else:
-            output = torch.ops.trtsmith.multiscale_deformable_attention(
-                value, self.spatial_shapes, self.level_start_index, locations, weights
-            )
+            output = self.attend(value, locations, weights)
         return self.output_proj(output)

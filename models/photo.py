@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,3 +45,26 @@ def photo_batch(height: int, width: int, batch: int = 2) -> Tensor:
         view = photo[:, top : full_height - top, left : full_width - left]
         images.append(preprocess(view.flip(-1) if i % 2 else view, height, width))
     return torch.cat(images)
+
+
+def photo_features(images: Tensor, shapes: Sequence[tuple[int, int]], channels: int) -> list[Tensor]:
+    """Feature maps [N,channels,h,w] of images [N,3,H,W], one a shape: a fixed random layer in place of a network.
+
+    Every pixel has mean 0 and variance 1 over its channels, as a normalisation leaves it; neighbours are alike.
+    """
+    generator = torch.Generator().manual_seed(len(shapes) * channels)
+    maps = []
+    for shape in shapes:
+        resized = F.interpolate(images, size=shape, mode="bilinear", align_corners=False, antialias=True)
+        weight = torch.randn(channels, 3, 3, 3, generator=generator) * 0.4
+        features = torch.tanh(F.conv2d(resized, weight, padding=1))
+        features = features - features.mean(1, keepdim=True)
+        maps.append(features / (features.std(1, keepdim=True) + 0.1))
+    return maps
+
+
+def photo_tokens(images: Tensor, shapes: Sequence[tuple[int, int]], channels: int) -> Tensor:
+    """The same as the rows of all levels, one after another: [N, sum of h*w, channels]."""
+    return torch.cat(
+        [level.flatten(2).transpose(1, 2) for level in photo_features(images, shapes, channels)], 1
+    )

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from models import MAX_BATCH, MODELS
+from models import MODELS
 from models.export import export_model
 from trtsmith.converter.cli.main import main as trtsmith
 from trtsmith.converter.model.load import load_model
@@ -32,7 +32,8 @@ def main(argv: list[str] | None = None) -> int:
     shapes = []
     for spec in graph_inputs(load_model(exported.model).proto):
         # Only the batch is dynamic in these models.
-        sizes = ["x".join(str(n if d is None else d) for d in spec.shape) for n in (1, BATCH, MAX_BATCH)]
+        batches = (1, BATCH, MODELS[options.model].max_batch)
+        sizes = ["x".join(str(n if d is None else d) for d in spec.shape) for n in batches]
         shapes += ["--shapes", f"{spec.name}={':'.join(sizes)}"]
     command = ["convert", str(exported.model), "-o", str(exported.model.with_suffix(".plan")), *shapes]
     command += ["--inputs", str(exported.inputs), "--expected", str(exported.expected)]

@@ -22,6 +22,9 @@ from trtsmith.importers.registry import OPS, by_name, own_alias
 MODELS = {
     "deformable_detr": {"MultiscaleDeformableAttention"},
     "deformable_detr_grid_sample": {"MultiscaleDeformableAttention"},
+    "dino_decoder": {"MultiscaleDeformableAttention"},
+    "bevformer_layer": {"MultiscaleDeformableAttention"},
+    "basicvsrpp_alignment": {"ModulatedDeformableConvolution"},
     "centernet_dcn": {"ModulatedDeformableConvolution"},
     "geometry": {"MatrixInverse"},
 }

@@ -100,22 +100,21 @@ def _torch_reference(_fields: Fields, inputs: Any) -> tuple[Any]:
     queries, levels, points = locations.shape[1], locations.shape[3], locations.shape[4]
     # grid_sample casts coordinates to int without a check; what is clamped here is outside of every level anyway.
     grids = 2 * torch.nan_to_num(locations, nan=-10.0).clamp(-10, 11) - 1
-    sampled = []
+    # The largest tensor by far, so there is one: each level is sampled into it, and it is weighted in place.
+    dtype = torch.promote_types(torch.promote_types(value.dtype, locations.dtype), weights.dtype)
+    sampled = value.new_zeros(batch * heads, channels, queries, levels, points, dtype=dtype)
     for level, (height, width) in enumerate(inputs["spatial_shapes"].tolist()):
         start = int(inputs["level_start_index"][level])
         if height * width == 0:
-            sampled.append(value.new_zeros(batch * heads, channels, queries, points))
             continue
         feature = value[:, start : start + height * width]
         feature = feature.permute(0, 2, 3, 1).reshape(batch * heads, channels, height, width)
         grid = grids[:, :, :, level].transpose(1, 2).reshape(batch * heads, queries, points, 2)
-        sampled.append(
-            functional.grid_sample(feature, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+        sampled[..., level, :] = functional.grid_sample(
+            feature, grid, mode="bilinear", padding_mode="zeros", align_corners=False
         )
-    if not sampled:
-        return (value.new_zeros(batch, queries, heads * channels),)
     weights = weights.transpose(1, 2).reshape(batch * heads, 1, queries, levels * points)
-    output = (torch.stack(sampled, dim=-2).flatten(-2) * weights).sum(-1)
+    output = sampled.flatten(-2).mul_(weights).sum(-1)
     return (output.reshape(batch, heads * channels, queries).transpose(1, 2).contiguous(),)
 
 

@@ -19,7 +19,7 @@ from gpubundle.skeleton import SUFFIX, filled
 from gpucheck.metrics import TF32
 from gpucheck.rounded_products import RoundedProducts
 from gpucheck.torch_graph import TorchGraph
-from models import MAX_BATCH, MODELS
+from models import MODELS
 from real_models import MODELS as REAL_MODELS
 from real_models import RealModel
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
@@ -44,9 +44,6 @@ decides otherwise in so few of them that it takes thousands to see some.
 
 AT_ONCE = 2**22
 """Numbers that PyTorch is given at once, in several sets."""
-
-BATCHES = (1, 2, MAX_BATCH)
-"""Of the models of models/, whose other sizes are fixed: smallest, usual and largest."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,7 @@ def network(name: str, bundle: Path) -> Network:
 def ours(name: str, bundle: Path, small: bool = False) -> Network:
     """A model of models/, as it is or in its quick variant."""
     model = MODELS[name]
+    batches = (1, 2, model.max_batch)  # their other sizes are fixed
 
     @cache
     def module() -> torch.nn.Module:
@@ -99,7 +97,7 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
         return path
 
     def feeds(size: int) -> list[dict[str, np.ndarray]]:
-        tensors = model.make(small=small, batch=BATCHES[size])[1]
+        tensors = model.make(small=small, batch=batches[size])[1]
         return [{key: tensor.numpy() for key, tensor in tensors.items()}]
 
     def framework(sets: Sequence[Arrays], precision: str) -> list[dict[str, np.ndarray]]:
@@ -108,7 +106,7 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
         return [dict(zip(model.output_names, outputs, strict=True)) for outputs in found]
 
     shapes = {key: array.shape[1:] for key, array in feeds(0)[0].items()}
-    ranges = {k: ShapeRange(*((batch, *rest) for batch in BATCHES)) for k, rest in shapes.items()}
+    ranges = {k: ShapeRange(*((batch, *rest) for batch in batches)) for k, rest in shapes.items()}
     return Network(name, ranges, not name.endswith("_grid_sample"), write, feeds, framework)
 
 

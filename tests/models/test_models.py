@@ -61,7 +61,12 @@ def test_outputs_vary_with_place_and_with_the_image(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "output"),
-    [("deformable_detr", "pred_boxes"), ("centernet_dcn", "heatmap"), ("geometry", "heatmap")],
+    [
+        ("deformable_detr", "pred_boxes"),
+        ("dino_decoder", "pred_boxes"),
+        ("centernet_dcn", "heatmap"),
+        ("geometry", "heatmap"),
+    ],
 )
 def test_sigmoids_are_not_saturated(name: str, output: str) -> None:
     values = small(name)[2][output]

@@ -139,7 +139,14 @@ def own_error(name: str, flag: str, autocast: bool) -> dict[str, float]:
     }
 
 
-NETWORKS = [("centernet_dcn", False), ("deformable_detr", False), ("geometry", True)]
+NETWORKS = [
+    ("centernet_dcn", False),
+    ("deformable_detr", False),
+    ("dino_decoder", False),
+    ("bevformer_layer", False),
+    ("basicvsrpp_alignment", False),
+    ("geometry", True),
+]
 
 
 @pytest.mark.parametrize("plugins", [True, False], ids=["plugins", "expanded"])

@@ -1,0 +1,96 @@
+"""The networks around the operators: what their papers define, computed in another way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402
+
+from models import MODELS  # noqa: E402
+from models.bevformer_layer import example_projections  # noqa: E402
+from models.export import main  # noqa: E402
+from models.ms_deform_attn import MSDeformAttn  # noqa: E402
+
+
+def test_offsets_around_a_box_are_halves_of_it_by_the_number_of_points() -> None:
+    """In a box of 2 * points / size of a level, an offset of one is a pixel, as around a point."""
+    torch.manual_seed(0)
+    size, points = 16, 4
+    attention = MSDeformAttn(32, ((size, size),), 4, points, "custom_op")
+    attention.reset_sampling()
+    query, memory, centres = torch.randn(2, 7, 32), torch.randn(2, size * size, 32), torch.rand(2, 7, 2)
+    boxes = torch.cat((centres, torch.full((2, 7, 2), 2 * points / size)), dim=-1)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            attention(query, boxes, memory), attention(query, centres, memory), rtol=1e-5, atol=1e-5
+        )
+
+
+def test_cameras_that_do_not_see_a_query_are_left_out_of_its_mean() -> None:
+    """As BEVFormer writes it: for each camera the queries that it sees, gathered, and their results added."""
+    module, inputs = MODELS["bevformer_layer"].make(small=True, batch=1)
+    attention = module.spatial
+    query, features = inputs["bev_query"], inputs["camera_features"]
+    reference, hits = inputs["reference_points"], inputs["hits"]
+    total, count = torch.zeros_like(query), torch.zeros(query.shape[1])
+    shape = (attention.heads, attention.n_levels, attention.points)
+    with torch.no_grad():
+        for camera in range(features.shape[1]):
+            seen = hits[0, camera].any(-1).nonzero().squeeze(-1)
+            some = query[0, seen]
+            offsets = attention.sampling_offsets(some).view(len(seen), *shape, 2)
+            weights = attention.attention_weights(some).view(len(seen), shape[0], -1).softmax(-1)
+            value = attention.value_proj(features[:, camera]).view(
+                1, -1, shape[0], query.shape[2] // shape[0]
+            )
+            locations = offsets / attention.offset_normalizer[:, None]
+            for point in range(attention.points):
+                anchor = reference[0, camera, seen, point % attention.anchors]
+                locations[..., point, :] += anchor[:, None, None]
+            attended = attention.attend(value, locations[None], weights.view(1, len(seen), *shape))
+            total[0, seen] += attended[0]
+            count[seen] += 1
+        expected = query + attention.output_proj(total / count.clamp(min=1)[:, None])
+        actual = attention(query, features, reference, hits)
+    assert {0, 1, 2} == {*count.int().tolist()}
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_every_camera_of_the_ring_sees_a_part_of_the_ground() -> None:
+    points, hits = example_projections(2, 928, 1600, 20)
+    assert points.shape == (2, 6, 400, 4, 2) and hits.shape == (2, 6, 400, 4)
+    seen = hits.amax(-1)
+    assert (seen.mean(-1) > 0.1).all() and (seen.mean(-1) < 0.5).all()
+    assert (seen.amax(1).mean(-1) > 0.95).all()
+    inside = ((points > 0) & (points < 1)).all(-1)
+    assert (inside[hits > 0]).all()
+
+
+def test_taps_without_residue_follow_the_flow_of_their_frame() -> None:
+    """Residues of zero and whole pixels of flow: a convolution of features that are moved by them."""
+    module, inputs = MODELS["basicvsrpp_alignment"].make(small=True, batch=1)
+    last = module.conv_offset[-1]
+    torch.nn.init.zeros_(last.weight)
+    torch.nn.init.zeros_(last.bias)
+    moves = torch.tensor([2.0, -1.0]), torch.tensor([1.0, 3.0])
+    flows = [move.reshape(1, 2, 1, 1).expand_as(inputs["flow"]).contiguous() for move in moves]
+    previous, second = inputs["previous"], inputs["second_previous"]
+    with torch.no_grad():
+        (actual,) = module(inputs["current"], previous, second, *flows)
+        moved = torch.cat((previous.roll((1, -2), dims=(2, 3)), second.roll((-2, -3), dims=(2, 3))), dim=1)
+        expected = F.conv2d(moved, 0.5 * module.weight, module.bias, padding=1)
+    inner = (..., slice(6, -6), slice(6, -6))
+    torch.testing.assert_close(actual[inner], expected[inner], rtol=1e-4, atol=1e-4)
+
+
+def test_more_images_than_a_model_is_exported_for_are_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["bevformer_layer", "-o", str(tmp_path), "--batch", "3"])
+    assert stopped.value.code == 2
+    assert "--batch 3: bevformer_layer is exported for 1 to 2 images" in capsys.readouterr().err
