@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by
@@ -59,13 +60,28 @@ def verify_reduced(
     return replace(verdict, reason=f"{verdict.reason}, in {precision} against the original")
 
 
-def run_reduced(model: Model, feeds: Arrays, io_types: Sequence[IoType] = ()) -> dict[str, np.ndarray]:
-    """Outputs, in the model's types, of a graph in reduced precision, its plugin nodes expanded. ConversionError."""
+def run_reduced(
+    model: Model,
+    feeds: Arrays,
+    io_types: Sequence[IoType] = (),
+    *,
+    float16_sums: bool = False,
+    exact: Collection[str] = (),
+) -> dict[str, np.ndarray]:
+    """Outputs, in the model's types, of a graph in reduced precision, its plugin nodes expanded. ConversionError.
+
+    float16_sums: whether products of float16 are summed in float16, as by TensorRT-RTX. exact: nodes that do not.
+    """
     wanted = {value.name for value in model.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
     types = value_dtypes(model.proto)
     widened = {n: _widened(v) for n, v in given.items()}
-    results = run(emulated(expand(model)), widened, optimise=False, in_order=True)
+    if float16_sums:
+        summed, sums = with_float16_sums(model, exact=exact, feeds=given)
+        graph = emulated(expand(summed), sums)
+    else:
+        graph = emulated(expand(model))
+    results = run(graph, widened, optimise=False, in_order=True)
     typed = {n: v.astype(types[n]) if v.dtype.kind == "f" and n in types else v for n, v in results.items()}
     return to_model(typed, io_types)
 

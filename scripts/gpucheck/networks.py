@@ -219,7 +219,7 @@ def _onnxruntime(model: Model, sets: Sequence[Arrays], exact: Exact) -> Errors:
 def _reduced(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
     """The graph in one form. feeds: show ranges as well; onnxruntime runs them on the CPU."""
     precision, *flags = form.split()
-    request = PrecisionRequest(precision, fp16_sums="--allow-fp16-accumulation" in flags)
+    request = PrecisionRequest(precision, accumulate=flags[-1] if flags else "")
     return in_precision(result, request, feeds)
 
 

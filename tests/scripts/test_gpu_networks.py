@@ -242,12 +242,12 @@ def test_a_form_s_flags_reach_the_precision(
     real, asked = networks.in_precision, []
 
     def spy(result: Any, request: Any, feeds: Any) -> Any:
-        asked.append((request.precision, request.fp16_sums, result.target.flavour))
+        asked.append((request.precision, request.accumulate, result.target.flavour))
         return real(result, request, feeds)
 
     monkeypatch.setattr(networks, "in_precision", spy)
     list(networks.judge_network(small_network, (*networks.FORMS, *networks.COMPARED), tmp_path, opener(1)))
-    given = [("fp32", False), ("fp16", False), ("bf16", False), ("fp16", True)]
+    given = [("fp32", ""), ("fp16", ""), ("bf16", ""), ("fp16", "fp16"), ("fp16", "fp32")]
     assert asked == [(*one, "tensorrt_rtx") for one in given]
 
 

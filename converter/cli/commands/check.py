@@ -101,4 +101,5 @@ def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
     return [
         *(f"in float32: {one_line(k.node)} ({one_line(k.op_type)}): {one_line(k.reason)}" for k in kept),
         f"precision: {one_line(report.summary())}",
+        *([f"sums: {one_line(report.sums.line())}"] if report.sums is not None else []),
     ]
