@@ -53,9 +53,9 @@ def needed_sums(
 
     plain:   the graph in float32. reduced: the same in float16, no node kept for its sums.
     feeds:   of the model; None: nothing is tried. io_before, io_types: of the two graphs.
-    Allowed is BEARABLE, or twice what rounding all values to float16 changes in the output. The sums are emulated (converter/rewrite/precision/sum_noise.py). Of the nodes in
-    the order of their numbers of products, as few of the longest as will do are taken back: noise grows with that number.
-    The first half that will do is looked for, so that a network runs a few times and not once for each node.
+    Allowed is BEARABLE, or twice what rounding all values to float16 changes in the output. The sums are emulated
+    (converter/rewrite/precision/sum_noise.py). As few of the longest as will do are taken back, as noise grows with the
+    number of products. How many is found by halving: a network runs a few times, and not once for each node.
     """
     if feeds is None:
         return Needed({}, why="no --inputs to try them on")
@@ -96,15 +96,16 @@ def _fewest(order: Sequence[str], error: Callable[[int], OutputError | None]) ->
     return Needed(dict.fromkeys(order[:high], OFF_SUM), first, left)
 
 
-def _allowed(plain: Model, feeds: Arrays, io_types: Sequence[IoType]) -> tuple[dict[str, np.ndarray], Arrays]:
+def _allowed(
+    plain: Model, feeds: Arrays, io_types: Sequence[IoType]
+) -> tuple[dict[str, np.ndarray], Mapping[str, float]]:
     """The outputs in float32, and what each may be off by; outputs that are ill-conditioned are in neither."""
     wanted = {value.name for value in plain.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
-    standard = expand(plain)
-    exact = to_model(run(standard, given), io_types)
+    exact = to_model(run(expand(plain), given), io_types)
     narrow = to_model(run(expand(rounded(plain, "fp16")), given, optimise=False, in_order=True), io_types)
     measured = allowance(exact, narrow, "fp16", plain.proto, dict.fromkeys(exact, BEARABLE))
-    return {n: exact[n] for n in measured.allowed}, measured.allowed  # type: ignore[return-value]
+    return {name: exact[name] for name in measured.allowed}, measured.allowed
 
 
 def _worst(exact: Arrays, found: Arrays, allowed: Mapping[str, float]) -> OutputError | None:

@@ -85,11 +85,8 @@ class _Emulator:
             to = next((a for a in node.attribute if a.name == "to"), None)
             if to is not None and to.i in REDUCED:
                 to.i, self.changed = T.FLOAT, True
-        rounded = [
-            (i, n, types[n])
-            for i, n in enumerate(node.output)
-            if types.get(n) in REDUCED and n not in self._unrounded
-        ]
+        results = [(i, n) for i, n in enumerate(node.output) if n not in self._unrounded]
+        rounded = [(i, n, types[n]) for i, n in results if types.get(n) in REDUCED]
         yield node
         if node.op_type == "Constant" or not rounded:
             return
