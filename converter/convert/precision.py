@@ -128,9 +128,7 @@ def _kept(done: Reduction) -> int:
 
 
 def _told(done: Reduction, sums: SumsReport) -> Reduction:
-    """Networks without long sums have nothing to be told."""
-    said = sums if sums.long or sums.kept else None
-    return replace(done, report=replace(done.report, sums=said))
+    return replace(done, report=replace(done.report, sums=sums))
 
 
 def _with(work: Rewriting, reduced: Reduction) -> Rewriting:

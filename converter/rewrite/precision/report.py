@@ -42,7 +42,9 @@ class SumsReport:
     why: str = ""
 
     def line(self) -> str:
-        """What a user sees: how many nodes stay in float32, why, and which flag decides otherwise."""
+        """What a user sees: how many nodes stay in float32, why, and which flag decides otherwise; "" without long sums."""
+        if not self.long and not self.kept:
+            return ""
         nodes = f"{self.long} node{'s' * (self.long != 1)} of more than {LONGEST} products"
         if self.accumulate != "auto":
             other = {
@@ -69,7 +71,7 @@ class PrecisionReport:
     reduced:   nodes in that type. kept: nodes that stay in float32 for a reason; beside: nodes that follow those.
     casts:     inserted Casts. weights: initializers in the new type. seen: whether ranges of values were looked at.
     folded:    names of nodes whose scale or shift is in the weights of a convolution (affine.py).
-    sums:      what became of sums of products; None where TensorRT sums them in float32, and where there are no long ones.
+    sums:      what became of sums of products; None where TensorRT sums them in float32.
     own:       whether the model had this precision itself, and nothing was changed.
     """
 

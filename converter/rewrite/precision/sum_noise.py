@@ -73,14 +73,14 @@ def with_float16_sums(
     if not scales:
         return Summed(model, frozenset())
     proto = onnx.ModelProto()
-    proto.CopyFrom(sized.proto)
+    proto.CopyFrom(model.proto)
     names = FreshNames()
     for graph in all_graphs(proto.graph):
         names.take(v.name for v in (*graph.input, *graph.initializer))
         for node in graph.node:
             names.take(node.output)
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
-    ranks = _ranks(proto)
+    ranks = _ranks(sized.proto)
     work = _Noise(scales, ranks, names, elem, opset)
     work.graph(proto.graph)
     return Summed(infer_shapes(model.with_proto(proto)), frozenset(work.sums))
