@@ -239,8 +239,8 @@ def verify(
     expected:  an .npz file of outputs for `inputs`; None: what the original model gives in onnxruntime.
     shapes:    of made-up inputs, by name: one shape, or three.
     rtol, atol: a tolerance for all outputs, or tolerances by the name of the output.
-    precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "bf16", "int8"
-        or "fp8"; "": what its manifest says, and tf32 for fp32.
+    precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "fp16-sums"
+        (its products are summed in float16, too), "bf16", "int8" or "fp8"; "": what its manifest says, and tf32 for fp32.
     plugins:   libraries that no manifest names. They run code of their own.
     flavour:   "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
     timeout:   of the engine's run, in seconds.

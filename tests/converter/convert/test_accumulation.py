@@ -15,13 +15,19 @@ from tests.converter.rewrite.precision.networks import T, made_in, network, norm
 from trtsmith.converter.convert.accumulation import BEARABLE
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.engine.bundle.origin import origin_of
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sum_noise import ROUNDING, with_float16_sums
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, OFF_SUM
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT
+from trtsmith.converter.verify import engine as stage
 from trtsmith.converter.verify.reduced import run_reduced
+from trtsmith.converter.verify.sets import InputSet
 
 CHANNELS = (32, 32, 64, 64, 64, 128, 128, 128, 128, 128, 128, 128)
 """Of twelve 3x3 convolutions: all but the first sum 288 products and more."""
@@ -69,9 +75,32 @@ def test_a_plain_network_is_float16_all_of_it_and_its_engine_half_as_large(
             told = report["sums"]
             assert (told["accumulate"], told["long"], told["kept"]) == ("auto", 11, 0)
             assert 1e-3 < told["error"]["error"] < told["error"]["allowed"] == BEARABLE
+            assert "in fp16 against the original, its sums emulated" in ran.out
+            did = origin_of(engine).reduction
+            assert did is not None and did.float16_sums
         sizes.append(engine.stat().st_size)
     plain, auto, fp16, fp32 = sizes
     assert auto == fp16 <= 0.6 * plain and fp32 > 0.9 * plain
+
+
+def test_verify_allows_what_float16_sums_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is off by what its sums cost, and one that is off by three times that."""
+    model = load_model(cnn(tmp_path / "m.onnx"))
+    feeds = {"x": normal(1, 3, 32, 32)}
+    exact = run(model, feeds)["y"]
+    found = run_reduced(reduced(model, feeds)[0], feeds, float16_sums=True)["y"]
+
+    def passed(output: np.ndarray, precision: str, nodes: tuple[str, ...] = ()) -> bool:
+        made = RunResult(None, ({"y": output},), 0.5)  # type: ignore[arg-type]
+        monkeypatch.setattr(stage, "run_engine", lambda *_: made)
+        sets, request = (InputSet("", feeds),), RunRequest(tmp_path / "m.plan")
+        return stage.verify_engine(
+            model, request, sets, "mine", engine_inputs={"x"}, precision=precision, exact=nodes
+        ).passed
+
+    assert passed(found, "fp16-sums") and not passed(found, "fp16")
+    assert not passed(exact + 3 * (found - exact), "fp16-sums")
+    assert not passed(found, "fp16-sums", tuple(f"conv{index}" for index in range(len(CHANNELS))))
 
 
 def reduced(
