@@ -16,7 +16,7 @@ FORMS = ("fp32", "fp16", "bf16")
 """In which networks have to agree, as the flags of `trtsmith convert --precision` are written."""
 
 COMPARED = ("fp16 --accumulate fp16", "fp16 --accumulate fp32")
-"""Forms that are shown beside these: they are not PyTorch's arithmetic, and need not agree."""
+"""Forms that are shown beside these, and need not agree: one of them is the default."""
 
 
 _ONCE_CALLED = {"fp16 --allow-fp16-accumulation": "fp16 --accumulate fp16", "fp16": "fp16 --accumulate fp32"}
