@@ -24,8 +24,8 @@ BEARABLE = 1e-2
 """Error, ||y - x|| / ||x||, that an output may have of float16 in any case.
 
 A choice, not a measurement: fp16 is asked for to be fast. A network of twelve 3x3 convolutions is off by 3.5e-3 with float16
-sums, emulated, and by 3.6e-4 with those of more than 256 products in float32, in an engine of 4.3 MiB instead of 2.3. Networks that float16 itself puts further off have that
-as their measure.
+sums, emulated, and by 3.6e-4 with those of more than 256 products in float32, in an engine of 4.3 MiB instead of 2.3.
+Networks that float16 itself puts further off have that as their measure.
 """
 
 
