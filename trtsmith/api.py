@@ -46,7 +46,7 @@ def check(
     plugins: Paths = (),
     precision: str = "",
     keep_fp32: Texts = (),
-    allow_fp16_accumulation: bool = False,
+    accumulate: str = "",
     io_precision: bool = False,
     calibration: Paths = (),
 ) -> Analysis:
@@ -70,7 +70,7 @@ def check(
         freeze=freeze_of(freeze),
         inputs=path_of(inputs),
         plugins=paths_of(plugins),
-        precision=precision_of(precision, keep_fp32, allow_fp16_accumulation, io_precision, calibration),
+        precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
     )
     return analyse(load_model(model), options)
 
@@ -84,7 +84,7 @@ def rewrite(
     inputs: StrPath | None = None,
     precision: str = "",
     keep_fp32: Texts = (),
-    allow_fp16_accumulation: bool = False,
+    accumulate: str = "",
     io_precision: bool = False,
     calibration: Paths = (),
     expand: bool = False,
@@ -113,7 +113,7 @@ def rewrite(
         flavour=flavour,
         freeze=freeze_of(freeze),
         inputs=path_of(inputs),
-        precision=precision_of(precision, keep_fp32, allow_fp16_accumulation, io_precision, calibration),
+        precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
         expand=expand,
         plugin_v2=plugin_v2,
     )
@@ -131,7 +131,7 @@ def convert(
     expected: StrPath | None = None,
     precision: str = "",
     keep_fp32: Texts = (),
-    allow_fp16_accumulation: bool = False,
+    accumulate: str = "",
     io_precision: bool = False,
     calibration: Paths = (),
     target: Texts = (),
@@ -159,7 +159,8 @@ def convert(
     expected:     an .npz file of outputs to compare with; None: what the original model gives in onnxruntime.
     precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for the nodes that bear it; "": the types of the model.
     keep_fp32:    nodes to leave in float32: names, patterns such as "/head/*", operators.
-    allow_fp16_accumulation: whether TensorRT-RTX sums products of float16 in float16, however many.
+    accumulate:   with "fp16" and TensorRT-RTX, which sums products of float16 in float16, what stays in float32 for that:
+        "fp16" nothing, "fp32" nodes of more than 256 products, "auto" or "" those that the outputs need.
     io_precision: whether inputs and outputs get the type of `precision` too.
     calibration:  .npz files of inputs for int8 and fp8.
     target:       GPUs to build for, such as "sm86"; (): the GPU that is there, else sm86.
@@ -202,7 +203,7 @@ def convert(
         expected=path_of(expected),
         tolerances=tolerances_of(rtol, atol),
         verify=verify,
-        precision=precision_of(precision, keep_fp32, allow_fp16_accumulation, io_precision, calibration),
+        precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
         embed_plugins=embed_plugins,
         workspace_mib=workspace,
         timing_cache=path_of(timing_cache),
@@ -238,8 +239,8 @@ def verify(
     expected:  an .npz file of outputs for `inputs`; None: what the original model gives in onnxruntime.
     shapes:    of made-up inputs, by name: one shape, or three.
     rtol, atol: a tolerance for all outputs, or tolerances by the name of the output.
-    precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "bf16", "int8"
-        or "fp8"; "": what its manifest says, and tf32 for fp32.
+    precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "fp16-sums"
+        (its products are summed in float16, too), "bf16", "int8" or "fp8"; "": what its manifest says, and tf32 for fp32.
     plugins:   libraries that no manifest names. They run code of their own.
     flavour:   "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
     timeout:   of the engine's run, in seconds.

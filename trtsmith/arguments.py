@@ -57,14 +57,14 @@ def ranges_of(given: Ranges | None, between: str, form: str) -> list[str]:
 
 
 def precision_of(
-    precision: str, keep_fp32: Texts, allow_fp16_accumulation: bool, io_precision: bool, calibration: Paths
+    precision: str, keep_fp32: Texts, accumulate: str, io_precision: bool, calibration: Paths
 ) -> PrecisionRequest:
     return PrecisionRequest(
         precision,
         texts_of(keep_fp32),
         io_precision,
         paths_of(calibration),
-        fp16_sums=allow_fp16_accumulation,
+        accumulate=accumulate,
     )
 
 

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from pathlib import Path
 
 from trtsmith.converter.convert.precision_request import PRECISIONS, PrecisionRequest
+from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 
 
 def add_precision(parser: ArgumentParser) -> None:
@@ -25,9 +26,12 @@ def add_precision(parser: ArgumentParser) -> None:
         help="leave nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
     )
     group.add_argument(
-        "--allow-fp16-accumulation",
-        action="store_true",
-        help="with TensorRT-RTX: sum products of float16 in float16, however many: faster and less accurate",
+        "--accumulate",
+        default="",
+        choices=ACCUMULATE,
+        help="with fp16 and TensorRT-RTX, which sums products of float16 in float16: keep no node in float32 for that "
+        "(fp16), those of more than 256 products (fp32), or those without which an output would be off by more than is "
+        "allowed (auto, the default)",
     )
     group.add_argument(
         "--io-precision", action="store_true", help="give float inputs and outputs that type too"
@@ -53,5 +57,5 @@ def precision_of(options: Namespace) -> PrecisionRequest:
         tuple(options.keep_fp32),
         options.io_precision,
         tuple(options.calibration),
-        fp16_sums=options.allow_fp16_accumulation,
+        accumulate=options.accumulate,
     )

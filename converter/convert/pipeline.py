@@ -162,7 +162,10 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                 rewritten,
                 built,
                 request,
-                engine_precision(brought_to(options.precision, rewritten.precision)),
+                engine_precision(
+                    brought_to(options.precision, rewritten.precision),
+                    float16_sums=rewritten.precision is not None and rewritten.precision.sums is not None,
+                ),
                 progress,
             )
             clock.done("verify")

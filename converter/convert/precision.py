@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.convert.accumulation import needed_sums
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.quantize.quantize import quantize
 from trtsmith.converter.convert.quantize.samples import load_samples, split
@@ -21,7 +22,8 @@ from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import FP16
 from trtsmith.converter.rewrite.precision.observe import magnitudes
 from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
-from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.converter.rewrite.precision.report import PrecisionReport, SumsReport
+from trtsmith.converter.rewrite.precision.sums import LONG_SUM, OFF_SUM, long_sums, longest_sum
 from trtsmith.converter.rewrite.precision.widen import widen_precision
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
@@ -87,18 +89,46 @@ def _brought(
     if not REDUCED.isdisjoint(work.graph.elem_types()):  # what is in 16 bits already is decided anew
         work = _with(work, widen_precision(work.graph))
     seen = _magnitudes(work, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
-    reduced = reduce_precision(
-        work.graph,
-        fmt,
-        keep=request.keep,
-        rewrites=merged(work.rewrites),
-        seen=seen,
-        reduced_io=request.io,
-        decided=request.decided,
-        target=work.options.target,
-        fp16_sums=request.fp16_sums,
-    )
-    return _with(work, reduced)
+    longest = longest_sum(work.options.target, fmt)
+    judged = longest is not None and request.decided is None
+    accumulate = request.accumulate or "auto"
+    plain = work.model
+
+    def reduce(longest: int | None, wide: Mapping[str, str]) -> Reduction:
+        return reduce_precision(
+            work.graph,
+            fmt,
+            keep=request.keep,
+            rewrites=merged(work.rewrites),
+            seen=seen,
+            reduced_io=request.io,
+            decided=request.decided,
+            longest=longest,
+            wide=wide,
+        )
+
+    first = reduce(longest if judged and accumulate == "fp32" else None, {})
+    if not judged:
+        return _with(work, first)
+    long = len(long_sums(work.model)) + _kept(first)
+    if accumulate != "auto":
+        return _with(work, _told(first, SumsReport(accumulate, long, _kept(first))))
+    tried = _with(work, first)
+    needed = needed_sums(plain, tried.model, feeds, tried.io_types, work.io_types)
+    if needed.wide:
+        work.graph.become(plain)
+        first = reduce(None, needed.wide)
+    told = SumsReport("auto", long, _kept(first), needed.error, needed.left, needed.why)
+    return _with(work, _told(first, told))
+
+
+def _kept(done: Reduction) -> int:
+    """Nodes that are in float32 for their sums."""
+    return sum(1 for kept in done.report.kept if kept.reason in (LONG_SUM, OFF_SUM))
+
+
+def _told(done: Reduction, sums: SumsReport) -> Reduction:
+    return replace(done, report=replace(done.report, sums=sums))
 
 
 def _with(work: Rewriting, reduced: Reduction) -> Rewriting:

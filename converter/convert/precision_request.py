@@ -9,6 +9,7 @@ from pathlib import Path
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values
 from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
+from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.importers.problem import Problem
 
 QUANTIZED = ("int8", "fp8")
@@ -18,7 +19,7 @@ PRECISIONS = ("fp32", *FORMATS, *QUANTIZED)
 
 _WITH = {
     "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
-    "--allow-fp16-accumulation": ("fp16",),
+    "--accumulate": ("fp16",),
     "--io-precision": ("fp16", "bf16", "fp32"),
     "--calibration": ("int8", "fp8"),
 }
@@ -33,7 +34,7 @@ class PrecisionRequest:
     keep:       --keep-fp32: names of nodes, patterns, operators.
     io:         whether inputs and outputs of the model get the type too.
     calibration: files of inputs for int8 and fp8.
-    fp16_sums:  --allow-fp16-accumulation: products of float16 may be summed in float16.
+    accumulate: --accumulate: where products of float16 are summed in float16 (ACCUMULATE); "": auto.
     decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
 
@@ -42,14 +43,17 @@ class PrecisionRequest:
     io: bool = False
     calibration: tuple[Path, ...] = ()
     decided: Mapping[str, str] | None = None
-    fp16_sums: bool = False
+    accumulate: str = ""
 
     def __post_init__(self) -> None:
         """UsageError: an unknown precision, or what means nothing with the one that is, or is not, asked for."""
-        check_values(("--precision", self.precision, ("", *PRECISIONS)))
+        check_values(
+            ("--precision", self.precision, ("", *PRECISIONS)),
+            ("--accumulate", self.accumulate, ("", *ACCUMULATE)),
+        )
         given = {
             "--keep-fp32": self.keep,
-            "--allow-fp16-accumulation": self.fp16_sums,
+            "--accumulate": self.accumulate,
             "--io-precision": self.io,
             "--calibration": self.calibration,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,14 +39,15 @@ from trtsmith.converter.plugin.calls import Kernels
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
 from trtsmith.converter.rewrite.freeze import shape_inputs
-from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
+from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.inputs import generate_inputs
-from trtsmith.converter.verify.rounding import engine_precision
+from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.importers.problem import Problem
@@ -144,9 +145,12 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))
-        arithmetic = asked.arithmetic or engine_precision(precision.precision)
-        rounds = executor.fuses or arithmetic in FORMATS
-        allowed = _allowed(original, feeds, arithmetic) if rounds else {}
+        arithmetic = asked.arithmetic or engine_precision(
+            precision.precision, float16_sums=longest_sum(reduced.target, FP16) is not None
+        )
+        rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
+        kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else []
+        allowed = _allowed(original, feeds, arithmetic, kept) if rounds else {}
         told, replays = _told(asked), replay_with(library)
         yield PreparedSearch(
             original, rewritten, reduced, reduction, feeds, told, executor, replays, outputs, allowed
@@ -213,10 +217,12 @@ def _feeds(
     return made.arrays | exact | dict(frozen)
 
 
-def _allowed(original: Model, feeds: Arrays, precision: str) -> Mapping[str, float]:
+def _allowed(
+    original: Model, feeds: Arrays, precision: str, exact: Collection[str] = ()
+) -> Mapping[str, float]:
     """What the model's outputs may differ by, as `trtsmith verify` has it."""
     sets = (InputSet("", feeds),)
-    plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None)
+    plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None, exact=exact)
     return allowance(plain[0], narrow[0] if narrow is not None else None, precision, original.proto).allowed
 
 

@@ -105,7 +105,7 @@ class Rewritten:
         where = f"{names[0]!r}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
         return (
             f"TensorRT-RTX sums products of float16 in float16: of many, as in {where}, that is off by more than what "
-            "float16 rounds; --precision fp16 keeps such nodes in float32",
+            "float16 rounds; --precision fp16 --accumulate fp32 keeps such nodes in float32",
         )
 
 

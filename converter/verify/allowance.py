@@ -10,6 +10,7 @@ import onnx
 
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import find_aliases, normalise_domain
@@ -21,6 +22,7 @@ _AT_LEAST: Mapping[str, str] = {
     "fp32": "float32",
     "tf32": "float16",
     "fp16": "float16",
+    FP16_SUMS: "float16",
     "bf16": "bfloat16",
 }
 """By precision, the type whose TOLERANCE is the least that is allowed: a network of one node has two roundings too, and
@@ -38,6 +40,7 @@ WORDS: Mapping[str, str] = {
     "fp32": "float32, without TF32",
     "tf32": "TF32, in which TensorRT computes float32 networks on Ampere and later GPUs",
     "fp16": "float16",
+    FP16_SUMS: "float16, in which TensorRT-RTX sums products, too",
     "bf16": "bfloat16",
 }
 """What each precision without scales is called."""
@@ -94,8 +97,8 @@ def allowance(
         if allowed.get(name, 0.0) > MOST:
             changed = allowed.pop(name) / FACTOR
             ill_conditioned[name] = (
-                f"output {name!r} is not comparable: rounding values to {precision} alone changes {changed:.0%} of it; "
-                f"compare with --rtol and --atol, or with a build in a wider precision"
+                f"output {name!r} is not comparable: rounding values to {type_of(precision)} alone changes {changed:.0%} "
+                f"of it; compare with --rtol and --atol, or with a build in a wider precision"
             )
     return Allowance(allowed, moved, ill_conditioned)
 
@@ -104,10 +107,15 @@ def moved_by(plain: Arrays, rounded: Arrays, precision: str) -> dict[str, str]:
     """Outputs whose very shape the precision changes. By name, why they are not compared."""
     return {
         name: f"output {name!r} is not comparable: its shape is {list(value.shape)}, and "
-        f"{list(rounded[name].shape)} when values are rounded to {precision}"
+        f"{list(rounded[name].shape)} when values are rounded to {type_of(precision)}"
         for name, value in plain.items()
         if rounded[name].shape != value.shape
     }
+
+
+def type_of(precision: str) -> str:
+    """What values are rounded to, as the flag has it."""
+    return "fp16" if precision == FP16_SUMS else precision
 
 
 def in_words(precision: str, measured: bool) -> str:

@@ -26,6 +26,7 @@ from trtsmith.converter.verify.given import load_expected, load_inputs
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
+from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
@@ -89,6 +90,7 @@ class ConversionCheck:
             engine_inputs={value.name for value in rewritten.model.proto.graph.input},
             tolerances=self.tolerances,
             expected=self.expected,
+            exact=_float32_nodes(rewritten),
             meanings=self.meanings,
             progress=progress,
         )
@@ -107,8 +109,11 @@ class ConversionCheck:
 
     def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
         told = (self.tolerances, expected, rewritten.io_types)
-        if precision in FORMATS or precision in QUANTIZED:
-            return verify_reduced(self.original, rewritten.model, self.feeds, self.inputs, precision, *told)
+        if precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
+            nodes = _float32_nodes(rewritten)
+            return verify_reduced(
+                self.original, rewritten.model, self.feeds, self.inputs, precision, *told, exact=nodes
+            )
         return verify_graphs(self.original, rewritten.model, self.feeds, self.inputs, *told)
 
 
@@ -163,6 +168,11 @@ def prepare(
         mode,
         gpu,
     )
+
+
+def _float32_nodes(rewritten: Rewritten) -> frozenset[str]:
+    report = rewritten.precision
+    return frozenset(kept.node for kept in report.kept) if report is not None else frozenset()
 
 
 def _why_not(mode: str, gpu: Gpu | None, built: BuildResult) -> str:

@@ -38,6 +38,7 @@ def verify_engine(
     plain: Outputs | None = None,
     narrow: Outputs | None = None,
     at_least: Mapping[str, float] | None = None,
+    exact: Collection[str] = (),
     meanings: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Verdict:
@@ -50,12 +51,13 @@ def verify_engine(
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case.
+    exact:      with "fp16-sums", nodes that the engine sums in float32.
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
     """
     say = progress or (lambda text: None)
     try:
         if plain is None or narrow is None:
-            plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain)
+            plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain, exact)
     except ConversionError as error:
         if expected is None:
             return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
@@ -89,11 +91,12 @@ def onnxruntime_outputs(
     precision: str,
     progress: Progress,
     plain: Outputs | None = None,
+    exact: Collection[str] = (),
 ) -> tuple[Outputs, Outputs | None]:
     """The original's outputs for every set, as it is and with its values rounded to the precision.
 
-    plain: the former, where they are known already. The latter are None for fp32, for 8 bits, and where onnxruntime does
-        not run them.
+    plain: the former, where they are known already. exact: nodes that do not sum in float16 in "fp16-sums".
+    The latter are None for fp32, for 8 bits, and where onnxruntime does not run them.
     ConversionError: onnxruntime does not run the model.
     """
     if plain is None:
@@ -102,8 +105,11 @@ def onnxruntime_outputs(
     if precision == "fp32" or precision in QUANTIZED:
         return plain, None
     progress(f"running it with its values rounded to {precision}")
+    feeds = sets[0].feeds if sets else None
     try:
-        return plain, _run(expand(rounded(lowered(model), precision)), sets, as_it_is=True)
+        return plain, _run(
+            expand(rounded(lowered(model), precision, exact=exact, feeds=feeds)), sets, as_it_is=True
+        )
     except ConversionError:
         return plain, None
 

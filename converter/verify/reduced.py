@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,13 +12,14 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by
+from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by, type_of
 from trtsmith.converter.verify.compare import Arrays, compare
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.randomness import random_outputs
-from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict, judge
@@ -33,21 +34,23 @@ def verify_reduced(
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
     io_types: Sequence[IoType] = (),
+    exact: Collection[str] = (),
 ) -> Verdict:
     """The original in its own precision against the TensorRT graph with its values rounded to their types. No engine runs.
 
-    precision: "fp16", "bf16", or "int8" and "fp8" for a calibrated graph; other arguments as of `verify_graphs`. Allowed,
-    where the user says nothing, is twice what rounding every value of the original to the precision changes
-    (converter/verify/allowance.py): the engine must not be worse than the precision is. In 8 bits that is known of the
-    calibrated graph alone: what it changes is told, and only outputs of which it changes too much are left out.
+    precision: "fp16", "bf16", or "int8" and "fp8" for a calibrated graph; "fp16-sums" where the target sums products in
+    float16, of all nodes but `exact`. Other arguments as of `verify_graphs`. Allowed, where the user says nothing, is twice
+    what rounding every value of the original to the precision changes (converter/verify/allowance.py): the engine must not
+    be worse than the precision is. In 8 bits that is known of the calibrated graph alone: what it changes is told, and only
+    outputs of which it changes too much are left out.
     """
     try:
         sets = (InputSet("", feeds),)
-        plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None)
+        plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None, exact=exact)
     except ConversionError as error:
         return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
     try:
-        actual = run_reduced(rewritten, feeds, io_types)
+        actual = run_reduced(rewritten, feeds, io_types, float16_sums=precision == FP16_SUMS)
     except ConversionError as error:
         return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
     other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
@@ -56,16 +59,32 @@ def verify_reduced(
     wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
     comparisons = compare(wanted, actual, tolerances, measured.allowed)
     verdict = judge(comparisons, inputs, engine_run=False, excluded=tuple(excluded.values()))
-    return replace(verdict, reason=f"{verdict.reason}, in {precision} against the original")
+    sums = ", its sums emulated" if precision == FP16_SUMS else ""
+    return replace(verdict, reason=f"{verdict.reason}, in {type_of(precision)} against the original{sums}")
 
 
-def run_reduced(model: Model, feeds: Arrays, io_types: Sequence[IoType] = ()) -> dict[str, np.ndarray]:
-    """Outputs, in the model's types, of a graph in reduced precision, its plugin nodes expanded. ConversionError."""
+def run_reduced(
+    model: Model,
+    feeds: Arrays,
+    io_types: Sequence[IoType] = (),
+    *,
+    float16_sums: bool = False,
+    exact: Collection[str] = (),
+) -> dict[str, np.ndarray]:
+    """Outputs, in the model's types, of a graph in reduced precision, its plugin nodes expanded. ConversionError.
+
+    float16_sums: whether products of float16 are summed in float16, as by TensorRT-RTX. exact: nodes that do not.
+    """
     wanted = {value.name for value in model.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
     types = value_dtypes(model.proto)
     widened = {n: _widened(v) for n, v in given.items()}
-    results = run(emulated(expand(model)), widened, optimise=False, in_order=True)
+    if float16_sums:
+        summed, sums = with_float16_sums(model, exact=exact, feeds=given)
+        graph = emulated(expand(summed), sums)
+    else:
+        graph = emulated(expand(model))
+    results = run(graph, widened, optimise=False, in_order=True)
     typed = {n: v.astype(types[n]) if v.dtype.kind == "f" and n in types else v for n, v in results.items()}
     return to_model(typed, io_types)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
@@ -15,9 +16,13 @@ from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
+from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.importers.registry import normalise_domain
 
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8")
+FP16_SUMS = "fp16-sums"
+"""float16 in which products are summed, too, as TensorRT-RTX sums them."""
+
+PRECISIONS = ("fp32", "tf32", "fp16", FP16_SUMS, "bf16", "int8", "fp8")
 """Of an engine's arithmetic. TensorRT computes fp32 networks in TF32 on Ampere and later GPUs unless told not to."""
 
 PRODUCTS: Mapping[str, int] = {
@@ -37,30 +42,42 @@ _SPLIT = float(2**13 + 1)
 """Veltkamp's constant: with c = _SPLIT * x, c - (c - x) is x rounded to 24 - 13 = 11 significant bits, those of TF32."""
 
 
-def engine_precision(asked: str) -> str:
+def engine_precision(asked: str, *, float16_sums: bool = False) -> str:
     """The precision of an engine's arithmetic, by the type that it was asked for: "fp16" or "float16", and so on.
 
     What was asked for in float32, or has whole numbers of its own between float32 values, is computed in TF32.
+    float16_sums: whether the TensorRT sums products of float16 in float16.
     """
     names = {
         **{fmt.name: flag for flag, fmt in FORMATS.items()},
         **{name: name for name in ("fp16", "bf16", "int8", "fp8")},
     }
-    return names.get(asked, "tf32")
+    precision = names.get(asked, "tf32")
+    return FP16_SUMS if float16_sums and precision == "fp16" else precision
 
 
-def rounded(model: Model, precision: str) -> Model:
+def rounded(
+    model: Model,
+    precision: str,
+    *,
+    exact: Collection[str] = (),
+    feeds: Mapping[str, np.ndarray] | None = None,
+) -> Model:
     """The model as an engine of this precision computes it, in standard operators on float32 values.
 
     tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32.
     fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE and the statistics
     of BatchNormalization; arithmetic inside a node is float32, as in the kernels of tensor cores. Custom operators compute
     in float32 inside, as ours do.
+    fp16-sums: as fp16, and sums of products have the error of float16 ones (converter/rewrite/precision/sum_noise.py), but
+    those of the nodes named in `exact`. feeds: what it will be run with, which says how long they are.
     Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
     convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
     """
     if precision == "fp32":
         return model
+    if precision == FP16_SUMS:
+        return with_float16_sums(rounded(model, "fp16"), TensorProto.FLOAT, exact, feeds).model
     model = at_least(model, BF16_OPSET) if precision == "bf16" else model
     inferred = _inlined(model)
     proto = onnx.ModelProto()

@@ -126,13 +126,16 @@ def _compared(
         else sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
     )
     what = str(options.inputs) if feeds is not None else "generated"
+    did = origin.reduction
+    sums = did is not None and did.float16_sums
     verdict = verify_engine(
         model,
         request,
         sets,
         what + (f", outputs expected: {options.expected}" if expected is not None else ""),
         engine_inputs={tensor.name for tensor in info.inputs},
-        precision=options.precision or engine_precision(origin.precision),
+        precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
+        exact=frozenset(kept.node for kept in did.kept) if did is not None else frozenset(),
         tolerances=options.tolerances,
         expected=expected,
         meanings=meanings,

@@ -16,6 +16,7 @@ import onnx
 import torch
 
 from gpubundle.skeleton import SUFFIX, filled
+from gpucheck.float16_sums import FP16_SUMS, Float16Sums
 from gpucheck.metrics import TF32
 from gpucheck.rounded_products import RoundedProducts
 from gpucheck.torch_graph import TorchGraph
@@ -28,7 +29,7 @@ Arrays = Mapping[str, np.ndarray]
 
 EXACT = "float64"
 PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, EXACT: torch.float64}
-PRECISIONS[TF32] = torch.float32
+PRECISIONS |= {TF32: torch.float32, FP16_SUMS: torch.float16}
 
 DEVICE = "cuda"
 
@@ -134,11 +135,12 @@ def _outputs(module: torch.nn.Module, inputs: list[torch.Tensor]) -> list[np.nda
 @contextmanager
 def products(precision: str) -> Iterator[None]:
     """PyTorch's products as TensorRT's are: TF32 for float32, where PyTorch takes it, or everywhere for TF32; and sums
-    of halves in float32."""
+    of halves in float32, but for FP16_SUMS."""
     matmul = torch.backends.cuda.matmul
     torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
     matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = False
-    with RoundedProducts() if precision == TF32 else nullcontext():
+    modes = {TF32: RoundedProducts, FP16_SUMS: Float16Sums}
+    with modes.get(precision, nullcontext)():
         yield
     if DEVICE == "cuda":
         torch.cuda.empty_cache()

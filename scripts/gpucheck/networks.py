@@ -5,6 +5,9 @@ same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree
 
 fp32 means products in TF32. With TF32 allowed PyTorch still computes what is small in float32, which TensorRT-RTX does not:
 so it runs a second time with every factor rounded, and the larger of the two errors counts.
+
+fp16 means products that are summed in float16, where the nodes are not kept in float32. PyTorch sums in float32: it runs a
+second time with the error of such sums, emulated, and the larger of the two errors counts.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import numpy as np
 
 from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
+from gpucheck.float16_sums import FP16_SUMS
 from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
@@ -45,6 +49,9 @@ DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 Arrays = Mapping[str, np.ndarray]
 Errors = dict[str, float]
+
+YARDSTICK = {"fp32": TF32, "fp16": FP16_SUMS, "fp16 --accumulate fp16": FP16_SUMS}
+"""By form, PyTorch's second run: its arithmetic is nearer to the engine's."""
 
 AT_ONCE = 7
 """Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
@@ -126,6 +133,7 @@ def judge_network(
     for form in forms:
         head = {"network": network.name, "precision": form}
         precision = form.partition(" ")[0]
+        second = YARDSTICK.get(form)
         try:
             reduced = _reduced(result, form, feeds[0][0])
             found = _run_engine(network, reduced, form, feeds, exact, folder, opener)
@@ -134,7 +142,7 @@ def judge_network(
             yield {**head, "passed": False, "reason": how + str(error).splitlines()[0]}
             continue
         for size, right in enumerate(exact):
-            everywhere = framework(TF32, size) if precision == "fp32" else {}
+            everywhere = framework(second, size) if second else {}
             for name in right.squares:
                 row = compare(
                     {
@@ -192,7 +200,7 @@ def compare(
 ) -> dict[str, Any]:
     """What is allowed to the engine, and whether it keeps to that.
 
-    found: relative errors of the engine, the framework and, for fp32, the `yardstick`: PyTorch with TF32 in every product.
+    found: relative errors of the engine, the framework and, where it has one, the `yardstick`: PyTorch's second run.
     onnxruntime: that of the original model, which has to be as near. rounding: that of the exact output in the precision.
     elements: of the output.
     """
@@ -219,7 +227,7 @@ def _onnxruntime(model: Model, sets: Sequence[Arrays], exact: Exact) -> Errors:
 def _reduced(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
     """The graph in one form. feeds: show ranges as well; onnxruntime runs them on the CPU."""
     precision, *flags = form.split()
-    request = PrecisionRequest(precision, fp16_sums="--allow-fp16-accumulation" in flags)
+    request = PrecisionRequest(precision, accumulate=flags[-1] if flags else "")
     return in_precision(result, request, feeds)
 
 

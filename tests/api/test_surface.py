@@ -22,11 +22,11 @@ NAMES = [
 
 SIGNATURES = {
     "check": "(model, *, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
-    "allow_fp16_accumulation=False, io_precision=False, calibration=()) -> Analysis",
+    "accumulate='', io_precision=False, calibration=()) -> Analysis",
     "rewrite": "(model, output=None, *, flavour='auto', freeze=(), inputs=None, precision='', keep_fp32=(), "
-    "allow_fp16_accumulation=False, io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
+    "accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
     "convert": "(model, output, *, shapes=None, values=None, freeze=(), inputs=None, expected=None, precision='', "
-    "keep_fp32=(), allow_fp16_accumulation=False, io_precision=False, calibration=(), target=(), flavour='auto', "
+    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
     "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, rtol=None, atol=None, verify='auto', verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, inputs=None, expected=None, shapes=None, rtol=None, atol=None, precision='', "

@@ -267,6 +267,9 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
     loose = {**far, "precision": engine_tables.COMPARED[0], "passed": False}
     assert engine_tables.network_rows([loose])[0][-1] == "disagrees"
     assert engine_tables.networks_said([far, loose]) == "1 of 1 networks agree, in fp32"
+    before = [{**far, "precision": form} for form in ("fp16", "fp16 --allow-fp16-accumulation")]
+    forms = [row[1] for row in engine_tables.network_rows(before)]
+    assert forms == ["fp16 --accumulate fp32", "fp16 --accumulate fp16"]
     tried = {**far, "precision": "fp16 with a flag that is gone", "passed": False}
     assert engine_tables.networks_said([far, tried]) == "1 of 1 networks agree, in fp32"
     wrong = {**far, "network": "k", "precision": "fp16", "passed": False}

@@ -25,6 +25,7 @@ torch = pytest.importorskip("torch")
 
 from gpubundle.skeleton import write_skeletons  # noqa: E402
 from gpucheck import network_list, networks  # noqa: E402
+from gpucheck.float16_sums import Float16Sums  # noqa: E402
 from gpucheck.rounded_products import RoundedProducts, to_tf32  # noqa: E402
 from gpucheck.torch_graph import TorchGraph  # noqa: E402
 from real_models import RealModel  # noqa: E402
@@ -233,6 +234,8 @@ def test_a_network_in_half_precision_is_held_to_pytorchs_half(small_network: Any
     assert [row["precision"] for row in rows] == [form for form in forms for _ in range(6)]
     assert all(row["passed"] for row in rows)
     assert all(1e-5 < row["engine"] < 0.1 for row in rows)
+    second = {row["precision"]: row.get("yardstick", 0) > row["framework"] for row in rows}
+    assert second == {"fp16": True, "fp16 --accumulate fp16": True, "fp16 --accumulate fp32": False}
     assert all(row["onnxruntime"] < 1e-5 for row in rows if row["onnxruntime"] is not None)
 
 
@@ -242,12 +245,12 @@ def test_a_form_s_flags_reach_the_precision(
     real, asked = networks.in_precision, []
 
     def spy(result: Any, request: Any, feeds: Any) -> Any:
-        asked.append((request.precision, request.fp16_sums, result.target.flavour))
+        asked.append((request.precision, request.accumulate, result.target.flavour))
         return real(result, request, feeds)
 
     monkeypatch.setattr(networks, "in_precision", spy)
     list(networks.judge_network(small_network, (*networks.FORMS, *networks.COMPARED), tmp_path, opener(1)))
-    given = [("fp32", False), ("fp16", False), ("bf16", False), ("fp16", True)]
+    given = [("fp32", ""), ("fp16", ""), ("bf16", ""), ("fp16", "fp16"), ("fp16", "fp32")]
     assert asked == [(*one, "tensorrt_rtx") for one in given]
 
 
@@ -295,6 +298,40 @@ def test_products_have_rounded_factors(op: str, inputs: Any, fields: Any) -> Non
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=2e-6)
     plain = graph({"x0": inputs[0]})["y"].double().numpy()
     assert 1e-5 < np.linalg.norm(plain - found) / np.linalg.norm(plain) < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("body", "shape", "kernel", "count"),
+    [
+        (lambda x, w: torch.nn.functional.conv2d(x, w, padding=1), (2, 64, 8, 8), (32, 64, 3, 3), 576),
+        (lambda x, w: torch.nn.functional.conv2d(x, w, groups=2), (2, 64, 8, 8), (32, 32, 3, 3), 288),
+        (
+            lambda x, w: torch.nn.functional.conv_transpose2d(x, w, stride=2),
+            (2, 64, 8, 8),
+            (64, 32, 4, 4),
+            256,
+        ),
+        (torch.nn.functional.linear, (64, 1024), (32, 1024), 1024),
+        (torch.matmul, (64, 512), (512, 32), 512),
+        (lambda x, w: torch.addmm(torch.zeros(32, dtype=x.dtype), x, w), (64, 512), (512, 32), 512),
+        (lambda x, w: torch.einsum("nhd,hde->ne", x, w), (64, 8, 64), (8, 64, 32), 512),
+        (lambda x, w: torch.einsum("...d,de->...e", x, w), (64, 512), (512, 32), 512),
+    ],
+)
+def test_float16_sums_have_the_error_that_was_measured(
+    body: Any, shape: tuple[int, ...], kernel: tuple[int, ...], count: int
+) -> None:
+    x, w = (torch.from_numpy(noise(*size)).half() for size in (shape, kernel))
+    exact = body(x.double(), w.double())
+    with Float16Sums():
+        found = body(x, w)
+    with Float16Sums():
+        assert torch.equal(found, body(x, w))
+    error = float((found.double() - exact).norm() / exact.norm())
+    assert found.dtype == torch.float16
+    assert error == pytest.approx(2.1e-4 * (count / 32 + 0.5) ** 0.5, rel=0.15)
+    with Float16Sums():
+        assert torch.equal(body(x.float(), w.float()), body(x.float(), w.float()))
 
 
 def test_a_network_without_an_engine_has_a_row_that_says_why(small_network: Any, tmp_path: Path) -> None:

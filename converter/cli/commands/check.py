@@ -98,7 +98,9 @@ def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
     if report is None:
         return []
     kept = report.kept if every_node else ()
+    sums = report.sums.line() if report.sums is not None else ""
     return [
         *(f"in float32: {one_line(k.node)} ({one_line(k.op_type)}): {one_line(k.reason)}" for k in kept),
         f"precision: {one_line(report.summary())}",
+        *([f"sums: {one_line(sums)}"] if sums else []),
     ]

@@ -15,6 +15,7 @@ from trtsmith.converter.cli.arguments import (
     positive_seconds,
     targets,
 )
+from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
@@ -181,7 +182,7 @@ def _summary(done: Conversion) -> str:
         f"nodes:    {routes or 'none'}",
     ]
     if done.rewritten.precision is not None:
-        lines.append(f"precision: {done.rewritten.precision.summary()}")
+        lines += precision_lines(done.rewritten, every_node=False)
     lines.append(
         render_verdict(done.verdict) if done.verdict is not None else "verdict: not asked for (--no-verify)"
     )

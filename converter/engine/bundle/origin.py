@@ -46,12 +46,14 @@ class FrozenInput:
 class PrecisionSummary:
     """What the precision pass says that it did. kept: nodes that stay in float32; reduced: how many are in the type.
 
-    own: the model had the precision itself, and nothing was changed.
+    own: the model had the precision itself, and nothing was changed. float16_sums: whether the engine sums products of
+    float16 in float16.
     """
 
     kept: tuple[Kept, ...]
     reduced: int
     own: bool
+    float16_sums: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def _reduction(entry: Any) -> PrecisionSummary | None:
         for one in map(mapping, items(report["kept"]))
     )
     (reduced,) = sizes([report["reduced"]])
-    return PrecisionSummary(kept, reduced, flag(report.get("own", False)))
+    return PrecisionSummary(kept, reduced, flag(report.get("own", False)), report.get("sums") is not None)
 
 
 def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:

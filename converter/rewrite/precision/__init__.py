@@ -15,6 +15,8 @@ why; `regions` gives those that may be in either type the type of their neighbou
 | `constants.py` | whether weights bear the type; the converted ones |
 | `observe.py` | how large values get on example inputs |
 | `emulate.py` | what the reduced graph computes, shown by onnxruntime, for the verdict |
+| `sums.py` | how many products a node sums, and which TensorRT sums them in float16 |
+| `sum_noise.py` | what such sums cost, shown by onnxruntime |
 | `opset.py` | whether the model's opset knows bfloat16; a later one |
 | `widen.py` | the other way: a half-precision network in float32 |
 """

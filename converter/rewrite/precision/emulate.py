@@ -9,7 +9,7 @@ fused kernel in bfloat16.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import onnx
 from onnx import TensorProto as T
@@ -27,10 +27,11 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_dtype", "softmax_precision", "stas
 """Attributes that hold an element type, but for Cast's own."""
 
 
-def emulated(model: Model) -> Model:
+def emulated(model: Model, unrounded: Collection[str] = ()) -> Model:
     """The model with every float16 and bfloat16 value held in float32, rounded. Itself if it has none.
 
     Inputs and outputs of those types are float32 too: whoever feeds them rounds, and the results are rounded.
+    unrounded: values that only look like float16: sums whose error is still to be added (sum_noise.py).
     """
     model = infer_shapes(model)
     proto = onnx.ModelProto()
@@ -40,15 +41,15 @@ def emulated(model: Model) -> Model:
         names.take(v.name for v in (*graph.input, *graph.initializer))
         for node in graph.node:
             names.take(node.output)
-    work = _Emulator(model, names)
+    work = _Emulator(model, names, unrounded)
     work.graph(proto.graph, {})
     return infer_shapes(model.with_proto(proto)) if work.changed else model
 
 
 class _Emulator:
-    def __init__(self, model: Model, names: FreshNames) -> None:
+    def __init__(self, model: Model, names: FreshNames, unrounded: Collection[str]) -> None:
         self.changed = False
-        self._model, self._names = model, names
+        self._model, self._names, self._unrounded = model, names, unrounded
 
     def graph(self, graph: onnx.GraphProto, outer: Mapping[str, int]) -> None:
         """Changes the graph in place. outer: element types of the values around it."""
@@ -84,7 +85,8 @@ class _Emulator:
             to = next((a for a in node.attribute if a.name == "to"), None)
             if to is not None and to.i in REDUCED:
                 to.i, self.changed = T.FLOAT, True
-        rounded = [(i, n, types[n]) for i, n in enumerate(node.output) if types.get(n) in REDUCED]
+        results = [(i, n) for i, n in enumerate(node.output) if n not in self._unrounded]
+        rounded = [(i, n, types[n]) for i, n in results if types.get(n) in REDUCED]
         yield node
         if node.op_type == "Constant" or not rounded:
             return

@@ -53,6 +53,7 @@ class Judge:
     limit:  what magnitudes of `seen` must not exceed.
     final:  whether `asked` is all that stays in float32: nothing else is looked at.
     longest: how many products a reduced node may sum; None: any number.
+    wide:   by node name, why its sum must be of float32, however many products it has.
     """
 
     fmt: Format
@@ -61,6 +62,7 @@ class Judge:
     limit: float
     final: bool = False
     longest: int | None = None
+    wide: Mapping[str, str] = field(default_factory=dict)
     _unfit: dict[tuple[Scope, str], str] = field(default_factory=dict)
 
     def judge(self, order: Sequence[Node], nodes: Mapping[Node, Ports]) -> dict[Node, Judgement]:
@@ -101,6 +103,8 @@ class Judge:
             return QUOTIENT
         elif self.longest is not None and sums_more_than(node, self.longest):
             return LONG_SUM
+        elif node.proto.name in self.wide:
+            return self.wide[node.proto.name]
         if self.fmt.digits < POSITION_DIGITS and reads_positions(node):
             return f"{self.fmt.name} has too few digits for the positions that it reads at"
         return ""

@@ -25,9 +25,7 @@ from trtsmith.converter.rewrite.precision.policy import INTERFACES
 from trtsmith.converter.rewrite.precision.ports import reducible_ports
 from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cast
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
-from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.precision.writer import PrecisionWriter
-from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 
 MARGIN = 2.0
@@ -55,8 +53,8 @@ def reduce_precision(
     seen: Mapping[str, float] = _NOTHING,
     reduced_io: bool = False,
     decided: Mapping[str, str] | None = None,
-    target: Target = TENSORRT,
-    fp16_sums: bool = False,
+    longest: int | None = None,
+    wide: Mapping[str, str] | None = None,
 ) -> Reduction:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
 
@@ -67,9 +65,8 @@ def reduce_precision(
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.
-    target:     the TensorRT that gets the graph: how many products a reduced node may sum
-        (converter/rewrite/precision/sums.py).
-    fp16_sums:  whether products of float16 may be summed in float16, any number of them.
+    longest:    how many products a reduced node may sum (converter/rewrite/precision/sums.py); None: any number.
+    wide:       by node, why it must sum in float32, however few products it has.
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
     """
@@ -89,10 +86,9 @@ def reduce_precision(
                 graph.add_files(store.files())
                 order = list(graph.nodes())
         ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
-        longest = None if fp16_sums else longest_sum(target, fmt)
-        judged = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest).judge(
-            order, ports
-        )
+        judged = Judge(
+            fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {}
+        ).judge(order, ports)
         kept = tuple(_kept(order, judged))
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)

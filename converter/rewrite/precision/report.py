@@ -4,9 +4,63 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from trtsmith.converter.rewrite.precision.keep import Kept
+from trtsmith.converter.rewrite.precision.sums import LONGEST
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """An output's error, ||y - x|| / ||x||, and what is allowed."""
+
+    output: str
+    error: float
+    allowed: float
+
+    @property
+    def within(self) -> bool:
+        return self.error <= self.allowed
+
+
+@dataclass(frozen=True)
+class SumsReport:
+    """Sums of products where TensorRT has float16 alone for those of float16.
+
+    accumulate: "auto", "fp32" or "fp16". long: nodes of more than LONGEST products, or an unknown number, that could be in
+    float16; kept: nodes in float32 for their sums.
+    error: of the output nearest to its limit with every sum in float16, emulated; None where that was not tried: `why`.
+    left:  the same with `kept` in float32.
+    """
+
+    accumulate: str
+    long: int
+    kept: int
+    error: OutputError | None = None
+    left: OutputError | None = None
+    why: str = ""
+
+    def line(self) -> str:
+        """What a user sees: how many nodes stay in float32, why, and which flag decides otherwise; "" without long sums."""
+        if not self.long and not self.kept:
+            return ""
+        nodes = f"{self.long} node{'s' * (self.long != 1)} of more than {LONGEST} products"
+        if self.accumulate != "auto":
+            other = {
+                "fp16": "fp32 keeps them in float32",
+                "fp32": "fp16 lets TensorRT-RTX sum them in float16",
+            }
+            return (
+                f"{self.kept} of {nodes} kept in float32 (--accumulate {self.accumulate}); "
+                f"--accumulate {other[self.accumulate]}"
+            )
+        if self.error is None:
+            return f"0 of {nodes} kept in float32, untried: {self.why}; --accumulate fp32 keeps them"
+        off = f"output {self.error.output!r} off by {self.error.error:.2g}, allowed {self.error.allowed:.2g}"
+        if not self.kept:
+            return f"0 of {nodes} kept in float32: summed in float16, {off}; --accumulate fp32 keeps them"
+        return f"{self.kept} nodes kept in float32: with all sums in float16, {off}; --accumulate fp16 keeps none for that"
 
 
 @dataclass(frozen=True)
@@ -17,6 +71,7 @@ class PrecisionReport:
     reduced:   nodes in that type. kept: nodes that stay in float32 for a reason; beside: nodes that follow those.
     casts:     inserted Casts. weights: initializers in the new type. seen: whether ranges of values were looked at.
     folded:    names of nodes whose scale or shift is in the weights of a convolution (affine.py).
+    sums:      what became of sums of products; None where TensorRT sums them in float32.
     own:       whether the model had this precision itself, and nothing was changed.
     """
 
@@ -28,6 +83,7 @@ class PrecisionReport:
     weights: int
     seen: bool = False
     folded: tuple[str, ...] = ()
+    sums: SumsReport | None = None
     own: bool = False
 
     def summary(self) -> str:
@@ -42,7 +98,12 @@ class PrecisionReport:
         return f"{self.reduced} nodes in {self.precision}{kept}{beside}{folded}, {self.casts} Casts inserted"
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """An error that is not finite is null there: JSON has no infinity."""
+        document = asdict(self)
+        for one in (document["sums"] or {}).values():
+            if isinstance(one, dict) and not isfinite(one["error"]):
+                one["error"] = None
+        return document
 
 
 def _short(reason: str) -> str:

@@ -19,6 +19,14 @@ from trtsmith.converter.rewrite.target import Fault, Target
 
 LONG_SUM = "a sum of many products, for which TensorRT-RTX has float16 and no more"
 
+OFF_SUM = "its sum in float16 would put an output further off than is allowed"
+
+ACCUMULATE = ("auto", "fp32", "fp16")
+"""--accumulate: the type in which products of float16 are summed, where TensorRT has a choice of none but float16.
+
+auto: float32 for the nodes of which the outputs need it. fp32: for those of more than LONGEST products. fp16: for none.
+"""
+
 FLOAT16_SUMS = Fault(
     "tensorrt_rtx",
     ("1.6.1",),
@@ -27,7 +35,7 @@ FLOAT16_SUMS = Fault(
 )
 
 LONGEST = 256
-"""How many products of float16 a reduced node may sum where the sum is of float16, too.
+"""How many products of float16 `--accumulate fp32` lets a node sum in float16.
 
 The error grows as the root of the number of products: this is about where it is twice that of a framework, which rounds two
 factors and the result.
@@ -47,19 +55,42 @@ def sums_more_than(node: Node, longest: int) -> bool:
     return count is None or count > longest
 
 
+def is_sum(node: Node) -> bool:
+    """Whether the node sums products."""
+    return not node.domain and node.op_type in _SUMMED
+
+
+def summing_nodes(model: Model) -> tuple[str, ...]:
+    """Nodes that sum products of float16, those of most products first, and of unknown numbers before them. By name.
+
+    Types are inferred.
+    """
+    counts = [
+        (products(node) or _UNKNOWN_COUNT, node.proto.name)
+        for scope in all_scopes(Graph(model).root)
+        for node in scope.nodes
+        if is_sum(node) and scope.elem_type(node.outputs[0]) == FP16.elem
+    ]
+    return tuple(name for _, name in sorted(counts, key=lambda one: -one[0]))
+
+
 def own_long_sums(model: Model, target: Target) -> tuple[str, ...]:
     """Nodes that sum more products of the model's own float16 than the target sums well, by name or by their result.
 
     Types are inferred.
     """
-    longest = longest_sum(target, FP16)
-    if longest is None or FP16.elem not in elem_types(model.proto.graph):
+    return () if longest_sum(target, FP16) is None else long_sums(model)
+
+
+def long_sums(model: Model) -> tuple[str, ...]:
+    """Nodes that sum more than LONGEST products of float16, or an unknown number."""
+    if FP16.elem not in elem_types(model.proto.graph):
         return ()
     return tuple(
         node.proto.name or node.outputs[0]
         for scope in all_scopes(Graph(model).root)
         for node in scope.nodes
-        if any(scope.elem_type(name) == FP16.elem for name in node.outputs) and sums_more_than(node, longest)
+        if any(scope.elem_type(name) == FP16.elem for name in node.outputs) and sums_more_than(node, LONGEST)
     )
 
 
@@ -72,6 +103,8 @@ def products(node: Node) -> int | None:
     known = [n for n in sizes if isinstance(n, int)]
     return prod(known) if len(known) == len(sizes) else None
 
+
+_UNKNOWN_COUNT = 2**62
 
 _Shapes = list[tuple[Dim, ...] | None]
 _UNKNOWN: tuple[Dim, ...] = (None,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -10,11 +11,12 @@ import onnx
 import pytest
 
 from tests.converter.models import inverse
+from tests.converter.rewrite.precision.networks import network, normal
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, lowered
-from trtsmith.converter.verify.rounding import engine_precision, has_products, rounded
+from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision, has_products, rounded
 
 X = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
 W = np.random.default_rng(2).standard_normal((6, 5)).astype(np.float32)
@@ -135,3 +137,31 @@ def test_statistics_of_a_norm_are_exact(precision: str, tmp_path: Path) -> None:
     expected = (product - v) / np.sqrt(v + 1e-5) * v + v
     found = ran(tmp_path, body, precision, optimise=False)
     assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_sums_of_float16_are_emulated_where_the_target_forms_them(tmp_path: Path) -> None:
+    body = "(float[N,1024] x) => (float[N,64] y) { [long] y = MatMul (x, k) }"
+    model, x = network(tmp_path, body, {"k": normal(1024, 64)}), normal(64, 1024)
+    exact = run(model, {"x": x})["y"]
+
+    def error(precision: str, **options: Any) -> float:
+        found = run(rounded(model, precision, **options), {"x": x}, optimise=False)["y"]
+        return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+
+    assert error(FP16_SUMS) > 2.5 * error("fp16")
+    assert rounded(model, FP16_SUMS, exact={"long"}).proto == rounded(model, "fp16").proto
+    assert engine_precision("float16", float16_sums=True) == FP16_SUMS
+    assert engine_precision("float16") == engine_precision("fp16") == "fp16"
+    assert engine_precision("bfloat16", float16_sums=True) == "bf16"
+
+
+def test_lengths_of_sums_are_those_of_the_inputs(tmp_path: Path) -> None:
+    """Two sets of one model may have other sizes: the graph stays dynamic."""
+    body = "(float[N,m] x, float[m,64] z) => (float[N,64] y) { y = MatMul (x, z) }"
+    model, feeds = network(tmp_path, body), {"x": normal(64, 2048), "z": normal(2048, 64)}
+    errors = []
+    for sizes in (feeds, {"x": normal(64, 16), "z": normal(16, 64)}):
+        graph = rounded(model, FP16_SUMS, feeds=sizes)
+        exact, found = run(model, feeds)["y"], run(graph, feeds, optimise=False)["y"]
+        errors.append(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+    assert errors[0] > 3 * errors[1]

@@ -83,13 +83,23 @@ def test_long_sums_stay_in_float32_where_tensorrt_rtx_gets_the_graph(
     )
     told = "in float32: wide (MatMul): a sum of many products, for which TensorRT-RTX has float16 and no more"
     for flags, kept in (
-        (["--flavour", "tensorrt_rtx"], True),
-        (["--flavour", "tensorrt_rtx", "--allow-fp16-accumulation"], False),
+        (["--flavour", "tensorrt_rtx"], False),
+        (["--flavour", "tensorrt_rtx", "--accumulate", "fp32"], True),
+        (["--flavour", "tensorrt_rtx", "--accumulate", "fp16"], False),
         (["--flavour", "tensorrt"], False),
     ):
         ran = trtsmith(capsys, "check", path, "--precision", "fp16", "-v", *flags)
         assert ran.code == 0 and (told in ran.out) is kept
-    arguments = ["--precision", "fp16", "--flavour", "tensorrt_rtx", "--target", "sm86"]
+    arguments = [
+        "--precision",
+        "fp16",
+        "--accumulate",
+        "fp32",
+        "--flavour",
+        "tensorrt_rtx",
+        "--target",
+        "sm86",
+    ]
     ran = trtsmith(capsys, "convert", "-q", path, "-o", tmp_path / "m.plan", *arguments)
     assert ran.code == 0, ran.err
     report = json.loads((tmp_path / "m.manifest.json").read_text())["precision_report"]
@@ -111,7 +121,7 @@ def test_inputs_show_what_float16_does_not_hold(
         (["--keep-fp32", "Conv"], 2, ["--keep-fp32 has no meaning without --precision"]),
         (["--io-precision"], 2, ["--io-precision has no meaning without --precision"]),
         (["--precision", "fp32", "--keep-fp32", "first"], 2, ["with --precision fp32"]),
-        (["--precision", "bf16", "--allow-fp16-accumulation"], 2, ["add --precision fp16, or remove"]),
+        (["--precision", "bf16", "--accumulate", "fp16"], 2, ["add --precision fp16, or remove"]),
         (
             ["--precision", "fp16", "--calibration", "c.npz"],
             2,

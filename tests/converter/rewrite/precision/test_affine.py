@@ -20,8 +20,8 @@ from trtsmith.converter.rewrite.precision.affine import fold_affine
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
+from trtsmith.converter.rewrite.precision.sums import LONGEST
 from trtsmith.converter.rewrite.rewrite import expand
-from trtsmith.converter.rewrite.target import RTX
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.registry import by_name
 
@@ -252,7 +252,7 @@ def test_what_is_broken_is_left_to_those_who_say_so(
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in used.items())
     onnx.save(proto, tmp_path / "m.onnx")
     model = load_model(tmp_path / "m.onnx")
-    assert reduce_model(model, FP16, target=RTX).report.folded == ()
+    assert reduce_model(model, FP16, longest=LONGEST).report.folded == ()
 
 
 def channel_errors(model: Model, reduced: Model, feeds: dict[str, np.ndarray]) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
-from trtsmith.converter.rewrite.precision.formats import BF16, FP16
-from trtsmith.converter.rewrite.precision.sums import LONG_SUM, products
+from trtsmith.converter.rewrite.precision.formats import FP16
+from trtsmith.converter.rewrite.precision.sums import LONG_SUM, longest_sum, products
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT
 
@@ -80,7 +81,7 @@ def reduced(folder: Path, **options: object) -> Changed:
 
 
 def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -> None:
-    done = reduced(tmp_path, target=RTX)
+    done = reduced(tmp_path, longest=longest_sum(RTX, FP16))
     assert [(k.node, k.reason) for k in done.report.kept] == [("long", LONG_SUM)]
     made = made_in(done.model)
     assert made["long"] == T.FLOAT and made["short"] == made["relu"] == made["end"] == T.FLOAT16
@@ -96,26 +97,30 @@ def test_long_sums_of_float16_stay_in_float32_for_tensorrt_rtx(tmp_path: Path) -
 @pytest.mark.parametrize(
     "options",
     [
-        {"target": TENSORRT},
-        {"target": RTX, "fp16_sums": True},
-        {"target": RTX, "fmt": BF16},
+        {"target": TENSORRT, "precision": "fp16"},
+        {"target": RTX, "precision": "fp16", "accumulate": "fp16"},
+        {"target": RTX, "precision": "fp16"},
+        {"target": RTX, "precision": "bf16"},
     ],
-    ids=["tensorrt sums in float32", "allowed", "bfloat16 is summed in float32"],
+    ids=["tensorrt sums in float32", "allowed", "untried", "bfloat16 is summed in float32"],
 )
-def test_sums_may_be_long_elsewhere(tmp_path: Path, options: dict[str, object]) -> None:
-    done = reduced(tmp_path, **options)
-    assert not done.report.kept and T.FLOAT not in made_in(done.model).values()
+def test_sums_may_be_long_elsewhere(tmp_path: Path, options: dict[str, Any]) -> None:
+    target = options.pop("target")
+    done = in_precision(
+        rewrite(network(tmp_path, NETWORK, WEIGHTS), target), PrecisionRequest(**options)
+    ).precision
+    assert done is not None and not done.kept
 
 
 def test_a_sum_of_unknown_length_counts_as_long(tmp_path: Path) -> None:
     body = "(float[N,m] x, float[m,8] z) => (float[N,8] y) { [m] a = MatMul (x, z) [e] y = Relu (a) }"
-    done = reduce_model(network(tmp_path, body), FP16, target=RTX)
+    done = reduce_model(network(tmp_path, body), FP16, longest=256)
     assert [k.reason for k in done.report.kept] == [LONG_SUM]
     assert not reduce_model(network(tmp_path, body), FP16).report.kept
 
 
 def test_what_was_decided_once_is_not_judged_again(tmp_path: Path) -> None:
-    done = reduced(tmp_path, target=RTX, decided={"short": "asked"})
+    done = reduced(tmp_path, longest=256, decided={"short": "asked"})
     assert [k.node for k in done.report.kept] == ["short"] and made_in(done.model)["long"] == T.FLOAT16
 
 
@@ -133,7 +138,7 @@ def half(folder: Path) -> Model:
 
 def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
     rewritten = rewrite(half(tmp_path), target=RTX)
-    done = in_precision(rewritten, PrecisionRequest("fp16"))
+    done = in_precision(rewritten, PrecisionRequest("fp16", accumulate="fp32"))
     made = made_in(done.model)
     assert made["long"] == made["soft"] == T.FLOAT and made["short"] == made["end"] == T.FLOAT16
     assert done.precision is not None and {k.node for k in done.precision.kept} == {"long", "soft"}
@@ -153,7 +158,7 @@ def test_long_sums_of_a_model_s_own_float16_are_warned_of(tmp_path: Path) -> Non
     assert rewrite(network(tmp_path, NETWORK, WEIGHTS), target=RTX).warnings() == ()
     reduced = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16"))
     assert reduced.warnings() == ()
-    allowed = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16", fp16_sums=True))
+    allowed = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16", accumulate="fp16"))
     assert allowed.warnings() == ()  # it was asked for
 
 

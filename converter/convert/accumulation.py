@@ -1,0 +1,123 @@
+"""Decides which nodes sum in float32 where TensorRT sums products of float16 in float16: --accumulate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.precision.report import OutputError
+from trtsmith.converter.rewrite.precision.sums import OFF_SUM, summing_nodes
+from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
+from trtsmith.converter.verify.allowance import allowance, changed_by
+from trtsmith.converter.verify.reduced import run_reduced
+from trtsmith.converter.verify.rounding import rounded
+
+Arrays = Mapping[str, np.ndarray]
+
+BEARABLE = 1e-2
+"""Error, ||y - x|| / ||x||, that an output may have of float16 in any case.
+
+A choice, not a measurement: fp16 is asked for to be fast. A network of twelve 3x3 convolutions is off by 3.5e-3 with float16
+sums, emulated, and by 3.6e-4 with those of more than 256 products in float32, in an engine of 4.3 MiB instead of 2.3.
+Networks that float16 itself puts further off have that as their measure.
+"""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """wide: by node, why it sums in float32. error: of the output nearest to its limit with no such node; None: not tried.
+
+    left: the same with those nodes. why: why it was not tried.
+    """
+
+    wide: Mapping[str, str]
+    error: OutputError | None = None
+    left: OutputError | None = None
+    why: str = ""
+
+
+def needed_sums(
+    plain: Model,
+    reduced: Model,
+    feeds: Arrays | None,
+    io_types: Sequence[IoType],
+    io_before: Sequence[IoType],
+) -> Needed:
+    """The nodes that must sum in float32 for every output to stay within what float16 alone is allowed.
+
+    plain:   the graph in float32. reduced: the same in float16, no node kept for its sums.
+    feeds:   of the model; None: nothing is tried. io_before, io_types: of the two graphs.
+    Allowed is BEARABLE, or twice what rounding all values to float16 changes in the output. The sums are emulated
+    (converter/rewrite/precision/sum_noise.py). As few of the longest as will do are taken back, as noise grows with the
+    number of products. How many is found by halving: a network runs a few times, and not once for each node.
+    """
+    if feeds is None:
+        return Needed({}, why="no --inputs to try them on")
+    order = summing_nodes(reduced)
+    if not order:
+        return Needed({}, why="none is a sum in float16")
+    try:
+        exact, allowed = _allowed(plain, feeds, io_before)
+    except ConversionError:
+        return Needed({}, why="onnxruntime does not run the graph")
+
+    def error(count: int) -> OutputError | None:
+        found = run_reduced(reduced, feeds, io_types, float16_sums=True, exact=frozenset(order[:count]))
+        return _worst(exact, found, allowed)
+
+    try:
+        return _fewest(order, error)
+    except ConversionError:
+        return Needed({}, why="onnxruntime does not run the graph in float16")
+
+
+def _fewest(order: Sequence[str], error: Callable[[int], OutputError | None]) -> Needed:
+    """As few of the first nodes as make the error small enough; all of them where that is not enough."""
+    first = error(0)
+    if first is None:
+        return Needed({}, why="no output is comparable")
+    if first.within:
+        return Needed({}, first, first)
+    low, high, left = 0, len(order), None
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = error(middle)
+        if found is not None and found.within:
+            high, left = middle, found
+        else:
+            low = middle
+    left = left or error(high)
+    return Needed(dict.fromkeys(order[:high], OFF_SUM), first, left)
+
+
+def _allowed(
+    plain: Model, feeds: Arrays, io_types: Sequence[IoType]
+) -> tuple[dict[str, np.ndarray], Mapping[str, float]]:
+    """The outputs in float32, and what each may be off by; outputs that are ill-conditioned are in neither."""
+    wanted = {value.name for value in plain.proto.graph.input}
+    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
+    exact = to_model(run(expand(plain), given), io_types)
+    narrow = to_model(run(expand(rounded(plain, "fp16")), given, optimise=False, in_order=True), io_types)
+    measured = allowance(exact, narrow, "fp16", plain.proto, dict.fromkeys(exact, BEARABLE))
+    return {name: exact[name] for name in measured.allowed}, measured.allowed
+
+
+def _worst(exact: Arrays, found: Arrays, allowed: Mapping[str, float]) -> OutputError | None:
+    """The output nearest to its limit, or furthest beyond it."""
+    errors = [OutputError(n, _error(right, found[n]), allowed[n]) for n, right in exact.items() if n in found]
+    return max(errors, key=lambda e: e.error / e.allowed if e.allowed else e.error, default=None)
+
+
+def _error(right: np.ndarray, found: np.ndarray) -> float:
+    """What is infinite or no number only in the one that is judged is as wrong as can be."""
+    if right.shape != found.shape:
+        return float("inf")
+    if found.dtype.kind == "f" and not np.isfinite(found[np.isfinite(right)]).all():
+        return float("inf")
+    return changed_by(right, found)

@@ -1,0 +1,189 @@
+"""Which nodes sum in float32 for a TensorRT that sums products of float16 in float16, by --accumulate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.converter.cli.commands.running import trtsmith
+from tests.converter.models import save, value
+from tests.converter.rewrite.precision.networks import T, made_in, network, normal
+from trtsmith.converter.convert.accumulation import BEARABLE
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.engine.bundle.origin import origin_of
+from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.converter.rewrite.precision.sum_noise import ROUNDING, with_float16_sums
+from trtsmith.converter.rewrite.precision.sums import LONG_SUM, OFF_SUM
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.target import RTX, TENSORRT
+from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify.reduced import run_reduced
+from trtsmith.converter.verify.sets import InputSet
+
+CHANNELS = (32, 32, 64, 64, 64, 128, 128, 128, 128, 128, 128, 128)
+"""Of twelve 3x3 convolutions: all but the first sum 288 products and more."""
+
+
+def cnn(path: Path) -> Path:
+    nodes, weights, inputs, last = [], {}, 3, "x"
+    for index, outputs in enumerate(CHANNELS):
+        stride = 2 if index in (2, 5) else 1
+        weights[f"w{index}"] = normal(outputs, inputs, 3, 3, scale=(2 / (9 * inputs)) ** 0.5, seed=index)
+        read = [last, f"w{index}"]
+        nodes.append(
+            onnx.helper.make_node(
+                "Conv", read, [f"c{index}"], f"conv{index}", pads=[1] * 4, strides=[stride] * 2
+            )
+        )
+        last = f"r{index}" if index < len(CHANNELS) - 1 else "y"
+        nodes.append(onnx.helper.make_node("Relu", [f"c{index}"], [last]))
+        inputs = outputs
+    return save(path, nodes, [value("x", (1, 3, 32, 32))], [value("y", (1, 128, 8, 8))], weights)
+
+
+BUILT = [
+    ("", 0, ""),
+    ("--precision fp16", 0, "sums: 0 of 11 nodes of more than 256 products kept in float32: summed in float16, output 'y'"),
+    ("--precision fp16 --accumulate fp16", 0, "sums: 0 of 11 nodes of more than 256 products kept in float32 (--acc"),
+    ("--precision fp16 --accumulate fp32", 11, "sums: 11 of 11 nodes of more than 256 products kept in float32"),
+]  # fmt: skip
+
+
+def test_a_plain_network_is_float16_all_of_it_and_its_engine_half_as_large(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, sizes = cnn(tmp_path / "m.onnx"), []
+    for flags, kept, line in BUILT:
+        engine = tmp_path / "m.plan"
+        built_for = ("--flavour", "tensorrt_rtx", "--target", "sm86")
+        ran = trtsmith(capsys, "convert", "-q", model, "-o", engine, *built_for, *flags.split())
+        assert ran.code == 0, ran.err
+        assert line in ran.out and ("sums:" in ran.out) is bool(flags)
+        assert ("; --accumulate " in ran.out) is bool(flags)  # which flag decides otherwise
+        report = json.loads((tmp_path / "m.manifest.json").read_text())["precision_report"] or {"kept": []}
+        assert len(report["kept"]) == kept
+        if flags == "--precision fp16":
+            told = report["sums"]
+            assert (told["accumulate"], told["long"], told["kept"]) == ("auto", 11, 0)
+            assert 1e-3 < told["error"]["error"] < told["error"]["allowed"] == BEARABLE
+            assert "in fp16 against the original, its sums emulated" in ran.out
+            did = origin_of(engine).reduction
+            assert did is not None and did.float16_sums
+        sizes.append(engine.stat().st_size)
+    plain, auto, fp16, fp32 = sizes
+    assert auto == fp16 <= 0.6 * plain and fp32 > 0.9 * plain
+
+
+def test_verify_allows_what_float16_sums_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is off by what its sums cost, and one that is off by three times that."""
+    model = load_model(cnn(tmp_path / "m.onnx"))
+    feeds = {"x": normal(1, 3, 32, 32)}
+    exact = run(model, feeds)["y"]
+    found = run_reduced(reduced(model, feeds)[0], feeds, float16_sums=True)["y"]
+
+    def passed(output: np.ndarray, precision: str, nodes: tuple[str, ...] = ()) -> bool:
+        made = RunResult(None, ({"y": output},), 0.5)  # type: ignore[arg-type]
+        monkeypatch.setattr(stage, "run_engine", lambda *_: made)
+        sets, request = (InputSet("", feeds),), RunRequest(tmp_path / "m.plan")
+        return stage.verify_engine(
+            model, request, sets, "mine", engine_inputs={"x"}, precision=precision, exact=nodes
+        ).passed
+
+    assert passed(found, "fp16-sums") and not passed(found, "fp16")
+    assert not passed(exact + 3 * (found - exact), "fp16-sums")
+    assert not passed(found, "fp16-sums", tuple(f"conv{index}" for index in range(len(CHANNELS))))
+
+
+def reduced(
+    model: Model, feeds: dict[str, np.ndarray] | None, accumulate: str = ""
+) -> tuple[Model, PrecisionReport]:
+    done = in_precision(rewrite(model, RTX), PrecisionRequest("fp16", accumulate=accumulate), feeds)
+    assert done.precision is not None
+    return done.model, done.precision
+
+
+DIFFERENCE = """(float[N,2048] x, float[N,300] s) => (float[N,64] y, float[N,64] z) {
+    [a] a = MatMul (x, k)
+    [b] b = MatMul (x, m)
+    [difference] y = Sub (a, b)
+    [other] z = MatMul (s, n)
+}"""
+
+
+def difference(folder: Path) -> tuple[Model, dict[str, np.ndarray]]:
+    """Two long sums that are nearly the same: what float16 takes from either is a large part of the difference."""
+    k = normal(2048, 64).astype(np.float16).astype(np.float32)
+    weights = {"k": k, "m": (k + normal(2048, 64, scale=0.05, seed=1)), "n": normal(300, 64)}
+    feeds = {"x": normal(32, 2048, scale=0.1), "s": normal(32, 300)}
+    return network(folder, DIFFERENCE, weights), feeds
+
+
+def test_the_longest_sums_stay_in_float32_where_an_output_needs_it(tmp_path: Path) -> None:
+    model, feeds = difference(tmp_path)
+    made, report = reduced(model, feeds)
+    assert {k.node for k in report.kept} <= {"a", "b"} and {k.reason for k in report.kept} == {OFF_SUM}
+    types = made_in(made)
+    assert T.FLOAT in (types["a"], types["b"]) and types["other"] == T.FLOAT16
+    sums = report.sums
+    assert sums is not None and sums.error is not None and sums.left is not None and sums.error.output == "y"
+    assert sums.error.error > sums.error.allowed >= sums.left.error
+    assert "kept in float32: with all sums in float16, output 'y' off by" in sums.line()
+    assert "--accumulate fp16 keeps none" in sums.line()
+    assert not reduced(model, feeds, "fp16")[1].kept
+    assert {k.reason for k in reduced(model, feeds, "fp32")[1].kept} == {LONG_SUM}
+
+
+def test_sums_that_leave_the_range_stay_in_float32(tmp_path: Path) -> None:
+    body = "(float[N,512] x) => (float[N,8] y) { [large] a = MatMul (x, k) [small] y = MatMul (a, m) }"
+    weights = {"k": np.full((512, 8), 100, np.float32), "m": np.full((8, 8), 1e-3, np.float32)}
+    _, report = reduced(network(tmp_path, body, weights), {"x": np.ones((2, 512), np.float32)})
+    assert "'a' reached 5.12e+04 on the inputs" in {k.node: k.reason for k in report.kept}["large"]
+
+
+def test_without_inputs_no_sum_is_tried_and_that_is_said(tmp_path: Path) -> None:
+    _, report = reduced(difference(tmp_path)[0], None)
+    assert not report.kept and report.sums is not None
+    assert "0 of 3 nodes" in report.sums.line() and "untried: no --inputs" in report.sums.line()
+
+
+def test_a_tensorrt_that_sums_in_float32_has_nothing_to_say_of_sums(tmp_path: Path) -> None:
+    model, feeds = difference(tmp_path)
+    done = in_precision(rewrite(model, TENSORRT), PrecisionRequest("fp16"), feeds)
+    assert done.precision is not None and done.precision.sums is None and not done.precision.kept
+
+
+@pytest.mark.parametrize("count", [64, 256, 1024])
+def test_the_noise_is_that_of_partial_sums_of_16_products_in_float16(tmp_path: Path, count: int) -> None:
+    """The sums themselves are formed in numpy, as a tensor core forms them."""
+    k, x = normal(count, 64).astype(np.float16), normal(256, count).astype(np.float16)
+    exact = x.astype(np.float64) @ k.astype(np.float64)
+    partial = np.zeros(exact.shape, np.float16)
+    for first in range(0, count, 16):
+        part = x[:, first : first + 16].astype(np.float64) @ k[first : first + 16].astype(np.float64)
+        partial = (partial + part).astype(np.float16)
+    model = network(
+        tmp_path, f"(float16[N,{count}] x) => (float16[N,64] y) {{ [m] y = MatMul (x, k) }}", {"k": k}
+    )
+    found = run_reduced(model, {"x": x}, float16_sums=True)["y"]
+    again = run_reduced(model, {"x": x}, float16_sums=True)["y"]
+    assert (found == again).all()
+    errors = [np.linalg.norm(y - exact) / np.linalg.norm(exact) for y in (found, partial)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.1) and errors[0] > 1.4 * ROUNDING
+    alone = run_reduced(model, {"x": x}, float16_sums=True, exact={"m"})["y"]
+    assert np.linalg.norm(alone - exact) / np.linalg.norm(exact) == pytest.approx(ROUNDING, rel=0.1)
+
+
+def test_a_graph_without_sums_of_float16_stays_as_it_is(tmp_path: Path) -> None:
+    model = network(
+        tmp_path, DIFFERENCE, {"k": normal(2048, 64), "m": normal(2048, 64), "n": normal(300, 64)}
+    )
+    assert with_float16_sums(model).model is model
