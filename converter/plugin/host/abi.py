@@ -153,7 +153,7 @@ _SIGNATURES: Mapping[str, tuple[object, ...]] = {
     "creator_describe": (_HANDLE, POINTER(CCreatorInfo)),
     "creator_field": (_HANDLE, c_int32, POINTER(CField)),
     "creator_create": (_HANDLE, c_char_p, POINTER(CField), c_int32, c_int32, _OUT),
-    "creator_deserialize": (_HANDLE, c_char_p, c_char_p, c_size_t, _OUT),
+    "creator_deserialize": (_HANDLE, c_char_p, c_void_p, c_size_t, _OUT),
     "plugin_destroy": (_HANDLE,),
     "plugin_describe": (_HANDLE, POINTER(CPluginInfo)),
     "plugin_clone": (_HANDLE, _OUT),

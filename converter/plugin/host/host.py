@@ -20,6 +20,7 @@ from types import TracebackType
 
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.enqueue import Timing
+from trtsmith.converter.plugin.host.field_memory import CMemory, FieldMemory
 from trtsmith.converter.plugin.host.host_library import Native, PluginError, text
 from trtsmith.converter.plugin.host.instance import Plugin, PluginInfo
 from trtsmith.converter.plugin.host.marshal import read_field
@@ -139,46 +140,51 @@ class Creator:
         *,
         phase: str = "build",
         layer: str = "plugin",
+        unaligned: bool = False,
+        overwrite: bool = True,
     ) -> Plugin:
-        """Create a plugin. phase: "build" or "runtime". Plain values take the types that the creator lists."""
+        """Create a plugin. phase: "build" or "runtime". Plain values take the types that the creator lists.
+
+        unaligned: names and data start at odd addresses. overwrite: they are overwritten when the creator has returned,
+        for TensorRT keeps them no longer.
+        """
         values = field_values(fields, self.fields) if isinstance(fields, Mapping) else tuple(fields)
-        array = (abi.CField * max(len(values), 1))()
-        buffers = []  # kept until the call is over
-        for item, value in zip(array, values, strict=False):
-            buffer = ctypes.create_string_buffer(value.data, len(value.data)) if value.data else None
-            buffers.append(buffer)
-            item.name = value.name.encode()
-            item.data = ctypes.cast(buffer, ctypes.c_void_p) if buffer is not None else None
-            item.type = abi.FIELD_TYPES.index(value.type)
-            item.length = value.length
+        memory = FieldMemory(values, unaligned=unaligned)
         handle = ctypes.c_void_p()
         self._library.call(
             "creator_create",
             self._handle,
             layer.encode(),
-            array if values else None,
+            memory.array if values else None,
             len(values),
             1 if phase == "runtime" else 0,
             ctypes.byref(handle),
             where=f"{self.where}, create",
         )
-        return self._library.adopt(Plugin(self._library.native, handle, self.where))
+        return self._made(handle, memory, overwrite)
 
-    def deserialize(self, state: State, *, layer: str = "plugin") -> Plugin:
+    def _made(self, handle: ctypes.c_void_p, memory: CMemory, overwrite: bool) -> Plugin:
+        if overwrite:
+            memory.overwrite()
+        # The memory is kept, so that a plugin that still points into it reads what is there now, and not anything at all.
+        return self._library.adopt(Plugin(self._library.native, handle, self.where, given=memory))
+
+    def deserialize(self, state: State, *, layer: str = "plugin", unaligned: bool = False) -> Plugin:
         """The plugin from what Plugin.serialize() gave: V3 in the runtime phase, V2 from the bytes."""
         if not isinstance(state, bytes):
-            return self.create(state, phase="runtime", layer=layer)
+            return self.create(state, phase="runtime", layer=layer, unaligned=unaligned)
+        memory = CMemory(unaligned=unaligned)
         handle = ctypes.c_void_p()
         self._library.call(
             "creator_deserialize",
             self._handle,
             layer.encode(),
-            state if state else None,
+            memory.put(state) if state else None,
             len(state),
             ctypes.byref(handle),
             where=f"{self.where}, deserialize",
         )
-        return self._library.adopt(Plugin(self._library.native, handle, self.where))
+        return self._made(handle, memory, overwrite=True)
 
 
 class PluginLibrary:
