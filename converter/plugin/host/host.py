@@ -107,7 +107,7 @@ class Creator:
     """One plugin creator of a library that is open."""
 
     def __init__(self, library: PluginLibrary, handle: ctypes.c_void_p) -> None:
-        self._library = library
+        self.library = library
         self._handle = handle
         raw = abi.CCreatorInfo()
         library.call("creator_describe", handle, ctypes.byref(raw), where=str(library.path))
@@ -129,7 +129,7 @@ class Creator:
         result = []
         for i in range(self._field_count):
             raw = abi.CField()
-            self._library.call("creator_field", self._handle, i, ctypes.byref(raw), where=self.where)
+            self.library.call("creator_field", self._handle, i, ctypes.byref(raw), where=self.where)
             value = read_field(raw)
             result.append(FieldSpec(text(raw.name), value.type, raw.length, value.data if raw.data else None))
         return tuple(result)
@@ -151,7 +151,7 @@ class Creator:
         values = field_values(fields, self.fields) if isinstance(fields, Mapping) else tuple(fields)
         memory = FieldMemory(values, unaligned=unaligned)
         handle = ctypes.c_void_p()
-        self._library.call(
+        self.library.call(
             "creator_create",
             self._handle,
             layer.encode(),
@@ -167,7 +167,7 @@ class Creator:
         if overwrite:
             memory.overwrite()
         # The memory is kept, so that a plugin that still points into it reads what is there now, and not anything at all.
-        return self._library.adopt(Plugin(self._library.native, handle, self.where, given=memory))
+        return self.library.adopt(Plugin(self.library.native, handle, self.where, given=memory))
 
     def deserialize(self, state: State, *, layer: str = "plugin", unaligned: bool = False) -> Plugin:
         """The plugin from what Plugin.serialize() gave: V3 in the runtime phase, V2 from the bytes."""
@@ -175,7 +175,7 @@ class Creator:
             return self.create(state, phase="runtime", layer=layer, unaligned=unaligned)
         memory = CMemory(unaligned=unaligned)
         handle = ctypes.c_void_p()
-        self._library.call(
+        self.library.call(
             "creator_deserialize",
             self._handle,
             layer.encode(),
@@ -228,6 +228,13 @@ class PluginLibrary:
         self._plugins = [item for item in self._plugins if item.any_open()]
         self._plugins.append(plugin)
         return plugin
+
+    def ask_again(self, finder: int) -> None:
+        """Ask for the creators again. finder: of loggers, offered before; one of abi.Finder.
+
+        Raises PluginError where they are others, or the library registered them by itself.
+        """
+        self.call("library_ask_again", self._handle, finder, where=str(self.path))
 
     def creator(self, name: str, version: str | None = None) -> Creator:
         """The creator of that plugin name; raises PluginError naming those that there are."""

@@ -16,6 +16,7 @@ from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
 from trtsmith.converter.plugin.checks.checks import CheckFailedError
 from trtsmith.converter.plugin.checks.checks_gpu import compare
+from trtsmith.converter.plugin.checks.checks_library import LIBRARY_CHECKS
 from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase, LibraryReport
 from trtsmith.converter.plugin.test_worker import CHECKS
@@ -74,6 +75,12 @@ V3_FAULTS = {
 V3_GPU_FAULTS = {
     "kWritesPastOutput": ("kernel against its reference", "behind output 0"),
     "kLeavesOutput": ("kernel against its reference", "not finite"),
+}
+LIBRARY_FAULTS = {
+    "kNewCreators": ("creators asked again", "asked again, getCreators gave other creators"),
+    "kCreatorsOnce": ("creators asked again", "getCreators gave 1 creators, and then 0"),
+    "kNeedsFinder": ("logger finder set again", "SIGSEGV"),
+    "kFinderOnce": ("logger finder set again", "SIGABRT"),
 }
 V2_FAULTS = {
     "kAcceptsTruncated": ("damaged serialisation refused", "cut by one byte"),
@@ -145,6 +152,8 @@ def test_sound_plugins_pass(library: str, names: tuple[str, ...]) -> None:
     for name in names:
         passed = {result.check for result in of(report, name) if result.verdict is CheckStatus.PASS}
         skipped = {check.name for check in CHECKS} - passed
+        if library == "static_v3":
+            skipped -= {check.name for check in LIBRARY_CHECKS}  # it registers by itself
         # What an interface cannot do; everything else must have been tested.
         assert skipped <= {"namespace kept"} | (
             CONSTANT_SHAPES if name in ("RepeatIOExt", "RepeatExt") else set()
@@ -193,6 +202,19 @@ def test_a_fault_does_not_blame_other_checks(bad_v3: LibraryReport, fault: str) 
 def test_v2_fault_is_found(bad_v2: LibraryReport, fault: str) -> None:
     check, words = V2_FAULTS[fault]
     require_found(bad_v2, "RepeatDynamicExt" + faults("repeat_v2.hpp", "FaultV2")[fault], check, words)
+
+
+@pytest.mark.parametrize("fault", LIBRARY_FAULTS)
+def test_fault_of_a_library_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIXTURE_LIBRARY_FAULT", faults("bad_library.cpp", "LibraryFault")[fault])
+    check, words = LIBRARY_FAULTS[fault]
+    require_found(run("bad_library", ("Repeat0",)), "Repeat0", check, words)
+
+
+def test_library_without_that_fault_passes() -> None:
+    report = run("bad_library", ("Repeat0",))
+    assert report.ok, report.render()
+    assert {"kNone", *LIBRARY_FAULTS} == set(faults("bad_library.cpp", "LibraryFault"))
 
 
 def test_plugin_that_hangs_again_and_again_is_given_up() -> None:
