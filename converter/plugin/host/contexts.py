@@ -1,0 +1,121 @@
+"""Runs a plugin as applications do: in a CUDA graph, in several contexts at once, and with shapes that change."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+import numpy as np
+
+from trtsmith.converter.plugin.host.enqueue import BoundPlugin, bound, describe_call, engine
+from trtsmith.converter.plugin.host.instance import Plugin
+from trtsmith.converter.plugin.host.plugin_values import Shape
+
+Arrays = Sequence[np.ndarray]
+ROUNDS = 5
+
+
+def run_in_graph(
+    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
+) -> list[list[np.ndarray]]:
+    """Outputs of each run: one enqueue is captured with the inputs of the last, and replayed with those of each.
+
+    runs: inputs of the same shapes. Raises PluginError where enqueue does what a capture does not allow: it allocates
+    with cudaMalloc, waits for its stream, or works in another one.
+    """
+    with _contexts(plugin, [runs[-1]], shape_values) as (ready,):
+        ready.shape()
+        ready.run()  # kernels are loaded when they are first launched, and that is no part of a graph
+        native, where = plugin.native, plugin.where
+        graph = ctypes.c_void_p()
+        ready.plugin.call(
+            "plugin_capture", ctypes.byref(ready.io.c), ctypes.byref(ready.buffers), ctypes.byref(graph)
+        )
+        found = []
+        try:
+            for arrays in runs:
+                ready.poison()
+                ready.write(arrays)
+                native.call("graph_launch", graph, ready.stream, where=where)
+                found.append(ready.results(arrays))
+        finally:
+            native.call("graph_destroy", graph, where=where)
+        return found
+
+
+def run_in_contexts(
+    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = (), *, threads: bool = False
+) -> list[list[np.ndarray]]:
+    """Outputs of each run in a context and a stream of its own, all under way at once. runs[0] is the largest.
+
+    threads: each in a thread of its own; otherwise in turns in one.
+    """
+    with _contexts(plugin, runs, shape_values) as all_ready:
+        if threads:
+            _at_once([partial(_repeat, ready) for ready in all_ready])
+        else:
+            for ready in all_ready:
+                ready.shape()
+            for _ in range(ROUNDS):
+                for ready in all_ready:
+                    ready.enqueue()
+            for ready in all_ready:
+                ready.wait()
+        return [ready.results() for ready in all_ready]
+
+
+def run_with_shapes(
+    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
+) -> list[list[np.ndarray]]:
+    """Outputs of each run, one after the other in one context. runs[0] is the largest: the workspace is its."""
+    calls = [describe_call(plugin, arrays, shape_values) for arrays in runs]
+    found = []
+    with engine(plugin, calls[0]) as (base, size), base.attach() as context:
+        for call in calls:
+            with bound(context, call, size) as ready:
+                ready.shape()
+                ready.run()
+                found.append(ready.results())
+    return found
+
+
+@contextmanager
+def _contexts(
+    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape]
+) -> Iterator[list[BoundPlugin]]:
+    calls = [describe_call(plugin, arrays, shape_values) for arrays in runs]
+    with ExitStack() as stack:
+        base, size = stack.enter_context(engine(plugin, calls[0]))
+        contexts = [stack.enter_context(base.attach()) for _ in calls]
+        yield [
+            stack.enter_context(bound(context, call, size))
+            for context, call in zip(contexts, calls, strict=True)
+        ]
+
+
+def _repeat(ready: BoundPlugin) -> None:
+    ready.shape()
+    for _ in range(ROUNDS):
+        ready.run()
+
+
+def _at_once(works: Sequence[Callable[[], None]]) -> None:
+    """Runs each in a thread; raises what the first of them raised."""
+    raised: list[BaseException] = []
+
+    def guard(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:  # it belongs to the caller
+            raised.append(error)
+
+    threads = [threading.Thread(target=guard, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
