@@ -37,9 +37,10 @@ LARGEST = 1 << 26
 
 @dataclass(frozen=True)
 class GpuCheck:
-    """run: outputs that are compared with the case's. applies: to cases of this kind; None: to all."""
+    """about: what must hold. run: outputs that are compared with the case's. applies: to such cases; None: to all."""
 
     name: str
+    about: str
     run: Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]
     applies: Callable[[GpuCase], bool] | None = None
 
@@ -153,32 +154,77 @@ def _has_empty(case: GpuCase) -> bool:
     return case.kind == "no elements"
 
 
-_CHECKS = (
-    GpuCheck(DIRECT, _direct),
-    GpuCheck(RESTORED, _restored),
-    GpuCheck(AT_NULL, _laid_out(MemoryLayout(empty="null")), _has_empty),
-    GpuCheck(AT_ONE_ADDRESS, _laid_out(MemoryLayout(empty="same")), _has_empty),
-    GpuCheck(IN_GRAPH, _in_graph, _small),
-    GpuCheck(INTERLEAVED, _in_contexts(threads=False), _small),
-    GpuCheck(IN_THREADS, _in_contexts(threads=True), _small),
-    GpuCheck(RESHAPED, _reshaped, _small),
-    GpuCheck(OTHER_FILL, _laid_out(MemoryLayout(fill=FILL)), _small),
-    GpuCheck(IN_SLICES, _laid_out(MemoryLayout(offset=256)), _small),
-    GpuCheck(ALIASED, _aliased, lambda case: _small(case) and _twins(case) is not None),
+KERNEL_CHECKS = (
+    GpuCheck(DIRECT, "Its outputs are those of the reference, and it writes nothing else.", _direct),
+    GpuCheck(RESTORED, "So they are from a plugin that was restored from its serialisation.", _restored),
+    GpuCheck(
+        AT_NULL,
+        "Tensors without elements may lie at null.",
+        _laid_out(MemoryLayout(empty="null")),
+        _has_empty,
+    ),
+    GpuCheck(
+        AT_ONE_ADDRESS,
+        "Tensors without elements may lie at one address.",
+        _laid_out(MemoryLayout(empty="same")),
+        _has_empty,
+    ),
+    GpuCheck(
+        IN_GRAPH,
+        "Captured into a CUDA graph and replayed twice, with changed inputs: it neither allocates nor waits.",
+        _in_graph,
+        _small,
+    ),
+    GpuCheck(
+        INTERLEAVED,
+        "Two contexts with other shapes, on two streams, enqueued in turns.",
+        _in_contexts(threads=False),
+        _small,
+    ),
+    GpuCheck(
+        IN_THREADS,
+        "Two contexts with other shapes, on two streams, in two threads.",
+        _in_contexts(threads=True),
+        _small,
+    ),
+    GpuCheck(
+        RESHAPED,
+        "One context with a larger shape, this one and the larger again, in the workspace of the larger.",
+        _reshaped,
+        _small,
+    ),
+    GpuCheck(
+        OTHER_FILL,
+        "Outputs and workspace hold other bytes before: neither NaN nor zero nor -1.",
+        _laid_out(MemoryLayout(fill=FILL)),
+        _small,
+    ),
+    GpuCheck(
+        IN_SLICES,
+        "Tensors and workspace start 256 bytes into larger allocations, the alignment that TensorRT asks for.",
+        _laid_out(MemoryLayout(offset=256)),
+        _small,
+    ),
+    GpuCheck(
+        ALIASED,
+        "Two inputs that are equal lie at one address.",
+        _aliased,
+        lambda case: _small(case) and _twins(case) is not None,
+    ),
 )
-GPU_CHECKS = tuple(check.name for check in _CHECKS)
+GPU_CHECKS = tuple(check.name for check in KERNEL_CHECKS)
 
 
 def checks_of(case: GpuCase) -> tuple[str, ...]:
     """The checks that a case is for."""
-    return tuple(check.name for check in _CHECKS if check.applies is None or check.applies(case))
+    return tuple(check.name for check in KERNEL_CHECKS if check.applies is None or check.applies(case))
 
 
 def kernel(session: CreatorUnderTest, case: GpuCase, name: str) -> str | None:
     """Run the kernel in one of GPU_CHECKS, and compare it with the reference."""
     if not case.expected:
         raise NotTestableError("no reference outputs are known")
-    (check,) = (check for check in _CHECKS if check.name == name)
+    (check,) = (check for check in KERNEL_CHECKS if check.name == name)
     with session.creator.create(field_values(case.fields, session.creator.fields)) as plugin:
         return compare(check.run(session, case, plugin), case)
 
