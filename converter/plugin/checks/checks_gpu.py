@@ -10,7 +10,12 @@ import numpy as np
 from trtsmith.converter.plugin.checks.checks import CheckFailedError, CreatorUnderTest, NotTestableError
 from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.contexts import run_in_contexts, run_in_graph, run_with_shapes
+from trtsmith.converter.plugin.host.contexts import (
+    run_in_contexts,
+    run_in_graph,
+    run_in_threads,
+    run_with_shapes,
+)
 from trtsmith.converter.plugin.host.device_memory import MemoryLayout
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Plugin, PluginError
@@ -104,16 +109,21 @@ def _second(case: GpuCase, plugin: Plugin) -> GpuCase:
         return _alone(case, plugin, halved(case.inputs), "with inputs halved")
 
 
-def _in_contexts(threads: bool) -> Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]:
-    def run(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
-        other = _second(case, plugin)
-        others, found = run_in_contexts(
-            plugin, [other.inputs, case.inputs], case.shape_values, threads=threads
-        )
-        _require(others, other, "in the other context")
-        return found
+def _in_turns(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    other = _second(case, plugin)
+    others, found = run_in_contexts(plugin, [other.inputs, case.inputs], case.shape_values)
+    _require(others, other, "in the other context")
+    return found
 
-    return run
+
+def _in_threads(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    other = _second(case, plugin)
+    others, mine = run_in_threads(plugin, [other.inputs, case.inputs], case.shape_values)
+    for found in others:
+        _require(found, other, "in the other thread")
+    for found in mine:
+        _require(found, case, "in its thread")
+    return mine[-1]
 
 
 def _reshaped(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
@@ -178,13 +188,13 @@ KERNEL_CHECKS = (
     GpuCheck(
         INTERLEAVED,
         "Two contexts with other shapes, on two streams, enqueued in turns.",
-        _in_contexts(threads=False),
+        _in_turns,
         _small,
     ),
     GpuCheck(
         IN_THREADS,
         "Two contexts with other shapes, on two streams, in two threads.",
-        _in_contexts(threads=True),
+        _in_threads,
         _small,
     ),
     GpuCheck(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 
 import numpy as np
 
@@ -47,24 +46,51 @@ def run_in_graph(
 
 
 def run_in_contexts(
-    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = (), *, threads: bool = False
+    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
 ) -> list[list[np.ndarray]]:
-    """Outputs of each run in a context and a stream of its own, all under way at once. runs[0] is the largest.
-
-    threads: each in a thread of its own; otherwise in turns in one.
-    """
+    """Outputs of each run in a context and a stream of its own, enqueued in turns. runs[0] is the largest."""
     with _contexts(plugin, runs, shape_values) as all_ready:
-        if threads:
-            _at_once([partial(_repeat, ready) for ready in all_ready])
-        else:
+        for ready in all_ready:
+            ready.shape()
+        for _ in range(ROUNDS):
             for ready in all_ready:
-                ready.shape()
-            for _ in range(ROUNDS):
-                for ready in all_ready:
-                    ready.enqueue()
-            for ready in all_ready:
-                ready.wait()
+                ready.enqueue()
+        for ready in all_ready:
+            ready.wait()
         return [ready.results() for ready in all_ready]
+
+
+def run_in_threads(
+    plugin: Plugin, runs: Sequence[Arrays], shape_values: Sequence[Shape] = ()
+) -> list[list[list[np.ndarray]]]:
+    """Outputs of each run in each of ROUNDS rounds, in a context, a stream and a thread of its own."""
+    with _contexts(plugin, runs, shape_values) as all_ready:
+        together = threading.Barrier(len(all_ready))
+        found: list[list[list[np.ndarray]]] = [[] for _ in all_ready]
+        raised: list[BaseException] = []
+
+        def work(ready: BoundPlugin, mine: list[list[np.ndarray]]) -> None:
+            try:
+                ready.shape()
+                for _ in range(ROUNDS):
+                    ready.poison()
+                    together.wait()
+                    ready.run()
+                    mine.append(ready.results())
+            except threading.BrokenBarrierError:
+                pass  # another thread has failed, and says why
+            except BaseException as error:  # it belongs to the caller
+                raised.append(error)
+                together.abort()
+
+        threads = [threading.Thread(target=work, args=pair) for pair in zip(all_ready, found, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if raised:
+            raise raised[0]
+        return found
 
 
 def run_with_shapes(
@@ -94,28 +120,3 @@ def _contexts(
             stack.enter_context(bound(context, call, size))
             for context, call in zip(contexts, calls, strict=True)
         ]
-
-
-def _repeat(ready: BoundPlugin) -> None:
-    ready.shape()
-    for _ in range(ROUNDS):
-        ready.run()
-
-
-def _at_once(works: Sequence[Callable[[], None]]) -> None:
-    """Runs each in a thread; raises what the first of them raised."""
-    raised: list[BaseException] = []
-
-    def guard(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:  # it belongs to the caller
-            raised.append(error)
-
-    threads = [threading.Thread(target=guard, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if raised:
-        raise raised[0]
