@@ -22,6 +22,7 @@ from docpages import (  # noqa: E402
     messages,
     operator_matrix,
     operators,
+    plugin_checks,
     python_api,
     rewriting,
 )
@@ -29,6 +30,7 @@ from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"operators": operators.operators, "figures": evidence.figures},
+    "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},
     **python_api.pages(),
     "docs/reference/operators.md": {

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS
+from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, checks_of
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, ContractCase, GpuCase, LibraryReport
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, WorkerTimeoutError
 from trtsmith.converter.plugin.test_worker import CHECKS
@@ -109,17 +109,25 @@ class _CreatorRun:
         for check in CHECKS:
             for case in (cases or (None,)) if check.scope != "creator" else (None,):
                 yield self._one(check.name, case, case.name if case else "")
-        ran = False
+        ran = set()
+        some = False
         for kernel_case in kernels:
-            ran = True
-            for name in GPU_CHECKS:
+            some = True
+            for name in checks_of(kernel_case):
+                ran.add(name)
                 result = self._one(name, kernel_case, kernel_case.name)
                 if result.verdict is CheckStatus.FAIL:
                     self.worker.restart()  # a fault of a kernel spoils the CUDA context for what follows
                 yield result
-        if not ran:
-            reason = "no case is known" if with_gpu else "there is no GPU in use"
-            for name in GPU_CHECKS:
+        reason = (
+            "there is no GPU in use"
+            if not with_gpu
+            else "no case is of its kind"
+            if some
+            else "no case is known"
+        )
+        for name in GPU_CHECKS:
+            if name not in ran:
                 yield CheckResult(self.name, name, "", CheckStatus.NOT_TESTABLE, note=reason)
         yield self._unload()
 

@@ -21,14 +21,27 @@ from trtsmith.converter.plugin.checks.checks import (
     CreatorUnderTest,
     NotTestableError,
 )
+from trtsmith.converter.plugin.checks.checks_fields import FIELD_CHECKS
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, kernel
 from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
+from trtsmith.converter.plugin.checks.checks_library import LIBRARY_CHECKS
 from trtsmith.converter.plugin.checks.checks_life import LIFE_CHECKS
+from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
 from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
+from trtsmith.converter.plugin.checks.checks_threads import THREAD_CHECKS
 from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
 from trtsmith.converter.plugin.host.host_worker import read_request
 
-CHECKS: tuple[ContractCheck, ...] = (*CREATOR_CHECKS, *STATE_CHECKS, *LIFE_CHECKS, *IO_CHECKS)
+CHECKS: tuple[ContractCheck, ...] = (
+    *LIBRARY_CHECKS,
+    *CREATOR_CHECKS,
+    *FIELD_CHECKS,
+    *STATE_CHECKS,
+    *LIFE_CHECKS,
+    *THREAD_CHECKS,
+    *IO_CHECKS,
+    *PROFILE_CHECKS,
+)
 
 
 def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:

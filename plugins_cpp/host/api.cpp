@@ -49,6 +49,14 @@ int32_t tsh_library_creator(tsh_library* library, int32_t index, tsh_creator** o
     });
 }
 
+int32_t tsh_library_ask_again(tsh_library* library, int32_t finder) {
+    return guarded([&] {
+        require(library, "the library handle is null");
+        require(finder >= 0 && finder <= 2, "no logger finder of this number");
+        library->library.askAgain(static_cast<Library::Finder>(finder));
+    });
+}
+
 int32_t tsh_creator_describe(tsh_creator* creator, tsh_creator_info* out) {
     return guarded([&] {
         require(creator && out, "the creator handle is null");

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TSH_ABI 1
+#define TSH_ABI 2
 #define TSH_MAX_DIMS 8
 #define TSH_API __attribute__((visibility("default")))
 
@@ -127,6 +127,10 @@ TSH_API int32_t tsh_library_how(tsh_library* library, const char** out);  // thr
 TSH_API int32_t tsh_library_creator_count(tsh_library* library, int32_t* out);
 TSH_API int32_t tsh_library_creator(tsh_library* library, int32_t index, tsh_creator** out);
 
+// Offers a logger finder again (finder: 0 none, 1 the host's, 2 null), then asks for the creators again, which must be
+// the same. TSH_UNSUPPORTED for a library that registered them by itself.
+TSH_API int32_t tsh_library_ask_again(tsh_library* library, int32_t finder);
+
 TSH_API int32_t tsh_creator_describe(tsh_creator* creator, tsh_creator_info* out);
 TSH_API int32_t tsh_creator_field(tsh_creator* creator, int32_t index, tsh_field* out);
 // phase: 0 build, 1 runtime. V2 creators ignore it.
@@ -169,6 +173,12 @@ TSH_API int32_t tsh_plugin_enqueue(tsh_plugin* plugin, const tsh_io* io, const t
 // before each of them, to empty the cache; null: none.
 TSH_API int32_t tsh_plugin_time(tsh_plugin* plugin, const tsh_io* io, const tsh_buffers* buffers, int32_t warmup,
                                 int32_t count, void* flush, size_t flush_size, float* milliseconds);
+
+// Captures one enqueue into a CUDA graph. The plugin has to have been enqueued before: the first launch of a kernel loads
+// it, which a capture does not allow.
+TSH_API int32_t tsh_plugin_capture(tsh_plugin* plugin, const tsh_io* io, const tsh_buffers* buffers, void** graph);
+TSH_API int32_t tsh_graph_launch(void* graph, void* stream);  // and waits
+TSH_API int32_t tsh_graph_destroy(void* graph);
 
 TSH_API int32_t tsh_device_count(int32_t* out);  // 0 without a driver or a GPU
 TSH_API int32_t tsh_device_describe(int32_t device, char* name, size_t capacity, int32_t* major, int32_t* minor);

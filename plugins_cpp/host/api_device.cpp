@@ -83,6 +83,41 @@ int32_t tsh_plugin_time(tsh_plugin* plugin, const tsh_io* io, const tsh_buffers*
     });
 }
 
+int32_t tsh_plugin_capture(tsh_plugin* plugin, const tsh_io* io, const tsh_buffers* buffers, void** out) {
+    return guarded([&] {
+        require(buffers && out, "the buffers or the place for the graph are null");
+        use(plugin).prepare(use(io));
+        const cudaStream_t stream = toStream(buffers->stream);
+        check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+        const int32_t status = use(plugin).enqueue(*buffers);
+        cudaGraph_t graph{};
+        const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+        if (status != 0 || ended != cudaSuccess) {
+            cudaGetLastError();
+            throw Failure(TSH_BROKEN,
+                          "enqueue returned " + std::to_string(status) +
+                              " while its stream was captured into a CUDA graph, and the capture ended with " +
+                              cudaGetErrorName(ended));
+        }
+        cudaGraphExec_t ready{};
+        const cudaError_t made = cudaGraphInstantiate(&ready, graph, 0);
+        cudaGraphDestroy(graph);
+        check(made, "cudaGraphInstantiate");
+        *out = ready;
+    });
+}
+
+int32_t tsh_graph_launch(void* graph, void* stream) {
+    return guarded([&] {
+        check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), toStream(stream)), "cudaGraphLaunch");
+        check(cudaStreamSynchronize(toStream(stream)), "the kernel in a CUDA graph");
+    });
+}
+
+int32_t tsh_graph_destroy(void* graph) {
+    return guarded([&] { check(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)), "cudaGraphExecDestroy"); });
+}
+
 int32_t tsh_device_count(int32_t* out) {
     return guarded([&] {
         require(out, "the place for the count is null");

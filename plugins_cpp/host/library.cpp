@@ -18,6 +18,8 @@ Function* exported(void* handle, const char* name) {
     return reinterpret_cast<Function*>(dlsym(handle, name));
 }
 
+constexpr const char* kByItself = "static registration";
+
 // Makes our getPluginRegistry visible to libraries loaded after this. Done only for a library that needs it, since a
 // TensorRT loaded later into this process would see it too.
 void offerRegistry() {
@@ -150,34 +152,56 @@ void Library::load(const std::string& path) {
 }
 
 bool Library::findCreators() {
-    if (auto* const setFinder = exported<void(ILoggerFinder*)>(mHandle, "setLoggerFinder")) {
-        setFinder(&loggerFinder());
-    }
-    int32_t count = 0;
-    if (auto* const getCreators = exported<IPluginCreatorInterface* const*(int32_t&)>(mHandle, "getCreators")) {
-        IPluginCreatorInterface* const* const creators = getCreators(count);
-        for (int32_t i = 0; i < count; ++i) {
-            mCreators.push_back(std::make_unique<Creator>(creators[i]));
-        }
-        mHow = "getCreators";
-    } else if (auto* const getPluginCreators =
-                   exported<IPluginCreator* const*(int32_t&)>(mHandle, "getPluginCreators")) {
-        IPluginCreator* const* const creators = getPluginCreators(count);
-        for (int32_t i = 0; i < count; ++i) {
-            mCreators.push_back(std::make_unique<Creator>(creators[i]));
-        }
-        mHow = "getPluginCreators";
-    } else {
-        for (IPluginCreatorInterface* const creator : takeRegisteredCreators()) {
-            mCreators.push_back(std::make_unique<Creator>(creator));
-        }
-        mHow = "static registration";
+    offerLogger(&loggerFinder());
+    mOffered = exportedCreators();
+    for (IPluginCreatorInterface* const creator : mOffered) {
+        mCreators.push_back(std::make_unique<Creator>(creator));
     }
     return !mCreators.empty();
 }
 
+void Library::offerLogger(ILoggerFinder* finder) {
+    if (auto* const setFinder = exported<void(ILoggerFinder*)>(mHandle, "setLoggerFinder")) {
+        setFinder(finder);
+    }
+}
+
+std::vector<IPluginCreatorInterface*> Library::exportedCreators() {
+    int32_t count = 0;
+    if (auto* const getCreators = exported<IPluginCreatorInterface* const*(int32_t&)>(mHandle, "getCreators")) {
+        mHow = "getCreators";
+        IPluginCreatorInterface* const* const creators = getCreators(count);
+        return {creators, creators + count};
+    }
+    if (auto* const getPluginCreators = exported<IPluginCreator* const*(int32_t&)>(mHandle, "getPluginCreators")) {
+        mHow = "getPluginCreators";
+        IPluginCreator* const* const creators = getPluginCreators(count);
+        return {creators, creators + count};
+    }
+    mHow = kByItself;
+    return takeRegisteredCreators();
+}
+
+void Library::askAgain(Finder finder) {
+    if (mHow == kByItself) {
+        throw Failure(TSH_UNSUPPORTED, "the library registered its creators by itself, and cannot be asked for them");
+    }
+    if (finder != Finder::kKept) {
+        offerLogger(finder == Finder::kOurs ? &loggerFinder() : nullptr);
+    }
+    const auto creators = exportedCreators();
+    if (creators.size() != mOffered.size()) {
+        throw Failure(TSH_BROKEN, std::string(mHow) + " gave " + std::to_string(mOffered.size()) +
+                                      " creators, and then " + std::to_string(creators.size()));
+    }
+    if (creators != mOffered) {
+        throw Failure(TSH_BROKEN, std::string(mHow) + " gave other creators when it was called again");
+    }
+}
+
 void Library::unload() noexcept {
     mCreators.clear();
+    mOffered.clear();
     if (mHandle) {
         dlclose(mHandle);
         mHandle = nullptr;

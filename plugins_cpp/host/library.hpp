@@ -34,6 +34,12 @@ public:
     Library& operator=(const Library&) = delete;
     ~Library();
 
+    enum class Finder { kKept, kOurs, kNull };
+
+    // What a second TensorRT, or its second registry, does with a library that is loaded already. Throws Failure where
+    // the creators are not those of the first time.
+    void askAgain(Finder finder);
+
     const char* how() const noexcept;
     std::vector<std::unique_ptr<Creator>>& creators() noexcept;
 
@@ -41,9 +47,12 @@ private:
     void load(const std::string& path);
     void unload() noexcept;
     bool findCreators();
+    void offerLogger(nvinfer1::ILoggerFinder* finder);
+    std::vector<nvinfer1::IPluginCreatorInterface*> exportedCreators();
 
     void* mHandle{nullptr};
     const char* mHow{""};
+    std::vector<nvinfer1::IPluginCreatorInterface*> mOffered;
     std::vector<std::unique_ptr<Creator>> mCreators;
 };
 

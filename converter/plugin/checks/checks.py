@@ -107,6 +107,7 @@ def _filled(name: str, type_: str, length: int, number: int) -> EncodedField:
 
 
 def creator_names(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """The creator is of a kind that TensorRT knows, with a name, a version and a namespace that it takes."""
     info = session.creator.info
     if info.family == 0:
         raise CheckFailedError(
@@ -125,6 +126,7 @@ def creator_names(session: CreatorUnderTest, case: ContractCase | None) -> str |
 
 
 def field_list(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Every field is listed once, with a name, a type and a length."""
     if not session.creator.info.has_fields:
         raise CheckFailedError("getFieldNames returned null", "a collection, which may be empty")
     names = []
@@ -145,11 +147,13 @@ def field_list(session: CreatorUnderTest, case: ContractCase | None) -> str | No
 
 
 def creation(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It can be created, with the fields of a case or with some that are found."""
     session.create(case).close()
     return None if case is not None else "created without a known case"
 
 
 def field_names_match(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """The creator lists the fields of the definition: the parser passes no others."""
     if case is None:
         raise NotTestableError("no case is known: its fields are not known")
     listed = {spec.name for spec in session.creator.fields}
@@ -187,6 +191,7 @@ def _known(
 
 
 def missing_fields_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It is not created without one of its fields."""
     case, fields = _known(session, case)
     required = [field for field in fields if field.name not in case.optional_fields]
     if not required:
@@ -198,6 +203,7 @@ def missing_fields_refused(session: CreatorUnderTest, case: ContractCase | None)
 
 
 def unknown_field_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It is not created with a field that it does not have."""
     if case is None:
         raise NotTestableError("no case is known: its right fields are not known")
     extra = EncodedField("no_such_field", "int32", bytes(4), 1)
@@ -206,6 +212,7 @@ def unknown_field_refused(session: CreatorUnderTest, case: ContractCase | None) 
 
 
 def wrong_types_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It is not created with a field of another type."""
     _, fields = _known(session, case)
     for i, field in enumerate(fields):
         # As many bytes as any reader of the right length takes, so that a lenient plugin reads no foreign memory.
@@ -217,6 +224,7 @@ def wrong_types_refused(session: CreatorUnderTest, case: ContractCase | None) ->
 
 
 def wrong_lengths_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It is not created with a field of another length."""
     case, fields = _known(session, case)
     fixed = [field for field in fields if field.name not in case.variable_fields and field.type != "char"]
     if not fixed:

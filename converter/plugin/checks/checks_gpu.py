@@ -2,30 +2,241 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from trtsmith.converter.plugin.checks.checks import CheckFailedError, CreatorUnderTest, NotTestableError
 from trtsmith.converter.plugin.contract import GpuCase
+from trtsmith.converter.plugin.host import abi
+from trtsmith.converter.plugin.host.contexts import (
+    run_in_contexts,
+    run_in_graph,
+    run_in_threads,
+    run_with_shapes,
+)
+from trtsmith.converter.plugin.host.device_memory import MemoryLayout
 from trtsmith.converter.plugin.host.enqueue import run_plugin
+from trtsmith.converter.plugin.host.host import Plugin, PluginError
 from trtsmith.converter.plugin.host.plugin_values import field_values
 
 DIRECT = "kernel against its reference"
 RESTORED = "kernel after a serialisation round trip"
-GPU_CHECKS = (DIRECT, RESTORED)
+IN_GRAPH = "kernel in a CUDA graph"
+INTERLEAVED = "kernels of two contexts in turns"
+IN_THREADS = "kernels of two contexts in two threads"
+RESHAPED = "kernel after other shapes"
+OTHER_FILL = "kernel with other memory contents"
+IN_SLICES = "kernel on slices of allocations"
+AT_NULL = "kernel with null for tensors without elements"
+AT_ONE_ADDRESS = "kernel with one address for tensors without elements"
+ALIASED = "kernel with one address for equal inputs"
+
+FILL = 0x47
+"""Ordinary numbers in every type: not zero, no NaN, not -1. A kernel that asks for any of these in memory that it has not
+written finds it in 0xFF bytes only, if there."""
+LARGEST = 1 << 26
+"""Bytes of inputs and outputs above which a case is run in the first two checks only: the others would take minutes."""
+
+
+@dataclass(frozen=True)
+class GpuCheck:
+    """about: what must hold. run: outputs that are compared with the case's. applies: to such cases; None: to all."""
+
+    name: str
+    about: str
+    run: Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]
+    applies: Callable[[GpuCase], bool] | None = None
+
+
+def _direct(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    return run_plugin(plugin, case.inputs, shape_values=case.shape_values)
+
+
+def _restored(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    with session.creator.deserialize(plugin.serialize()) as restored:
+        return run_plugin(plugin, case.inputs, executor=restored, shape_values=case.shape_values)
+
+
+def _laid_out(layout: MemoryLayout) -> Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]:
+    def run(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+        return run_plugin(plugin, case.inputs, shape_values=case.shape_values, layout=layout)
+
+    return run
+
+
+def _alone(case: GpuCase, plugin: Plugin, inputs: Sequence[np.ndarray], what: str) -> GpuCase:
+    """The case of other inputs, with the outputs that they have in a run of their own."""
+    outputs = run_plugin(plugin, inputs, shape_values=case.shape_values)
+    expected = tuple(output.astype(np.float64) for output in outputs)
+    return replace(case, name=f"{case.name}, {what}", inputs=tuple(inputs), expected=expected)
+
+
+def _require(found: list[np.ndarray], case: GpuCase, who: str) -> None:
+    try:
+        compare(found, case)
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{who}: {error.what}", error.expected, "mend the kernel") from error
+
+
+def halved(inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The inputs with every floating value halved: other values, of which none leaves its range."""
+    # bfloat16 is of no kind that numpy knows.
+    return tuple(a if a.dtype.kind in "iub" else (a * a.dtype.type(0.5)).astype(a.dtype) for a in inputs)
+
+
+def doubled(inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Twice the batch, in every input whose first dimension is that of the first input."""
+    batch = inputs[0].shape[:1]
+    return tuple(np.concatenate([a, a]) if batch and a.shape[:1] == batch else a for a in inputs)
+
+
+def _in_graph(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    other = _alone(case, plugin, halved(case.inputs), "with inputs halved")
+    found, changed = run_in_graph(plugin, [case.inputs, other.inputs], case.shape_values)
+    _require(changed, other, "replayed with changed inputs")
+    return found
+
+
+def _second(case: GpuCase, plugin: Plugin) -> GpuCase:
+    """Another case for the same plugin, as large or larger: with twice the batch, where the plugin takes that."""
+    try:
+        return _alone(case, plugin, doubled(case.inputs), "with twice the batch")
+    except PluginError as error:
+        if error.status is not abi.Status.REFUSED:
+            raise
+        return _alone(case, plugin, halved(case.inputs), "with inputs halved")
+
+
+def _in_turns(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    other = _second(case, plugin)
+    others, found = run_in_contexts(plugin, [other.inputs, case.inputs], case.shape_values)
+    _require(others, other, "in the other context")
+    return found
+
+
+def _in_threads(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    other = _second(case, plugin)
+    others, mine = run_in_threads(plugin, [other.inputs, case.inputs], case.shape_values)
+    for found in others:
+        _require(found, other, "in the other thread")
+    for found in mine:
+        _require(found, case, "in its thread")
+    return mine[-1]
+
+
+def _reshaped(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    other = _second(case, plugin)
+    first, found, again = run_with_shapes(
+        plugin, [other.inputs, case.inputs, other.inputs], case.shape_values
+    )
+    _require(first, other, "with the first shapes")
+    _require(again, other, "with the first shapes again")
+    return found
+
+
+def _twins(case: GpuCase) -> tuple[int, int] | None:
+    """Two inputs that could lie at one address."""
+    kinds = [(array.shape, array.dtype) for array in case.inputs]
+    pairs = ((kinds.index(kind), i) for i, kind in enumerate(kinds) if case.inputs[i].size)
+    return next(((first, i) for first, i in pairs if first != i), None)
+
+
+def _aliased(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    twins = _twins(case)
+    assert twins is not None
+    inputs = list(case.inputs)
+    inputs[twins[1]] = inputs[twins[0]]
+    apart = _alone(case, plugin, inputs, "with equal inputs")
+    layout = MemoryLayout(shared_inputs=True)
+    _require(
+        run_plugin(plugin, inputs, shape_values=case.shape_values, layout=layout), apart, "at one address"
+    )
+    return _direct(session, case, plugin)
+
+
+def _small(case: GpuCase) -> bool:
+    return sum(array.nbytes for array in (*case.inputs, *case.expected)) <= LARGEST
+
+
+def _has_empty(case: GpuCase) -> bool:
+    return case.kind == "no elements"
+
+
+KERNEL_CHECKS = (
+    GpuCheck(DIRECT, "Its outputs are those of the reference, and it writes nothing else.", _direct),
+    GpuCheck(RESTORED, "So they are from a plugin that was restored from its serialisation.", _restored),
+    GpuCheck(
+        AT_NULL,
+        "Tensors without elements may lie at null.",
+        _laid_out(MemoryLayout(empty="null")),
+        _has_empty,
+    ),
+    GpuCheck(
+        AT_ONE_ADDRESS,
+        "Tensors without elements may lie at one address.",
+        _laid_out(MemoryLayout(empty="same")),
+        _has_empty,
+    ),
+    GpuCheck(
+        IN_GRAPH,
+        "Captured into a CUDA graph and replayed twice, with changed inputs: it neither allocates nor waits.",
+        _in_graph,
+        _small,
+    ),
+    GpuCheck(
+        INTERLEAVED,
+        "Two contexts with other shapes, on two streams, enqueued in turns.",
+        _in_turns,
+        _small,
+    ),
+    GpuCheck(
+        IN_THREADS,
+        "Two contexts with other shapes, on two streams, in two threads.",
+        _in_threads,
+        _small,
+    ),
+    GpuCheck(
+        RESHAPED,
+        "One context with a larger shape, this one and the larger again, in the workspace of the larger.",
+        _reshaped,
+        _small,
+    ),
+    GpuCheck(
+        OTHER_FILL,
+        "Outputs and workspace hold other bytes before: neither NaN nor zero nor -1.",
+        _laid_out(MemoryLayout(fill=FILL)),
+        _small,
+    ),
+    GpuCheck(
+        IN_SLICES,
+        "Tensors and workspace start 256 bytes into larger allocations, the alignment that TensorRT asks for.",
+        _laid_out(MemoryLayout(offset=256)),
+        _small,
+    ),
+    GpuCheck(
+        ALIASED,
+        "Two inputs that are equal lie at one address.",
+        _aliased,
+        lambda case: _small(case) and _twins(case) is not None,
+    ),
+)
+GPU_CHECKS = tuple(check.name for check in KERNEL_CHECKS)
+
+
+def checks_of(case: GpuCase) -> tuple[str, ...]:
+    """The checks that a case is for."""
+    return tuple(check.name for check in KERNEL_CHECKS if check.applies is None or check.applies(case))
 
 
 def kernel(session: CreatorUnderTest, case: GpuCase, name: str) -> str | None:
-    """Run the kernel of a new plugin, or of one that was restored, and compare it with the reference."""
+    """Run the kernel in one of GPU_CHECKS, and compare it with the reference."""
     if not case.expected:
         raise NotTestableError("no reference outputs are known")
-    fields = field_values(case.fields, session.creator.fields)
-    with session.creator.create(fields) as plugin:
-        if name == RESTORED:
-            with session.creator.deserialize(plugin.serialize()) as restored:
-                found = run_plugin(plugin, case.inputs, executor=restored, shape_values=case.shape_values)
-        else:
-            found = run_plugin(plugin, case.inputs, shape_values=case.shape_values)
-    return compare(found, case)
+    (check,) = (check for check in KERNEL_CHECKS if check.name == name)
+    with session.creator.create(field_values(case.fields, session.creator.fields)) as plugin:
+        return compare(check.run(session, case, plugin), case)
 
 
 def compare(found: list[np.ndarray], case: GpuCase) -> str:

@@ -48,6 +48,7 @@ def _case(case: ContractCase | None) -> ContractCase:
 
 
 def output_types(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """The types of its outputs are those of its definition."""
     case = _case(case)
     with session.create(case) as plugin:
         found = plugin.output_types([desc.dtype for desc in case.inputs])
@@ -60,6 +61,7 @@ def output_types(session: CreatorUnderTest, case: ContractCase | None) -> str | 
 
 
 def output_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """The shapes of its outputs are those of its definition; size tensors are int32."""
     case = _case(case)
     shapes = [desc.shape for desc in case.inputs]
     with session.create(case) as plugin:
@@ -80,7 +82,7 @@ def output_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str |
 
 
 def symbolic_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """Checks that the expressions of unknown dimensions come to the shapes that known ones give."""
+    """The expressions of unknown dimensions come to the shapes that known ones give."""
     case = _case(case)
     shapes = [desc.shape for desc in case.inputs]
     wanted = tuple(desc.shape for desc in case.outputs)
@@ -200,6 +202,7 @@ def _words(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def format_combinations(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It accepts some combinations of types and formats, and no more than its limit."""
     case = _case(case)
     with session.create(case) as plugin:
         limit = plugin.info.format_limit
@@ -219,6 +222,7 @@ def format_combinations(session: CreatorUnderTest, case: ContractCase | None) ->
 
 
 def accepted_types(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """In linear format it accepts the types of its definition, and no others."""
     case = _case(case)
     if case.accepted is None:
         raise NotTestableError("its definition does not say which element types it takes")
@@ -252,6 +256,7 @@ def configuration(session: CreatorUnderTest, case: ContractCase | None) -> str |
 
 
 def tactics(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Its tactics are numbers above 0, which it accepts itself."""
     with session.configured(case) as plugin:
         found = plugin.tactics()
         if len(set(found)) != len(found) or any(tactic <= 0 for tactic in found):

@@ -20,6 +20,7 @@ from trtsmith.converter.plugin.host.plugin_values import EncodedField, State
 
 
 def identity(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It has the creator's name, version and namespace, all capabilities, and the outputs of its definition."""
     creator = session.creator.info
     with session.create(case) as plugin:
         info = plugin.info
@@ -50,6 +51,7 @@ def identity(session: CreatorUnderTest, case: ContractCase | None) -> str | None
 
 
 def namespace_kept(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """It keeps the namespace that it is given, and so does its clone (V2)."""
     with session.create(case) as plugin:
         if plugin.info.family is abi.Family.V3:
             raise NotTestableError("a V3 plugin's namespace cannot be set")
@@ -103,6 +105,7 @@ def _short(value: object) -> str:
 
 
 def round_trip(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Restored from its serialisation it answers as before."""
     with session.configured(case) as plugin:
         wanted = answers(plugin, case)
         state = plugin.serialize()

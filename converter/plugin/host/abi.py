@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from trtsmith.importers.dtypes import BITS, NUMBERS
 
-ABI = 1
+ABI = 2
 MAX_DIMS = 8
 
 DTYPES: tuple[str, ...] = (
@@ -60,6 +60,14 @@ class Family(IntEnum):
     V2_IOEXT = 2
     V2_DYNAMICEXT = 3
     V3 = 4
+
+
+class Finder(IntEnum):
+    """What setLoggerFinder is called with; see tsh_library_ask_again."""
+
+    KEPT = 0
+    OURS = 1
+    NULL = 2
 
 
 class CField(ctypes.Structure):
@@ -150,10 +158,11 @@ _SIGNATURES: Mapping[str, tuple[object, ...]] = {
     "library_how": (_HANDLE, POINTER(c_char_p)),
     "library_creator_count": (_HANDLE, _INT),
     "library_creator": (_HANDLE, c_int32, _OUT),
+    "library_ask_again": (_HANDLE, c_int32),
     "creator_describe": (_HANDLE, POINTER(CCreatorInfo)),
     "creator_field": (_HANDLE, c_int32, POINTER(CField)),
     "creator_create": (_HANDLE, c_char_p, POINTER(CField), c_int32, c_int32, _OUT),
-    "creator_deserialize": (_HANDLE, c_char_p, c_char_p, c_size_t, _OUT),
+    "creator_deserialize": (_HANDLE, c_char_p, c_void_p, c_size_t, _OUT),
     "plugin_destroy": (_HANDLE,),
     "plugin_describe": (_HANDLE, POINTER(CPluginInfo)),
     "plugin_clone": (_HANDLE, _OUT),
@@ -185,6 +194,9 @@ _SIGNATURES: Mapping[str, tuple[object, ...]] = {
     "plugin_on_shape_change": (_HANDLE, _IO),
     "plugin_enqueue": (_HANDLE, _IO, POINTER(CBuffers)),
     "plugin_time": (_HANDLE, _IO, POINTER(CBuffers), c_int32, c_int32, c_void_p, c_size_t, POINTER(c_float)),
+    "plugin_capture": (_HANDLE, _IO, POINTER(CBuffers), _OUT),
+    "graph_launch": (c_void_p, c_void_p),
+    "graph_destroy": (c_void_p,),
     "device_count": (_INT,),
     "device_describe": (c_int32, c_char_p, c_size_t, _INT, _INT),
     "device_alloc": (c_size_t, _OUT),

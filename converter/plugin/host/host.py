@@ -20,6 +20,7 @@ from types import TracebackType
 
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.enqueue import Timing
+from trtsmith.converter.plugin.host.field_memory import CMemory, FieldMemory
 from trtsmith.converter.plugin.host.host_library import Native, PluginError, text
 from trtsmith.converter.plugin.host.instance import Plugin, PluginInfo
 from trtsmith.converter.plugin.host.marshal import read_field
@@ -106,7 +107,7 @@ class Creator:
     """One plugin creator of a library that is open."""
 
     def __init__(self, library: PluginLibrary, handle: ctypes.c_void_p) -> None:
-        self._library = library
+        self.library = library
         self._handle = handle
         raw = abi.CCreatorInfo()
         library.call("creator_describe", handle, ctypes.byref(raw), where=str(library.path))
@@ -128,7 +129,7 @@ class Creator:
         result = []
         for i in range(self._field_count):
             raw = abi.CField()
-            self._library.call("creator_field", self._handle, i, ctypes.byref(raw), where=self.where)
+            self.library.call("creator_field", self._handle, i, ctypes.byref(raw), where=self.where)
             value = read_field(raw)
             result.append(FieldSpec(text(raw.name), value.type, raw.length, value.data if raw.data else None))
         return tuple(result)
@@ -139,46 +140,51 @@ class Creator:
         *,
         phase: str = "build",
         layer: str = "plugin",
+        unaligned: bool = False,
+        overwrite: bool = True,
     ) -> Plugin:
-        """Create a plugin. phase: "build" or "runtime". Plain values take the types that the creator lists."""
+        """Create a plugin. phase: "build" or "runtime". Plain values take the types that the creator lists.
+
+        unaligned: names and data start at odd addresses. overwrite: they are overwritten when the creator has returned,
+        for TensorRT keeps them no longer.
+        """
         values = field_values(fields, self.fields) if isinstance(fields, Mapping) else tuple(fields)
-        array = (abi.CField * max(len(values), 1))()
-        buffers = []  # kept until the call is over
-        for item, value in zip(array, values, strict=False):
-            buffer = ctypes.create_string_buffer(value.data, len(value.data)) if value.data else None
-            buffers.append(buffer)
-            item.name = value.name.encode()
-            item.data = ctypes.cast(buffer, ctypes.c_void_p) if buffer is not None else None
-            item.type = abi.FIELD_TYPES.index(value.type)
-            item.length = value.length
+        memory = FieldMemory(values, unaligned=unaligned)
         handle = ctypes.c_void_p()
-        self._library.call(
+        self.library.call(
             "creator_create",
             self._handle,
             layer.encode(),
-            array if values else None,
+            memory.array if values else None,
             len(values),
             1 if phase == "runtime" else 0,
             ctypes.byref(handle),
             where=f"{self.where}, create",
         )
-        return self._library.adopt(Plugin(self._library.native, handle, self.where))
+        return self._made(handle, memory, overwrite)
 
-    def deserialize(self, state: State, *, layer: str = "plugin") -> Plugin:
+    def _made(self, handle: ctypes.c_void_p, memory: CMemory, overwrite: bool) -> Plugin:
+        if overwrite:
+            memory.overwrite()
+        # The memory is kept, so that a plugin that still points into it reads what is there now, and not anything at all.
+        return self.library.adopt(Plugin(self.library.native, handle, self.where, given=memory))
+
+    def deserialize(self, state: State, *, layer: str = "plugin", unaligned: bool = False) -> Plugin:
         """The plugin from what Plugin.serialize() gave: V3 in the runtime phase, V2 from the bytes."""
         if not isinstance(state, bytes):
-            return self.create(state, phase="runtime", layer=layer)
+            return self.create(state, phase="runtime", layer=layer, unaligned=unaligned)
+        memory = CMemory(unaligned=unaligned)
         handle = ctypes.c_void_p()
-        self._library.call(
+        self.library.call(
             "creator_deserialize",
             self._handle,
             layer.encode(),
-            state if state else None,
+            memory.put(state) if state else None,
             len(state),
             ctypes.byref(handle),
             where=f"{self.where}, deserialize",
         )
-        return self._library.adopt(Plugin(self._library.native, handle, self.where))
+        return self._made(handle, memory, overwrite=True)
 
 
 class PluginLibrary:
@@ -222,6 +228,13 @@ class PluginLibrary:
         self._plugins = [item for item in self._plugins if item.any_open()]
         self._plugins.append(plugin)
         return plugin
+
+    def ask_again(self, finder: int) -> None:
+        """Ask for the creators again. finder: of loggers, offered before; one of abi.Finder.
+
+        Raises PluginError where they are others, or the library registered them by itself.
+        """
+        self.call("library_ask_again", self._handle, finder, where=str(self.path))
 
     def creator(self, name: str, version: str | None = None) -> Creator:
         """The creator of that plugin name; raises PluginError naming those that there are."""

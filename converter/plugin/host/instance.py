@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from trtsmith.converter.plugin.host import abi
+from trtsmith.converter.plugin.host.field_memory import CMemory
 from trtsmith.converter.plugin.host.host_library import Native, PluginError, text
 from trtsmith.converter.plugin.host.marshal import Io, read_dim, read_field, to_dims
 from trtsmith.converter.plugin.host.plugin_values import Dim, Shape, State, TensorDesc
@@ -33,12 +34,17 @@ class PluginInfo:
 class Plugin:
     """A plugin that a creator, clone() or attach() made. Close it, or use it in a with statement.
 
+    given: what it was made from, kept while it lives.
+
     Shapes always have the batch in front; for V2Ext and V2IOExt it is taken off before the plugin sees them.
     """
 
-    def __init__(self, native: Native, handle: ctypes.c_void_p, where: str) -> None:
+    def __init__(
+        self, native: Native, handle: ctypes.c_void_p, where: str, given: CMemory | None = None
+    ) -> None:
         self.native = native
         self.where = where
+        self._given = given
         self._handle: ctypes.c_void_p | None = handle
         self._children: list[Plugin] = []
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -65,17 +66,39 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 @functools.cache
 def library(name: str) -> Path:
     """The compiled library of SOURCES/<name>.cpp, once a test run."""
+    return _shared(name, [SOURCES / f"{name}.cpp"], [str(cudart()), "-ldl", "-lrt", "-lpthread"])
+
+
+def _shared(name: str, sources: Sequence[Path], libraries: Sequence[str]) -> Path:
     target = Path(_folder().name) / f"lib{name}.so"
     compiler = os.environ.get("CXX", "g++")
     includes = [f"-isystem{tensorrt_include()}", f"-isystem{cuda_root() / 'include'}"]
     warnings = ["-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations"]
     command = [compiler, "-std=c++17", "-O0", "-shared", "-fPIC", *warnings, *includes]
-    sources = [str(SOURCES / f"{name}.cpp"), str(cudart())]
     done = subprocess.run(
-        [*command, *sources, "-o", str(target), "-ldl", "-lrt", "-lpthread"], capture_output=True, text=True
+        [*command, *map(str, sources), *libraries, "-o", str(target)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return target
+
+
+@functools.cache
+def _fake_cuda() -> Path:
+    """CUDA's runtime on the memory of the host, for both sides of a test without a GPU."""
+    return _shared("fake_cuda", [SOURCES / "fake_cuda.cpp"], [])
+
+
+@functools.cache
+def on_fake_cuda(name: str) -> Path:
+    """library(name), linked with a runtime that needs no GPU."""
+    return _shared(f"{name}_fake", [SOURCES / f"{name}.cpp"], [str(_fake_cuda())])
+
+
+@functools.cache
+def host_on_fake_cuda() -> Path:
+    """The plugin host, linked with a runtime that needs no GPU."""
+    sources = sorted((ROOT / "plugins_cpp" / "host").glob("*.cpp"))
+    return _shared("trtsmith_host_fake", sources, [str(_fake_cuda())])
 
 
 def host() -> Path:
@@ -105,8 +128,16 @@ def repeat_case(plugin: str, dtype: str = "float32", name: str = "small") -> Con
     )
 
 
-def repeat_gpu_case(plugin: str, dtype: str = "float32") -> GpuCase:
-    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(dtype)
+def repeat_gpu_case(plugin: str, dtype: str = "float32", batch: int = 2, inputs: int = 1) -> GpuCase:
+    """The kernel's case. inputs: as many of one shape, of which the plugin reads the first."""
+    x = np.random.default_rng(0).standard_normal((batch, 3, 4)).astype(dtype)
     axis = 1 if plugin in ("RepeatIOExt", "RepeatExt") else 0
     y = np.concatenate([x, x, x], axis=axis).astype(np.float64)
-    return GpuCase(plugin, f"small {dtype}", {"repeats": 3, "weights": (1.0, 2.0)}, (x,), (y,), (1e-6,))
+    return GpuCase(
+        plugin,
+        f"{inputs} of batch {batch}, {dtype}",
+        {"repeats": 3, "weights": (1.0, 2.0)},
+        (x,) * inputs,
+        (y,),
+        (1e-6,),
+    )

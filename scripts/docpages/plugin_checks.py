@@ -1,0 +1,23 @@
+"""The table of the checks of `trtsmith plugin test`, made of their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+
+from docpages.marks import escaped, markdown_table
+from trtsmith.converter.plugin.checks.checks_gpu import KERNEL_CHECKS
+from trtsmith.converter.plugin.test_worker import CHECKS
+
+
+def plugin_checks() -> str:
+    """One line for each check, those of kernels last."""
+    rows = [(check.name, _first_line(check.run)) for check in CHECKS]
+    rows += [(check.name, check.about) for check in KERNEL_CHECKS]
+    return markdown_table(("check", "what must hold"), [(name, escaped(about)) for name, about in rows])
+
+
+def _first_line(function: object) -> str:
+    text = inspect.getdoc(function)
+    if not text:
+        raise ValueError(f"{function} has no docstring, and the table of checks needs one")
+    return text.splitlines()[0]
