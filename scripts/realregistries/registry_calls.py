@@ -46,7 +46,7 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class Field(ctypes.Structure):
+class PluginField(ctypes.Structure):
     """nvinfer1::PluginField."""
 
     _fields_ = (
@@ -60,7 +60,7 @@ class Field(ctypes.Structure):
 class Fields(ctypes.Structure):
     """nvinfer1::PluginFieldCollection."""
 
-    _fields_ = (("count", ctypes.c_int32), ("entries", ctypes.POINTER(Field)))
+    _fields_ = (("count", ctypes.c_int32), ("entries", ctypes.POINTER(PluginField)))
 
 
 def address(wrapped: Any) -> int:

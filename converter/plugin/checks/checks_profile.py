@@ -25,7 +25,7 @@ GROWTH = 8
 
 
 @dataclass(frozen=True)
-class _Point:
+class _ProfilePoint:
     """Inputs and outputs with one batch."""
 
     batch: int
@@ -33,7 +33,7 @@ class _Point:
     outputs: Descs
 
 
-def at_batch(plugin: Plugin, case: ContractCase, batch: int) -> _Point:
+def at_batch(plugin: Plugin, case: ContractCase, batch: int) -> _ProfilePoint:
     """The case with another batch: of every input whose first dimension is that of the first one."""
     old = case.inputs[0].shape[:1]
     inputs = tuple(
@@ -42,7 +42,7 @@ def at_batch(plugin: Plugin, case: ContractCase, batch: int) -> _Point:
     )
     shapes = plugin.concrete_shapes([desc.shape for desc in inputs], case.shape_values)
     outputs = tuple(replace(desc, shape=shape) for desc, shape in zip(case.outputs, shapes, strict=True))
-    return _Point(batch, inputs, outputs)
+    return _ProfilePoint(batch, inputs, outputs)
 
 
 def profile(low: Descs, typical: Descs, high: Descs) -> Descs:
@@ -78,7 +78,9 @@ def _case(session: CreatorUnderTest, case: ContractCase | None, plugin: Plugin) 
     return case
 
 
-def _ends(plugin: Plugin, case: ContractCase, least: int) -> tuple[_Point, _Point, _Point]:
+def _ends(
+    plugin: Plugin, case: ContractCase, least: int
+) -> tuple[_ProfilePoint, _ProfilePoint, _ProfilePoint]:
     batch = max(case.inputs[0].shape[0], 1)
     low, typical, high = (at_batch(plugin, case, n) for n in (least, batch, batch * GROWTH))
     return low, typical, high
@@ -116,7 +118,7 @@ def configured_for_profile(session: CreatorUnderTest, case: ContractCase | None)
     return f"refuses {refused[0]}" if refused else None
 
 
-def _workspace(plugin: Plugin, inputs: Descs, outputs: Descs, most: _Point) -> int:
+def _workspace(plugin: Plugin, inputs: Descs, outputs: Descs, most: _ProfilePoint) -> int:
     # V2's question has no room for a profile: TensorRT asks it with the largest shapes.
     if plugin.info.family is abi.Family.V3:
         return plugin.workspace_size(inputs, outputs)
