@@ -17,24 +17,26 @@ from trtsmith.converter.plugin.test import test_library
 def check(library: Path, references: Path, notes: Notes) -> None:
     """Failures one by one; of the rest the counts for each plugin, and why something could not be tested."""
     kernels: Counter[str] = Counter()
-    cases: Counter[tuple[str, ...]] = Counter()
-    wrong: Counter[tuple[str, ...]] = Counter()
-    kinds: dict[str, tuple[str, ...]] = {}
+    kinds: dict[
+        tuple[str, str], tuple[str, str, str]
+    ] = {}  # by creator and case: operator, types and class of cases
+    ran: set[tuple[str, str]] = set()
+    failed: set[tuple[str, str]] = set()
 
     def given(name: str) -> Iterator[GpuCase]:
         for case in gpu_cases(name, reference=reader(references)):
-            kinds[case.name] = (name, case.name.partition(", ")[2], case.kind)
-            cases[kinds[case.name]] += 1
+            kinds[name, case.name] = (name, case.name.partition(", ")[2], case.kind)
             yield case
 
     def progress(result: CheckResult) -> None:
         if result.verdict is CheckStatus.FAIL:
             problem = f"{result.problem.what}; expected {result.problem.expected}" if result.problem else ""
-            if result.check == DIRECT:
-                wrong[kinds[result.case]] += 1
+            failed.add((result.creator, result.case))
             notes.failure(f"{result.creator}, {result.check}, {result.case or 'no case'}: {problem}")
         elif result.verdict is CheckStatus.PASS and result.check in GPU_CHECKS:
             kernels[result.creator] += 1
+            if result.check == DIRECT:
+                ran.add((result.creator, result.case))
 
     report = test_library(
         library,
@@ -51,8 +53,10 @@ def check(library: Path, references: Path, notes: Notes) -> None:
         notes.row(plugin=name, **counts, kernels_passed=kernels[name], reasons=dict(reasons))
         if not kernels[name]:
             notes.failure(f"{name}: no kernel passed")
+    cases = Counter(kinds.values())
+    right = Counter(kinds[key] for key in ran - failed)
     for (op, types, kind), count in cases.items():
-        passed = count - wrong[op, types, kind]
-        notes.row(op=op, types=types, route=f"kernel, {library.stem}", kind=kind, cases=count, passed=passed)
+        row = {"op": op, "types": types, "route": f"kernel, {library.stem}", "kind": kind}
+        notes.row(**row, cases=count, passed=right[op, types, kind])
     counted = ", ".join(f"{report.count(verdict)} {verdict.value}" for verdict in CheckStatus)
     notes.summary(f"{counted}; {kernels.total()} kernels passed, on {report.gpu}")
