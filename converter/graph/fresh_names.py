@@ -6,6 +6,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
+import onnx
+
+from trtsmith.converter.graph.walk import all_graphs
+
 
 class FreshNames:
     """Names that are taken; those that are given out are taken from then on."""
@@ -14,6 +18,16 @@ class FreshNames:
         self._nodes: defaultdict[str, int] = defaultdict(int)  # how many have the name
         self._values: set[str] = set()
         self._numbers: defaultdict[str, int] = defaultdict(int)
+
+    @classmethod
+    def of(cls, proto: onnx.ModelProto) -> FreshNames:
+        """With the values of a model taken, those of its subgraphs too."""
+        names = cls()
+        for graph in all_graphs(proto.graph):
+            names.take(value.name for value in (*graph.input, *graph.initializer))
+            for node in graph.node:
+                names.take(node.output)
+        return names
 
     def take(self, values: Iterable[str]) -> None:
         self._values.update(values)

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.walk import all_graphs, subgraphs
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
@@ -36,11 +36,7 @@ def emulated(model: Model, unrounded: Collection[str] = ()) -> Model:
     model = infer_shapes(model)
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
-    names = FreshNames()
-    for graph in all_graphs(proto.graph):
-        names.take(v.name for v in (*graph.input, *graph.initializer))
-        for node in graph.node:
-            names.take(node.output)
+    names = FreshNames.of(proto)
     work = _Emulator(model, names, unrounded)
     work.graph(proto.graph, {})
     return infer_shapes(model.with_proto(proto)) if work.changed else model

@@ -15,7 +15,6 @@ from onnx import helper, numpy_helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -35,11 +34,7 @@ def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
     if opset < _MAGNITUDE_OPSET:
         return None
-    names = FreshNames()
-    for graph in all_graphs(proto.graph):
-        names.take(v.name for v in (*graph.input, *graph.initializer))
-        for node in graph.node:
-            names.take(node.output)
+    names = FreshNames.of(proto)
     graph = proto.graph
     types = {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
     seen = [v.name for v in graph.input if types[v.name] == T.FLOAT]

@@ -75,11 +75,7 @@ def with_float16_sums(
         return Summed(model, frozenset())
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
-    names = FreshNames()
-    for graph in all_graphs(proto.graph):
-        names.take(v.name for v in (*graph.input, *graph.initializer))
-        for node in graph.node:
-            names.take(node.output)
+    names = FreshNames.of(proto)
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
     ranks = _ranks(sized.proto)
     work = _Noise(scales, ranks, names, elem, opset)
