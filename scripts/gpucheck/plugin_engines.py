@@ -67,14 +67,14 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     step, name, number = job.split(":")
     op = by_name()[name]
     types = type_choices(op)[int(number)]
-    trials = tuple(trials_of(op, types))
     plan = folder / f"{name}-{number}.plan"
     if step == "run":
+        trials = tuple(trials_of(op, types))
         return TrialComparison(op, types).report(
             (STATIC, run_static(trials, folder)), *run_dynamic(trials, folder)
         )
     # Of all cases one is enough: what is tried is where the kernel comes from.
-    trial = next(trial for trial in trials if trial.case.kind == "ordinary")
+    trial = next(trial for trial in trials_of(op, types) if trial.case.kind == "ordinary")
     if step == "embed":
         plan.write_bytes(built((trial,), folder, dynamic=False, embed=True))
         return {}

@@ -38,16 +38,12 @@ class TrialComparison:
         """What is wrong with the outputs; "" if nothing is."""
         if isinstance(outputs, str):
             return outputs
-        ports = [port for port in self._op.outputs if not port.size]
-        wanted = dict(zip((port.name for port in self._op.outputs), trial.case.expected, strict=True))
-        tolerances = dict(zip(wanted, trial.case.tolerance, strict=True))
-        expected = tuple(wanted[port.name] for port in ports)
-        allowed = tuple(tolerances[port.name] for port in ports)
+        case = trial.case
+        made = zip(self._op.outputs, case.expected, case.tolerance, strict=True)
+        kept = [(port.name, wanted, allowed) for port, wanted, allowed in made if not port.size]
+        names, expected, tolerance = zip(*kept, strict=True)
         try:
-            compare(
-                [outputs[port.name] for port in ports],
-                replace(trial.case, expected=expected, tolerance=allowed),
-            )
+            compare([outputs[name] for name in names], replace(case, expected=expected, tolerance=tolerance))
         except CheckFailedError as failure:
             return f"{failure.what}; expected {failure.expected}"
         return ""

@@ -7,6 +7,7 @@ the plugin's own shape rule.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trtsmith.converter.plugin.checks.checks import (
     CheckFailedError,
@@ -78,12 +79,24 @@ def _case(session: CreatorUnderTest, case: ContractCase | None, plugin: Plugin) 
     return case
 
 
-def _ends(
-    plugin: Plugin, case: ContractCase, least: int
-) -> tuple[_ProfilePoint, _ProfilePoint, _ProfilePoint]:
+class _BatchProfile(NamedTuple):
+    """A profile of batches. inputs, outputs: as a configuration for it has them. what: in a message."""
+
+    points: tuple[_ProfilePoint, _ProfilePoint, _ProfilePoint]
+    inputs: Descs
+    outputs: Descs
+    what: str
+
+
+def _profile(plugin: Plugin, case: ContractCase, least: int) -> _BatchProfile:
     batch = max(case.inputs[0].shape[0], 1)
     low, typical, high = (at_batch(plugin, case, n) for n in (least, batch, batch * GROWTH))
-    return low, typical, high
+    return _BatchProfile(
+        (low, typical, high),
+        profile(low.inputs, typical.inputs, high.inputs),
+        profile(low.outputs, typical.outputs, high.outputs),
+        f"a profile from a batch of {least} to {high.batch}",
+    )
 
 
 def _configure(plugin: Plugin, inputs: Descs, outputs: Descs, what: str, *, may_refuse: bool = False) -> bool:
@@ -109,10 +122,7 @@ def configured_for_profile(session: CreatorUnderTest, case: ContractCase | None)
         _configure(plugin, _all_unknown(case.inputs), _all_unknown(case.outputs), "every dimension unknown")
         refused = []
         for least in (1, 0):
-            low, typical, high = _ends(plugin, case, least)
-            inputs = profile(low.inputs, typical.inputs, high.inputs)
-            outputs = profile(low.outputs, typical.outputs, high.outputs)
-            what = f"a profile from a batch of {least} to {high.batch}"
+            _, inputs, outputs, what = _profile(plugin, case, least)
             if not _configure(plugin, inputs, outputs, what, may_refuse=not least):
                 refused.append(what)
     return f"refuses {refused[0]}" if refused else None
@@ -130,14 +140,11 @@ def workspace_for_profile(session: CreatorUnderTest, case: ContractCase | None) 
     with session.create(case) as plugin:
         case = _case(session, case, plugin)
         for least in (1, 0):
-            low, typical, high = _ends(plugin, case, least)
-            inputs = profile(low.inputs, typical.inputs, high.inputs)
-            outputs = profile(low.outputs, typical.outputs, high.outputs)
-            what = f"a profile from a batch of {least} to {high.batch}"
+            points, inputs, outputs, what = _profile(plugin, case, least)
             if not _configure(plugin, inputs, outputs, what, may_refuse=not least):
                 continue
-            size = _workspace(plugin, inputs, outputs, high)
-            for point in (low, typical, high):
+            size = _workspace(plugin, inputs, outputs, points[-1])
+            for point in points:
                 with plugin.clone() as fixed:
                     if not _configure(fixed, point.inputs, point.outputs, what, may_refuse=True):
                         continue
@@ -155,11 +162,9 @@ def shapes_change(session: CreatorUnderTest, case: ContractCase | None) -> str |
     """One context is given both ends of its profile, in turns."""
     with session.create(case) as plugin:
         case = _case(session, case, plugin)
-        low, typical, high = _ends(plugin, case, 1)
+        (low, typical, high), inputs, outputs, what = _profile(plugin, case, 1)
         none = at_batch(plugin, case, 0)
-        inputs = profile(low.inputs, typical.inputs, high.inputs)
-        outputs = profile(low.outputs, typical.outputs, high.outputs)
-        _configure(plugin, inputs, outputs, f"a profile from a batch of 1 to {high.batch}")
+        _configure(plugin, inputs, outputs, what)
         plugin.initialize()
         refused = False
         with plugin.attach() as context:
