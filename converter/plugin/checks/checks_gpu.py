@@ -36,7 +36,7 @@ ALIASED = "kernel with one address for equal inputs"
 FILL = 0x47
 """Ordinary numbers in every type: not zero, no NaN, not -1. A kernel that asks for any of these in memory that it has not
 written finds it in 0xFF bytes only, if there."""
-LARGEST = 1 << 26
+LARGEST = 1 << 22
 """Bytes of inputs and outputs above which a case is run in the first two checks only: the others would take minutes."""
 
 
