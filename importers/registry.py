@@ -12,12 +12,16 @@ from trtsmith.importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
 from trtsmith.importers.ops.matrix_inverse import MATRIX_INVERSE
 from trtsmith.importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
 from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
+from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import (
+    MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
+)
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
     MULTISCALE_DEFORMABLE_ATTENTION,
+    MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
     MODULATED_DEFORMABLE_CONVOLUTION,
     DEFORMABLE_CONVOLUTION,
     MATRIX_INVERSE,

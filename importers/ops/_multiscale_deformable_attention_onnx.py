@@ -1,4 +1,4 @@
-"""Expands multi-scale deformable attention into standard ONNX operators."""
+"""Expands multi-scale deformable attention into standard ONNX operators, from either form of its samples."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ AXES_INPUT_OPSET = 13
 
 
 def expand(expansion: Expansion) -> str:
+    """The operator whose locations and weights are inputs."""
+    return _body(expansion, "", _FROM_LOCATIONS)
+
+
+def expand_from_offsets(expansion: Expansion) -> str:
+    """The operator that has reference points, offsets and logits."""
+    return _body(expansion, _SOFTMAX, _FROM_OFFSETS)
+
+
+def _body(expansion: Expansion, weights: str, positions: str) -> str:
     """Flat gathers with computed row indices: one graph for any number of levels, in any order of storage.
 
     Values become rows [N*M*S + 1, D], the last of which is zero. Each of the four corners of every sample is gathered
     by row; a corner outside its level, or of a location that is NaN, has weight zero and takes the last row.
     Samples are weighted and summed by Mul and ReduceSum, not by MatMul: products of one row each are slow in TensorRT,
     and TensorRT-RTX 1.6.1 fails to run them at 22,223 queries of a dynamic batch.
+
+    weights: statements that make attention_weights; positions: those that make x and y, in pixels.
     """
     corners = (("left", "top"), ("right", "top"), ("left", "bottom"), ("right", "bottom"))
-    body = [_EXPAND_COMMON]
+    body = [_CONSTANTS, weights, _SIZES, positions, _CELLS]
     over_points = "<axes = [2], keepdims = 0> ({})"
     if expansion.opset >= AXES_INPUT_OPSET:
         over_points = "<keepdims = 0> ({}, two)"
@@ -65,7 +77,7 @@ output = Reshape (heads_inner, output_shape)"""
     return "\n".join(body)
 
 
-_EXPAND_COMMON = """
+_CONSTANTS = """
 zero = Constant <value = int64[1] {0}> ()
 one = Constant <value = int64[1] {1}> ()
 two = Constant <value = int64[1] {2}> ()
@@ -76,7 +88,9 @@ minus = Constant <value = int64[1] {-1}> ()
 half = Constant <value = float {0.5}> ()
 minus_half = Constant <value = float {-0.5}> ()
 unit = Constant <value = float {1.0}> ()
-nought = Constant <value = float {0.0}> ()
+nought = Constant <value = float {0.0}> ()"""
+
+_SIZES = """
 value_shape = Shape (value)
 n = Slice (value_shape, zero, one)
 s = Slice (value_shape, one, two)
@@ -121,10 +135,12 @@ heights = Cast <to = 1> (heights_int)
 widths = Cast <to = 1> (widths_int)
 right_limit = Sub (widths, half)
 bottom_limit = Sub (heights, half)
-locations_by_head = Transpose <perm = [0, 2, 1, 3, 4, 5]> (sampling_locations)
 weights_by_head = Transpose <perm = [0, 2, 1, 3, 4]> (attention_weights)
+weights = Reshape (weights_by_head, sample_shape)"""
+
+_FROM_LOCATIONS = """
+locations_by_head = Transpose <perm = [0, 2, 1, 3, 4, 5]> (sampling_locations)
 xy = Reshape (locations_by_head, samples_xy_shape)
-weights = Reshape (weights_by_head, sample_shape)
 x_column = Slice (xy, zero, one, four)
 y_column = Slice (xy, one, two, four)
 x_unit = Reshape (x_column, sample_shape)
@@ -132,7 +148,63 @@ y_unit = Reshape (y_column, sample_shape)
 x_scaled = Mul (x_unit, widths)
 y_scaled = Mul (y_unit, heights)
 x = Sub (x_scaled, half)
-y = Sub (y_scaled, half)
+y = Sub (y_scaled, half)"""
+
+_SOFTMAX = """
+logits_shape = Shape (attention_logits)
+logits_heads = Slice (logits_shape, zero, three)
+logits_levels = Slice (logits_shape, three, four)
+logits_points = Slice (logits_shape, four, five)
+logits_samples = Mul (logits_levels, logits_points)
+logits_flat_shape = Concat <axis = 0> (logits_heads, logits_samples)
+logits_flat = Reshape (attention_logits, logits_flat_shape)
+softmax = Softmax <axis = -1> (logits_flat)
+attention_weights = Reshape (softmax, logits_shape)"""
+
+_FROM_OFFSETS = """
+six = Constant <value = int64[1] {6}> ()
+reference_shape = Shape (reference_points)
+reference_batch = Slice (reference_shape, zero, one)
+reference_levels = Slice (reference_shape, two, three)
+reference_groups = Slice (reference_shape, three, four)
+reference_numbers = Slice (reference_shape, four, five)
+turns = Div (p, reference_groups)
+references_shape = Concat <axis = 0> (reference_batch, one, q, reference_levels, one, reference_groups, reference_numbers)
+references = Reshape (reference_points, references_shape)
+offsets_shape = Concat <axis = 0> (n, m, q, l, turns, reference_groups, two)
+offsets_by_head = Transpose <perm = [0, 2, 1, 3, 4, 5]> (sampling_offsets)
+offsets = Reshape (offsets_by_head, offsets_shape)
+x_offset = Slice (offsets, zero, one, six)
+y_offset = Slice (offsets, one, two, six)
+x_reference = Slice (references, zero, one, six)
+y_reference = Slice (references, one, two, six)
+all_sizes_shape = Concat <axis = 0> (one, one, one, l, one, one, one)
+all_widths = Reshape (widths, all_sizes_shape)
+all_heights = Reshape (heights, all_sizes_shape)
+is_box = Equal (reference_numbers, four)
+twice = Concat <axis = 6> (references, references)
+x_extent = Slice (twice, two, three, six)
+y_extent = Slice (twice, three, four, six)
+points = Cast <to = 1> (p)
+share_of_extent = Div (half, points)
+x_pixels = Mul (x_extent, all_widths)
+y_pixels = Mul (y_extent, all_heights)
+x_share = Mul (x_pixels, share_of_extent)
+y_share = Mul (y_pixels, share_of_extent)
+x_unit = Where (is_box, x_share, unit)
+y_unit = Where (is_box, y_share, unit)
+x_away = Mul (x_offset, x_unit)
+y_away = Mul (y_offset, y_unit)
+x_point = Mul (x_reference, all_widths)
+y_point = Mul (y_reference, all_heights)
+x_origin = Sub (x_point, half)
+y_origin = Sub (y_point, half)
+x_all = Add (x_origin, x_away)
+y_all = Add (y_origin, y_away)
+x = Reshape (x_all, sample_shape)
+y = Reshape (y_all, sample_shape)"""
+
+_CELLS = """
 left = Floor (x)
 top = Floor (y)
 right = Add (left, unit)

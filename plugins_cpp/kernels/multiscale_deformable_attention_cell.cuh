@@ -26,6 +26,11 @@ struct AxisPosition {
     float fraction;  // NaN for a location that is NaN or infinite
 };
 
+struct SamplePosition {
+    AxisPosition x;
+    AxisPosition y;
+};
+
 // location * size - 0.5, rounded down: its floor is that of the exact number.
 __device__ inline float positionBelow(float location, float size) { return __fmaf_rd(location, size, -0.5F); }
 
@@ -38,11 +43,11 @@ __device__ inline AxisPosition axisPosition(float location, int32_t size) {
     return {__float2int_rd(floor), fmaf(location, scale, -0.5F - floor)};
 }
 
-// bilinearCell for a location on a level. Integer tests refuse positions outside, however far; two are refused apart: NaN,
+// bilinearCell for a position on a level. Integer tests refuse positions outside, however far; two are refused apart: NaN,
 // and -1 to the bit, whose only neighbours inside have the factor 0, which is not without effect on what is not finite.
-__device__ inline BilinearCell locationCell(float locationX, float locationY, int32_t height, int32_t width) {
-    const AxisPosition x = axisPosition(locationX, width);
-    const AxisPosition y = axisPosition(locationY, height);
+__device__ inline BilinearCell cellAt(const SamplePosition& position, int32_t height, int32_t width) {
+    const AxisPosition x = position.x;  // copies: without them the compiler makes branches of the tests below
+    const AxisPosition y = position.y;
     const float upperY = 1.0F - y.fraction;
     const float upperX = 1.0F - x.fraction;
     BilinearCell cell{

@@ -22,13 +22,17 @@ constexpr int64_t kMaxTeamSites = 1 << 29;
 // An item is what a warp does at a time, a (batch, query, head) for each of its two teams: two heads of one query where
 // two rows of one head share a line of 128 bytes of value and their number is even (a bundle of 2), else two queries of
 // one head.
-template <typename T>
-struct TeamArguments {
+// Source says where samples come from: GivenSamples or OffsetSamples.
+template <typename Source>
+struct TeamArguments : Source::Arguments {
+    using T = typename Source::Element;
+    using Extra = typename Source::Arguments;
+
     const T* value;
     const void* spatialShapes;
     const void* levelStartIndex;
-    const T* samplingLocations;
-    const T* attentionWeights;
+    const T* positions;  // a pair of each sample: location, or offset
+    const T* weights;    // of each sample, or its logit
     T* output;
     int64_t keys;
     int32_t batch;
@@ -100,12 +104,13 @@ struct TeamLane {
 
 // Whether the team kernel can take the problem: words of value, and bytes of a query's samples, are counted in 32 bits,
 // lanes load aligned words and pairs.
-template <typename T>
-bool teamFits(const TeamArguments<T>& a, const MultiscaleDeformableAttentionShape& shape) {
+template <typename Source>
+bool teamFits(const TeamArguments<Source>& a, const MultiscaleDeformableAttentionShape& shape) {
+    using T = typename Source::Element;
     const int64_t bytes = shape.channels * static_cast<int64_t>(sizeof(T));
     const bool words = (bytes == 32 && sizeof(T) == 2) || bytes == 64 || bytes == 128 || bytes == 256;
-    const bool aligned =
-        isAligned(a.value, 16) && isAligned(a.output, 16) && isAligned(a.samplingLocations, 2 * sizeof(T));
+    const bool aligned = isAligned(a.value, 16) && isAligned(a.output, 16) && isAligned(a.positions, 2 * sizeof(T)) &&
+                         Source::isAlignedToPairs(a);
     // Each alone first: sizes of tensors without elements may be anything.
     const bool samples = shape.levels > 0 && shape.levels <= kMaxTeamSamples && shape.points > 0 &&
                          shape.points <= kMaxTeamSamples && shape.levels * shape.points <= kMaxTeamSamples;
@@ -115,8 +120,9 @@ bool teamFits(const TeamArguments<T>& a, const MultiscaleDeformableAttentionShap
 }
 
 // The rest of the arguments, from those that the caller has; returns the number of blocks.
-template <typename T>
-int32_t divideItems(TeamArguments<T>& a, int words, int32_t multiprocessors) {
+template <typename Source>
+int32_t divideItems(TeamArguments<Source>& a, int words, int32_t multiprocessors) {
+    using T = typename Source::Element;
     a.bundle = words * 16 < 128 && a.heads % 2 == 0 ? 2 : 1;
     a.itemQueries = 2 / a.bundle;
     a.weightStep = static_cast<uint32_t>(a.heads) * static_cast<uint32_t>(a.count) * sizeof(T);

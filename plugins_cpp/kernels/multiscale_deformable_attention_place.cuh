@@ -59,7 +59,7 @@ struct AxisHats {
     float second;
 };
 
-// The cell is locationCell's, moved onto the level: what is read does not depend on which of the two is at work. NaN and
+// The cell is cellAt's, moved onto the level: what is read does not depend on which of the two is at work. NaN and
 // infinities fall outside: minimum, maximum and saturation take the number.
 __device__ inline AxisHats axisHats(float location, float size) {
     const float floor = __fadd_rd(positionBelow(location, size), kRounder);
@@ -68,16 +68,21 @@ __device__ inline AxisHats axisHats(float location, float size) {
     return {cell, __saturatef(1.0F - fabsf(distance)), __saturatef(1.0F - fabsf(distance - 1.0F))};
 }
 
+struct SampleHats {
+    AxisHats x;
+    AxisHats y;
+};
+
 struct PlacedSample {
     uint2 rows;      // the two left neighbours, in words of value
     float4 factors;  // top left, top right, bottom left, bottom right
 };
 
 // Indices are modulo 2^32: that of a row of value is below it, and kRounderBits cancel.
-__device__ inline PlacedSample placeSample(const float2& location, float weight, const TeamLevel& level,
+__device__ inline PlacedSample placeSample(const SampleHats& hats, float weight, const TeamLevel& level,
                                            uint32_t rowWords) {
-    const AxisHats x = axisHats(location.x, level.width);
-    const AxisHats y = axisHats(location.y, level.height);
+    const AxisHats& x = hats.x;
+    const AxisHats& y = hats.y;
     PlacedSample placed;
     placed.rows.x = (__float_as_uint(y.cell) * level.columns + (__float_as_uint(x.cell) + level.origin)) * rowWords;
     placed.rows.y = placed.rows.x + level.columns * rowWords;

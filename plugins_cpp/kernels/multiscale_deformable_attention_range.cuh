@@ -11,13 +11,14 @@ namespace trtsmith {
 // A block numbers its items from 0. It has an equal range of neighbouring items of each batch, and a range may go over
 // several bundles of heads: a segment is what lies in one bundle and batch. Pointers are this lane's, for query 0.
 // The same for all lanes of a warp, but for the pointers and queryOf.
-template <typename T, int kWords>
-struct TeamRange {
+template <typename Source, int kWords>
+struct TeamRange : Source::Range {
+    using T = typename Source::Element;
     static constexpr int kVector = 16 / static_cast<int>(sizeof(T));
 
     const char* value = nullptr;
     const char* weights = nullptr;  // the lane's first sample
-    const char* locations = nullptr;
+    const char* positions = nullptr;
     char* output = nullptr;
     int segmentEnd = 0;  // the first item behind the segment
 
@@ -34,7 +35,7 @@ struct TeamRange {
 
     // Moves on to the segment of `item`; false behind the last. All blocks finish a batch before the next: the values of
     // many batches together do not fit the second-level cache.
-    __device__ bool enter(int item, const TeamArguments<T>& a, const TeamLane<kWords>& lane) {
+    __device__ bool enter(int item, const TeamArguments<Source>& a, const TeamLane<kWords>& lane) {
         while (item >= segmentEnd) {
             if (begin == end) {
                 if (++batch == a.batch) {
@@ -56,25 +57,29 @@ struct TeamRange {
             const int64_t site = static_cast<int64_t>(batch) * a.queries * a.heads + head;
             value = reinterpret_cast<const char*>(a.value) + batch * a.keys * static_cast<int64_t>(a.rowBytes) +
                     (head * kWords + lane.word) * 16;
-            weights = reinterpret_cast<const char*>(a.attentionWeights + site * a.count + lane.lane);
-            locations = reinterpret_cast<const char*>(a.samplingLocations + (site * a.count + lane.lane) * 2);
+            weights = reinterpret_cast<const char*>(a.weights + site * a.count + lane.lane);
+            positions = reinterpret_cast<const char*>(a.positions + (site * a.count + lane.lane) * 2);
+            this->enterBatch(batch, a);
             output = reinterpret_cast<char*>(a.output + (site * kWords + lane.word) * kVector + firstResult);
         }
         return true;
     }
 
     // May be one more than there are: then this team has nothing to do.
-    __device__ int queryOf(int item, const TeamArguments<T>& a) const { return item * a.itemQueries + shift; }
+    __device__ int queryOf(int item, const TeamArguments<Source>& a) const { return item * a.itemQueries + shift; }
 
-    // Sample `first` + lane of a team's query.
-    __device__ RawSample<T> load(int query, int first, bool valid, const TeamArguments<T>& a) const {
+    // Sample `first` + lane of a team's query; `reference` is what Source::referenceOf says of it.
+    __device__ typename Source::Raw load(int query, int first, bool valid, uint32_t reference,
+                                         const TeamArguments<Source>& a) const {
         const int bytes = first * static_cast<int>(sizeof(T));
-        return loadSample<T>(advanced(locations, static_cast<uint32_t>(query), a.weightStep * 2) + bytes * 2,
-                             advanced(weights, static_cast<uint32_t>(query), a.weightStep) + bytes, valid);
+        return this->complete(
+            loadSample<T>(advanced(positions, static_cast<uint32_t>(query), a.weightStep * 2) + bytes * 2,
+                          advanced(weights, static_cast<uint32_t>(query), a.weightStep) + bytes, valid),
+            query, reference, valid, a);
     }
 
     // Writes the lane's channels of a query, the first of `sums`.
-    __device__ void store(int query, const float (&sums)[kVector], const TeamArguments<T>& a) const {
+    __device__ void store(int query, const float (&sums)[kVector], const TeamArguments<Source>& a) const {
         constexpr int kResults = kVector / TeamLane<kWords>::kGroups;
         static_assert(kResults > 0, "more groups than channels in a word");
         if (query < a.queries) {

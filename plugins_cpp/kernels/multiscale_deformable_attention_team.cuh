@@ -12,12 +12,14 @@
 #include "multiscale_deformable_attention_layout.cuh"
 #include "multiscale_deformable_attention_place.cuh"
 #include "multiscale_deformable_attention_range.cuh"
+#include "multiscale_deformable_attention_source.cuh"
 
 namespace trtsmith {
 
 // kRowBytes: of a row of value, or 0 for any. kSingle: a query and head has exactly kTeam samples.
-template <typename T, int kWords, int kRowBytes, bool kSingle>
-__global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const TeamArguments<T> a) {
+template <typename Source, int kWords, int kRowBytes, bool kSingle>
+__global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const TeamArguments<Source> a) {
+    using T = typename Source::Element;
     constexpr int kVector = 16 / static_cast<int>(sizeof(T));
     constexpr int kGroups = TeamLane<kWords>::kGroups;
     constexpr int kResults = kVector / kGroups;            // channels that a lane writes
@@ -32,16 +34,17 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
     float4* const factors = sampleFactors + lane.warp * kPlaces + lane.team * kSecond;
     const int count = kSingle ? kTeam : a.count;
 
-    TeamRange<T, kWords> range(static_cast<int>(blockIdx.x), lane);
+    typename Source::template References<kSingle> references(lane.lane, count, a);
+    TeamRange<Source, kWords> range(static_cast<int>(blockIdx.x), lane);
     int item = lane.warp;
     int query = 0;
-    RawSample<T> raw{};
+    typename Source::Raw raw{};
     // Loads the first samples of `item`, if there is one.
     const auto begin = [&] {
         const bool more = range.enter(item, a, lane);
         if (more) {
             query = range.queryOf(item, a);
-            raw = range.load(query, 0, query < a.queries && lane.lane < count, a);
+            raw = range.load(query, 0, query < a.queries && lane.lane < count, references.first(), a);
         }
         return more;
     };
@@ -54,6 +57,7 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
         const LevelBounds level =
             loadBounds(a.spatialShapes, a.levelStartIndex, i < count ? i / a.points : 0, a.wideIndices);
         levels[i] = teamLevel(level);
+        references.prepare(i, count, a);
         odd = odd || !isPlain(level, a.keys);
     }
     const bool plain = __syncthreads_or(odd ? 1 : 0) == 0;
@@ -62,14 +66,20 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
     while (more && plain) {
         const int next = item + kTeamWarps;
         const int current = query;
+        typename Source::template TeamWeights<kWords, kSingle> weights;
         float sums[kVector];
         clear(sums);
         int base = 0;
 #pragma unroll 1
         do {
             const char* const right = range.value + a.rowBytes;
-            const PlacedSample placed =
-                placeSample(locationOf(raw), toFloat(raw.weight), levels[base + lane.lane], a.rowWords);
+            const bool mine = kSingle || base + lane.lane < count;
+            const uint32_t reference = references.of(base + lane.lane);
+            const float2 pair = positionOf(raw);
+            const float weight = weights.next(raw.weight, mine, sums);
+            const TeamLevel level = levels[base + lane.lane];
+            const SampleHats hats = range.hats(pair, raw, query, reference, mine && query < a.queries, level, a);
+            const PlacedSample placed = placeSample(hats, weight, level, a.rowWords);
             __syncwarp();
             rows[lane.lane] = placed.rows;
             factors[lane.lane] = placed.factors;
@@ -78,10 +88,11 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
             const int remaining = count - base;
             base += kTeam;
             if (!kSingle && base < count) {
-                raw = range.load(query, base, query < a.queries && base + lane.lane < count, a);
+                raw = range.load(query, base, query < a.queries && base + lane.lane < count,
+                                 references.of(base + lane.lane), a);
             } else if (next < range.segmentEnd) {
                 query = range.queryOf(next, a);
-                raw = range.load(query, 0, query < a.queries && lane.lane < count, a);
+                raw = range.load(query, 0, query < a.queries && lane.lane < count, references.first(), a);
             }
             if (kSingle || remaining >= kTeam) {
 #pragma unroll kTeamUnroll
@@ -98,6 +109,7 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
             }
         } while (!kSingle && base < count);
         lane.exchange(sums);
+        weights.template finish<kResults>(sums);
         float size = 0.0F;
 #pragma unroll
         for (int k = 0; k < kResults; ++k) {
@@ -118,15 +130,16 @@ __global__ void __launch_bounds__(kTeamThreads, kTeamBlocks) teamKernel(const Te
     }
 }
 
-template <typename T, int kWords, int kRowBytes>
-cudaError_t launchTeams(const TeamArguments<T>& a, int32_t blocks, cudaStream_t stream) {
+template <typename Source, int kWords, int kRowBytes>
+cudaError_t launchTeams(const TeamArguments<Source>& a, int32_t blocks, cudaStream_t stream) {
     const auto kernel =
-        a.count == kTeam ? teamKernel<T, kWords, kRowBytes, true> : teamKernel<T, kWords, kRowBytes, false>;
+        a.count == kTeam ? teamKernel<Source, kWords, kRowBytes, true> : teamKernel<Source, kWords, kRowBytes, false>;
     return launch(kernel, static_cast<unsigned int>(blocks), kTeamThreads, 0, stream, a);
 }
 
-template <typename T, int kWords>
-cudaError_t launchTeams(TeamArguments<T> a, cudaStream_t stream) {
+template <typename Source, int kWords>
+cudaError_t launchTeams(TeamArguments<Source> a, cudaStream_t stream) {
+    using T = typename Source::Element;
     int device = 0;
     int multiprocessors = 0;
     cudaError_t error = cudaGetDevice(&device);
@@ -141,28 +154,29 @@ cudaError_t launchTeams(TeamArguments<T> a, cudaStream_t stream) {
     // local took 68.3 us instead of 68.6, BEVFormer 313 instead of 321 (both with queries handed out by a counter).
     if constexpr (kWords * 16 == 32 * sizeof(T)) {
         if (a.heads == 8) {
-            return launchTeams<T, kWords, kWords * 16 * 8>(a, blocks, stream);
+            return launchTeams<Source, kWords, kWords * 16 * 8>(a, blocks, stream);
         }
     }
-    return launchTeams<T, kWords, 0>(a, blocks, stream);
+    return launchTeams<Source, kWords, 0>(a, blocks, stream);
 }
 
 // For what teamFits accepts.
-template <typename T>
-cudaError_t launchTeams(const TeamArguments<T>& a, const MultiscaleDeformableAttentionShape& shape,
+template <typename Source>
+cudaError_t launchTeams(const TeamArguments<Source>& a, const MultiscaleDeformableAttentionShape& shape,
                         cudaStream_t stream) {
+    using T = typename Source::Element;
     switch (shape.channels * static_cast<int64_t>(sizeof(T)) / 16) {
         case 2:
             if constexpr (sizeof(T) == 2) {
-                return launchTeams<T, 2>(a, stream);
+                return launchTeams<Source, 2>(a, stream);
             }
             return cudaErrorInvalidValue;
         case 4:
-            return launchTeams<T, 4>(a, stream);
+            return launchTeams<Source, 4>(a, stream);
         case 8:
-            return launchTeams<T, 8>(a, stream);
+            return launchTeams<Source, 8>(a, stream);
         default:
-            return launchTeams<T, 16>(a, stream);
+            return launchTeams<Source, 16>(a, stream);
     }
 }
 

@@ -103,30 +103,30 @@ __device__ inline void addSample(const char* left, const char* right, const uint
     }
 }
 
-// One sample as it comes from memory. A pair of locations is one load.
+// One sample as it comes from memory. Its location, or offset, is one load; the weight may be a logit.
 template <typename T>
 struct RawSample {
-    typename WordOf<2 * static_cast<int>(sizeof(T))>::type location;
+    typename WordOf<2 * static_cast<int>(sizeof(T))>::type position;
     T weight;
 };
 
 // Zeros where `valid` is false: nothing is read there.
 template <typename T>
-__device__ inline RawSample<T> loadSample(const char* location, const char* weight, bool valid) {
+__device__ inline RawSample<T> loadSample(const char* position, const char* weight, bool valid) {
     RawSample<T> raw{};
     if (valid) {
-        raw.location = __ldg(reinterpret_cast<const decltype(raw.location)*>(location));
+        raw.position = __ldg(reinterpret_cast<const decltype(raw.position)*>(position));
         raw.weight = __ldg(reinterpret_cast<const T*>(weight));
     }
     return raw;
 }
 
-// The location of a sample as (x, y).
+// The location, or offset, of a sample as (x, y).
 template <typename T>
-__device__ inline float2 locationOf(const RawSample<T>& raw) {
-    T location[2];
-    memcpy(static_cast<void*>(location), &raw.location, sizeof(raw.location));
-    return make_float2(toFloat(location[0]), toFloat(location[1]));
+__device__ inline float2 positionOf(const RawSample<T>& raw) {
+    T position[2];
+    memcpy(static_cast<void*>(position), &raw.position, sizeof(raw.position));
+    return make_float2(toFloat(position[0]), toFloat(position[1]));
 }
 
 }  // namespace trtsmith

@@ -7,6 +7,8 @@ set(deformable_convolution_kernels
 
 trtsmith_operator(MultiscaleDeformableAttention
   BINDING multiscale_deformable_attention.cpp KERNELS multiscale_deformable_attention.cu)
+trtsmith_operator(MultiscaleDeformableAttentionFromOffsets
+  BINDING multiscale_deformable_attention_from_offsets.cpp KERNELS multiscale_deformable_attention_from_offsets.cu)
 trtsmith_operator(ModulatedDeformableConvolution
   BINDING modulated_deformable_convolution.cpp KERNELS ${deformable_convolution_kernels})
 trtsmith_operator(DeformableConvolution

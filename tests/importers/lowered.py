@@ -123,3 +123,20 @@ def worst(found: list[np.ndarray], wanted: tuple[np.ndarray, ...]) -> float:
 
 def tensors_of(example: Example) -> dict[str, np.ndarray]:
     return {n: a for n, a in example.inputs().items() if a is not None}
+
+
+def floating_of(example: Example) -> list[str]:
+    """The float32 inputs that may have another floating dtype: not those that feed ports of float32 alone."""
+    slots = [name.rstrip("?") for name in alias_of(example).inputs]
+    fixed = {port.name for port in by_name()[example.op].inputs if port.type == "F"}
+    places = dict(zip(example.inputs(), slots, strict=False))
+    return [n for n, a in tensors_of(example).items() if a.dtype == np.float32 and places.get(n) not in fixed]
+
+
+def tensors_in(example: Example, dtype: str) -> dict[str, np.ndarray]:
+    """The example's inputs with the floating ones in that dtype; float64, which is cast to float32, may be any of them."""
+    tensors = tensors_of(example)
+    floating = floating_of(example)
+    if dtype == "float64":
+        floating = [n for n, a in tensors.items() if a.dtype == np.float32]
+    return {n: a.astype(TYPES[dtype]) if n in floating else a for n, a in tensors.items()}

@@ -13,12 +13,14 @@ from onnx import helper
 from tests.importers.foreign import EXAMPLES, Example
 from tests.importers.lowered import (
     alias_of,
+    floating_of,
     foreign,
     lowered,
     lowered_model,
     refused,
     results,
     run_lowered,
+    tensors_in,
     tensors_of,
     worst,
 )
@@ -127,9 +129,7 @@ def test_onnxruntime_runs_the_original(example: Example) -> None:
 @pytest.mark.parametrize(("example", "dtype"), NARROW)
 def test_plugin_sees_one_element_type(example: Example, dtype: str) -> None:
     """TensorRT's networks are strongly typed: the plugin gets one dtype, whatever was cast."""
-    arrays = {
-        n: a.astype(TYPES[dtype]) if a.dtype == np.float32 else a for n, a in tensors_of(example).items()
-    }
+    arrays = tensors_in(example, dtype)
     result = lowered(example, {n: arrays.get(n) for n in example.inputs()})
     with registered_schemas():
         model = onnx.shape_inference.infer_shapes(lowered_model(result, arrays, 22, dtype), strict_mode=True)
@@ -146,9 +146,7 @@ def test_plugin_sees_one_element_type(example: Example, dtype: str) -> None:
 @pytest.mark.parametrize(("example", "dtype"), [pair for pair in NARROW if onnxruntime_runs(*pair.values)])
 def test_other_element_types(example: Example, dtype: str) -> None:
     """float64 is computed in float32, between casts, and comes back as float64."""
-    arrays = {
-        n: a.astype(TYPES[dtype]) if a.dtype == np.float32 else a for n, a in tensors_of(example).items()
-    }
+    arrays = tensors_in(example, dtype)
     result = lowered(example, {n: arrays.get(n) for n in example.inputs()})
     outputs = run_lowered(result, arrays, 17, dtype)
     for port, output in zip(result.op.outputs, outputs, strict=False):
@@ -164,7 +162,7 @@ def test_other_element_types(example: Example, dtype: str) -> None:
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if "float16" in DTYPES[e.op]], ids=str)
 def test_mixed_element_types_are_cast_to_the_first(example: Example) -> None:
     arrays = tensors_of(example)
-    floating = [n for n, a in arrays.items() if a.dtype == np.float32]
+    floating = floating_of(example)
     if example.op_type == "deform_conv2d":
         floating.remove("mask") if arrays["mask"].ndim == 2 else None
     arrays[floating[0]] = arrays[floating[0]].astype(np.float16)

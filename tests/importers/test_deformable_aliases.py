@@ -11,6 +11,7 @@ import pytest
 from tests.importers.foreign.deformable_convolution import DCN1
 from tests.importers.foreign.modulated_deformable_convolution import DCN2
 from tests.importers.foreign.multiscale_deformable_attention import MSDA
+from tests.importers.foreign.multiscale_deformable_attention_from_offsets import MSDA_OFFSETS
 from tests.importers.lowered import find, lowered, refused, run_lowered, tensors_of, worst
 
 
@@ -101,7 +102,7 @@ def test_three_dimensional_convolution() -> None:
 @pytest.mark.parametrize("op_type", ["MultiScaleDeformableAttnTRT", "MultiScaleDeformableAttnTRT2"])
 def test_older_forms_of_bevformer(op_type: str) -> None:
     """The repository's first commits exported starts and locations under the same name, or four inputs."""
-    example = find(MSDA, op_type)
+    example = find(MSDA_OFFSETS, op_type)
     arrays = example.inputs()
     starts = {**arrays, "reference_points": np.array([0, 35], np.int32)}
     assert "level_start_index" in refused(example, starts).reason

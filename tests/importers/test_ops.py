@@ -160,7 +160,7 @@ def framework_error(op: OpDef, case: Case, dtype: str) -> float:
     tensors = {
         n: torch.from_numpy(a)
         if a.dtype.kind == "i"
-        else torch.from_numpy(a.astype(np.float32)).to(getattr(torch, dtype))
+        else torch.from_numpy(a.astype(np.float32)).to(getattr(torch, types_of(op, dtype)[op.port(n).type]))
         for n, a in inputs.items()
     }
     assert op.torch_reference is not None

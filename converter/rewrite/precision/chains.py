@@ -84,7 +84,10 @@ def _sensitive_inputs(node: Node) -> Iterator[tuple[int, str]]:
 
 
 def reads_positions(node: Node) -> bool:
-    """Whether the node reads at positions that it is given."""
+    """Whether the node reads at positions that it is given in the dtype that it computes in."""
+    if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
+        op = by_name()[node.op_type]
+        return any(port.positions and port.type == op.key for port in op.inputs)
     return any(reason == POSITION for _, reason in _sensitive_inputs(node))
 
 
