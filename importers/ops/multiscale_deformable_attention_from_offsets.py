@@ -26,7 +26,7 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 _AGREEING = {
-    "batch": (("value", 0), ("sampling_offsets", 0), ("attention_logits", 0)),
+    "batch of offsets": (("sampling_offsets", 0), ("attention_logits", 0)),
     "heads": (("value", 2), ("sampling_offsets", 2), ("attention_logits", 2)),
     "queries": (("reference_points", 1), ("sampling_offsets", 1), ("attention_logits", 1)),
     "levels": (
@@ -39,12 +39,12 @@ _AGREEING = {
 }
 """(port, axis) of sizes that are one."""
 
-_SHARED = {"batch": ("reference_points", 0), "levels": ("reference_points", 2)}
+_SHARED = {"levels": ("reference_points", 2)}
 """(port, axis) of sizes that may also be 1."""
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
-    """Batch, heads, levels, points and queries must agree between the inputs; reference points may be shared."""
+    """Heads, levels, points and queries must agree between the inputs; reference points, offsets and logits may be shared."""
 
     def size(port: str, axis: int) -> int | None:
         return shapes[port][axis] if port in shapes else None
@@ -61,6 +61,11 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
                 faults.append(
                     f"{what} differ: {place} = {wanted}, {port}[{axis}] = {size(port, axis)}, not 1"
                 )
+    batch, references, offsets = size("value", 0), size("reference_points", 0), size("sampling_offsets", 0)
+    if batch is not None and references not in (None, 1, batch):
+        faults.append(f"batch differ: value[0] = {batch}, reference_points[0] = {references}, not 1")
+    if batch is not None and offsets is not None and (batch % offsets if offsets else batch):
+        faults.append(f"value[0] = {batch} is no multiple of sampling_offsets[0] = {offsets}")
     for port, axis, wanted in (("spatial_shapes", 1, 2), ("sampling_offsets", 5, 2)):
         if size(port, axis) not in (None, wanted):
             faults.append(f"{port}[{axis}] = {size(port, axis)}, not {wanted}")
@@ -75,8 +80,9 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
 def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """Locations and weights as the paper has them, in float64, and then as from these."""
     centres = inputs["reference_points"].astype(np.float64)
-    offsets = inputs["sampling_offsets"].astype(np.float64)
-    logits = inputs["attention_logits"].astype(np.float64)
+    shared = len(inputs["value"]) // max(len(inputs["sampling_offsets"]), 1)
+    offsets = inputs["sampling_offsets"].astype(np.float64).repeat(shared, axis=0)
+    logits = inputs["attention_logits"].astype(np.float64).repeat(shared, axis=0)
     points = offsets.shape[4]
     # Point p of a level has the reference point p mod G; all heads have the same.
     centres = np.tile(centres, (1, 1, 1, points // centres.shape[3], 1))[:, :, None]
@@ -99,6 +105,8 @@ def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 def _torch_reference(_fields: Fields, inputs: Any) -> tuple[Any, ...]:
     """As the modules of Deformable DETR and mmcv have it around their operator."""
     value, offsets, logits = inputs["value"], inputs["sampling_offsets"], inputs["attention_logits"]
+    shared = value.shape[0] // max(offsets.shape[0], 1)
+    offsets, logits = offsets.repeat_interleave(shared, 0), logits.repeat_interleave(shared, 0)
     centres = inputs["reference_points"]
     points = offsets.shape[4]
     centres = centres.repeat(1, 1, 1, points // centres.shape[3], 1)[:, :, None]
@@ -146,9 +154,10 @@ MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS = OpDef(
             "sampling_offsets",
             "T",
             6,
-            "[N, Lq, M, L, P, 2] (x, y), in pixels of the level, or in P-ths of half a box",
+            "[N / K, Lq, M, L, P, 2] (x, y), in pixels of the level, or in P-ths of half a box; K entries of the batch in a row "
+            "share them",
         ),
-        Port("attention_logits", "T", 5, "[N, Lq, M, L, P], before the softmax"),
+        Port("attention_logits", "T", 5, "[N / K, Lq, M, L, P], before the softmax; shared as the offsets"),
     ),
     outputs=(Port("output", "T", 3, "[N, Lq, M*D]"),),
     fields=(),
@@ -157,6 +166,7 @@ MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=expand_from_offsets,
+    chain="attention-from-offsets",
     aliases=OFFSET_ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},

@@ -7,10 +7,13 @@
 namespace trtsmith {
 namespace {
 
+// Every entry of the batch has offsets, as many as each other.
+bool isShared(int64_t offsets, int64_t batch) { return offsets > 0 ? batch % offsets == 0 : batch == 0; }
+
 bool suits(const ReferencePointsShape& references, const MultiscaleDeformableAttentionShape& shape) {
     return (references.batch == 1 || references.batch == shape.batch) &&
            (references.levels == 1 || references.levels == shape.levels) && references.groups > 0 &&
-           shape.points % references.groups == 0 && (references.coordinates == 2 || references.coordinates == 4);
+           shape.points % references.groups == 0 && isShared(references.offsetBatch, shape.batch) && (references.coordinates == 2 || references.coordinates == 4);
 }
 
 }  // namespace
@@ -35,6 +38,7 @@ cudaError_t multiscaleDeformableAttentionFromOffsets(const MultiscaleDeformableA
     arguments.referencePoints = static_cast<const float*>(params.referencePoints);
     arguments.referenceBatch = references.batch == 1 ? 0 : shape.queries * points;
     arguments.referenceQuery = points;
+    arguments.sharedBy = references.offsetBatch > 0 ? shape.batch / references.offsetBatch : 1;
     arguments.groups = references.groups;
     arguments.referenceLevels = references.levels;
     arguments.coordinates = references.coordinates;

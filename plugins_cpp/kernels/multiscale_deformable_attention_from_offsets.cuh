@@ -23,6 +23,7 @@ struct ReferencePointsShape {
     int64_t levels;       // LR: 1 or L
     int64_t groups;       // G: P is a multiple
     int64_t coordinates;  // C: 2, or 4 for boxes
+    int64_t offsetBatch;  // NO, of offsets and logits: N is a multiple, and entry n has those of n / (N / NO)
 };
 
 // As MultiscaleDeformableAttentionParams.
@@ -33,8 +34,8 @@ struct MultiscaleDeformableAttentionFromOffsetsParams {
     const void* spatialShapes;    // I [L, 2], (height, width)
     const void* levelStartIndex;  // I [L]
     const void* referencePoints;  // float32 [NR, Lq, LR, G, C], 0 to 1 across the image
-    const void* samplingOffsets;  // T [N, Lq, M, L, P, 2], (x, y)
-    const void* attentionLogits;  // T [N, Lq, M, L, P], before the softmax
+    const void* samplingOffsets;  // T [NO, Lq, M, L, P, 2], (x, y)
+    const void* attentionLogits;  // T [NO, Lq, M, L, P], before the softmax
     void* output;                 // T [N, Lq, M * D]
 };
 

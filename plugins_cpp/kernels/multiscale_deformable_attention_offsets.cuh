@@ -47,6 +47,7 @@ struct ReferenceArguments {
     const float* referencePoints;
     int64_t referenceBatch;   // numbers from one batch to the next; 0 where all have the same points
     int64_t referenceQuery;   // numbers from one query to the next
+    int64_t sharedBy;         // entries of the batch that have the same offsets and logits
     int64_t groups;           // reference points of a level
     int64_t referenceLevels;  // 1 where all levels have the same points
     int64_t coordinates;      // of a point: 2, or 4 for a box
@@ -73,6 +74,12 @@ struct OffsetSamples {
     template <typename A>
     static bool isAlignedToPairs(const A& a) {
         return isAligned(a.referencePoints, 2 * sizeof(float));
+    }
+
+    // Entries of the batch share offsets and logits, so many in a row.
+    template <typename A>
+    static __device__ int sampleBatch(int batch, const A& a) {
+        return batch / static_cast<int>(a.sharedBy);
     }
 
     template <typename A>
@@ -175,13 +182,18 @@ struct OffsetSamples {
 
         template <typename A>
         __device__ Cursor(const A& a, int64_t site, int64_t batchQuery, int64_t batch)
-            : logits(a.weights + site * a.shape.levels * a.shape.points),
-              offsets(a.positions + site * a.shape.levels * a.shape.points * 2),
+            : logits(a.weights + sampleSite(a, site, batch) * a.shape.levels * a.shape.points),
+              offsets(a.positions + sampleSite(a, site, batch) * a.shape.levels * a.shape.points * 2),
               query(a.referencePoints + batch * a.referenceBatch +
                     (batchQuery - batch * a.shape.queries) * a.referenceQuery),
               level(query),
               point(query),
               softmax(logits, a.shape.levels * a.shape.points) {}
+
+        template <typename A>
+        static __device__ int64_t sampleSite(const A& a, int64_t site, int64_t batch) {
+            return site - (batch - batch / a.sharedBy) * a.shape.queries * a.shape.heads;
+        }
 
         template <typename A>
         __device__ void enterLevel(int64_t index, const A& a) {

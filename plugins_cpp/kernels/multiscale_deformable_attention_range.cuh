@@ -57,8 +57,9 @@ struct TeamRange : Source::Range {
             const int64_t site = static_cast<int64_t>(batch) * a.queries * a.heads + head;
             value = reinterpret_cast<const char*>(a.value) + batch * a.keys * static_cast<int64_t>(a.rowBytes) +
                     (head * kWords + lane.word) * 16;
-            weights = reinterpret_cast<const char*>(a.weights + site * a.count + lane.lane);
-            positions = reinterpret_cast<const char*>(a.positions + (site * a.count + lane.lane) * 2);
+            const int64_t samples = static_cast<int64_t>(Source::sampleBatch(batch, a)) * a.queries * a.heads + head;
+            weights = reinterpret_cast<const char*>(a.weights + samples * a.count + lane.lane);
+            positions = reinterpret_cast<const char*>(a.positions + (samples * a.count + lane.lane) * 2);
             this->enterBatch(batch, a);
             output = reinterpret_cast<char*>(a.output + (site * kWords + lane.word) * kVector + firstResult);
         }

@@ -37,6 +37,12 @@ struct GivenSamples {
         return 0;
     }
 
+    // The entry of the batch whose samples those of this entry are.
+    template <typename A>
+    static __device__ int sampleBatch(int batch, const A&) {
+        return batch;
+    }
+
     // What a lane of a team has of a segment.
     struct Range {
         template <typename A>

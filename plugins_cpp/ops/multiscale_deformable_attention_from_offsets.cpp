@@ -45,8 +45,11 @@ struct MultiscaleDeformableAttentionFromOffsets {
         const Tensor& references = t.in[kReferencePoints];
         const bool samePoints = logits[0] == offsets[0] && logits[1] == offsets[1] && logits[2] == offsets[2] &&
                                 logits[3] == offsets[3] && logits[4] == offsets[4] && offsets[5] == 2;
-        if (!samePoints || offsets[0] != value[0] || offsets[2] != value[2]) {
+        if (!samePoints || offsets[2] != value[2]) {
             return "value, sampling_offsets and attention_logits disagree in batch, heads, levels or points";
+        }
+        if (offsets[0] > 0 ? value[0] % offsets[0] != 0 : value[0] != 0) {
+            return "the batch of value must be a multiple of that of sampling_offsets";
         }
         const bool sameLevels = t.in[kSpatialShapes][0] == logits[3] && t.in[kLevelStartIndex][0] == logits[3];
         if (!sameLevels || t.in[kSpatialShapes][1] != 2) {
@@ -92,6 +95,7 @@ struct MultiscaleDeformableAttentionFromOffsets {
             .levels = references[2],
             .groups = references[3],
             .coordinates = references[4],
+            .offsetBatch = logits[0],
         };
         return multiscaleDeformableAttentionFromOffsets(params, shape, points, stream);
     }

@@ -1,0 +1,1 @@
+"""Times whole networks on a GPU: our engines beside TensorRT's own operators and PyTorch."""

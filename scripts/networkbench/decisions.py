@@ -1,0 +1,63 @@
+"""Decides which nodes of a network stay in float32 at fp16, as `convert` does: on a CPU, where it takes minutes.
+
+    python scripts/networkbench/decisions.py         # writes benchmarks/networks_float16.json
+
+The GPU's time is not for that: bench_networks.py reads the record.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from models import MODELS  # noqa: E402
+from models.export import export_model  # noqa: E402
+from networkbench.graphs import GRID_SAMPLE, NETWORKS, WAYS, rewritten  # noqa: E402
+from trtsmith.converter.convert.precision import in_precision  # noqa: E402
+from trtsmith.converter.convert.precision_request import PrecisionRequest  # noqa: E402
+from trtsmith.converter.model.output_file import write_report  # noqa: E402
+
+RECORD = ROOT / "benchmarks" / "networks_float16.json"
+
+
+def main(names: Sequence[str]) -> int:
+    rows: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+    for name in names or NETWORKS:
+        rows[name] = decisions(name)
+        write_report(RECORD, rows, "--output")
+        print(name, {way: len(row["kept"]) for way, row in rows[name].items()}, flush=True)
+    return 0
+
+
+def decisions(name: str) -> dict[str, Any]:
+    """By way with an engine: `kept`, the nodes in float32 and why, and `sums`, what was observed of float16 sums."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = export_model(name, Path(folder), batch=1).model
+        feeds = {key: tensor.numpy() for key, tensor in MODELS[name].make(batch=1)[1].items()}
+        chain = None
+        if name + GRID_SAMPLE in MODELS:
+            chain = export_model(name + GRID_SAMPLE, Path(folder), batch=1).model
+        for way in WAYS:
+            model = chain if way == "GridSample" else path
+            if model is not None:
+                found[way] = _decided(model, feeds, way)
+    return found
+
+
+def _decided(path: Path, feeds: Mapping[str, Any], way: str) -> dict[str, Any]:
+    report = in_precision(rewritten(path, way), PrecisionRequest("fp16", io=True), feeds).precision
+    assert report is not None
+    told = report.to_json()
+    return {"kept": {kept.node: kept.reason for kept in report.kept}, "sums": told.get("sums")}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""The graphs whose engines are timed are those that their ways say, and the record becomes a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from docpages import network_times  # noqa: E402
+from networkbench.graphs import WAYS, rewritten  # noqa: E402
+from tests.exports import exported  # noqa: E402
+
+RECORD: dict[str, Any] = {
+    "gpu": "a GPU",
+    "driver": "1.2",
+    "packages": {"torch": "2", "tensorrt-rtx-cu13": "1"},
+    "rows": [
+        {
+            "network": "net",
+            "precision": "fp16",
+            "batch": 2,
+            "rows": {
+                "plugins": {
+                    "median_ms": 2.0,
+                    "errors": {"a": 1e-3, "b": 2e-3},
+                    "device_memory": 2**21,
+                    "layers": {"by_type": [{"type": "Conv", "layers": 3, "ms": 1.5, "share": 0.75}]},
+                },
+                "plugins, softmax apart": {"median_ms": 2.2},
+                "native": {"median_ms": 5.0, "device_memory": 2**22},
+                "eager": {"median_ms": 9.0, "errors": {"a": 3e-3}},
+                "compile": {"unavailable": "RuntimeError: no"},
+            },
+        },
+        {"network": "other", "precision": "fp32", "batch": 1, "died": "crashes: SIGSEGV"},
+    ],
+}
+
+
+def test_ways_differ_in_what_is_a_plugin(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = exported("dino_decoder", tmp_path_factory).model
+    graphs = {way: rewritten(path, way).model.proto.graph for way in WAYS if way != "GridSample"}
+    found = {
+        way: Counter(node.op_type for node in graph.node if node.domain == "trtsmith")
+        for way, graph in graphs.items()
+    }
+    assert list(found["plugins"].values()) == list(found["plugins, softmax apart"].values()) == [2]
+    assert found["plugins"] != found["plugins, softmax apart"]
+    assert not found["native"]
+
+
+def test_the_best_of_the_others_is_compared() -> None:
+    text = network_times.render(RECORD)
+    row = next(line for line in text.splitlines() if line.startswith("| net "))
+    assert "5.000: x2.50" in row, "our own other engine is no rival"
+    assert "2.0e-03 / 3.0e-03" in row
+    assert "2 MiB / 4 MiB" in row
+    assert "fails" in row
+    assert "other fp32: crashes: SIGSEGV" in text
+
+
+def test_layers_of_float16() -> None:
+    assert "| net, batch 2 | Conv | 3 | 1.500 | 75 % |" in network_times.render_layers(RECORD)
