@@ -27,6 +27,12 @@ def _grid_sample_attention(graph: gs.Graph) -> Iterable[Record]:
     return map_grid_sample_attention(graph)
 
 
+def _attention_from_offsets(graph: gs.Graph) -> Iterable[Record]:
+    from trtsmith.converter.rewrite.custom_ops.attention_from_offsets import take_offsets
+
+    return take_offsets(graph)
+
+
 def _is_alias(domain: str, op_type: str) -> bool:
     return bool(find_aliases(domain, op_type))
 
@@ -37,6 +43,11 @@ def _has_alias(kinds: Kinds) -> bool:
 
 def _has_attention(kinds: Kinds) -> bool:
     return {("", "GridSample"), ("", "ReduceSum")} <= kinds
+
+
+def _has_softmax(kinds: Kinds) -> bool:
+    """Beside what the passes before make attention of."""
+    return ("", "Softmax") in kinds and (_has_alias(kinds) or _has_attention(kinds))
 
 
 ALIASES = Pass(
@@ -52,5 +63,11 @@ GRID_SAMPLE_ATTENTION = Pass(
     _grid_sample_attention,
     _has_attention,
 )
+ATTENTION_FROM_OFFSETS = Pass(
+    "attention-from-offsets",
+    "softmax and sampling locations are computed by the plugin of multi-scale deformable attention",
+    _attention_from_offsets,
+    _has_softmax,
+)
 
-PASSES: tuple[Pass, ...] = (ALIASES, GRID_SAMPLE_ATTENTION)
+PASSES: tuple[Pass, ...] = (ALIASES, GRID_SAMPLE_ATTENTION, ATTENTION_FROM_OFFSETS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -46,9 +47,18 @@ BOXES_FORM = """
 
 FORMS: Mapping[str, tuple[str, str]] = {
     "points": (POINTS_FORM, WEIGHTS),
-    "points added to the offsets": (POINTS_FORM.replace("(reference, scaled)", "(scaled, reference)"), WEIGHTS),
-    "offsets multiplied": (POINTS_FORM.replace("Div (offsets, normaliser)", "Mul (offsets, inverse)"), WEIGHTS),
-    "points of each level": (POINTS_FORM.replace("Unsqueeze (points, inner_axes)", "Unsqueeze (level_points, apart)"), WEIGHTS),
+    "points added to the offsets": (
+        POINTS_FORM.replace("(reference, scaled)", "(scaled, reference)"),
+        WEIGHTS,
+    ),
+    "offsets multiplied": (
+        POINTS_FORM.replace("Div (offsets, normaliser)", "Mul (offsets, inverse)"),
+        WEIGHTS,
+    ),
+    "points of each level": (
+        POINTS_FORM.replace("Unsqueeze (points, inner_axes)", "Unsqueeze (level_points, apart)"),
+        WEIGHTS,
+    ),
     "boxes": (BOXES_FORM, WEIGHTS),
     "boxes, one factor": (
         BOXES_FORM.replace("Div (offsets, number)", "Mul (offsets, eighth)").replace(
@@ -78,16 +88,29 @@ FORMS: Mapping[str, tuple[str, str]] = {
 
 NEAR_MISSES: Mapping[str, tuple[str, str, str]] = {
     "height and width swapped": (
-        POINTS_FORM.replace("Div (offsets, normaliser)", "Div (offsets, swapped)"), WEIGHTS, "(width, height)"),
-    "another factor of boxes": (BOXES_FORM.replace("Mul (stretched, half)", "Mul (stretched, number)"), WEIGHTS, "0.5 / 4"),
+        POINTS_FORM.replace("Div (offsets, normaliser)", "Div (offsets, swapped)"),
+        WEIGHTS,
+        "(width, height)",
+    ),
+    "another factor of boxes": (
+        BOXES_FORM.replace("Mul (stretched, half)", "Mul (stretched, number)"),
+        WEIGHTS,
+        "0.5 / 4",
+    ),
     "centre and size the other way round": (
-        BOXES_FORM.replace("Add (centre, scaled)", "Add (extent, scaled)").replace("(parts, extent)", "(parts, centre)"),
-        WEIGHTS, "0 and 2"),
+        BOXES_FORM.replace("Add (centre, scaled)", "Add (extent, scaled)").replace(
+            "(parts, extent)", "(parts, centre)"
+        ),
+        WEIGHTS,
+        "0 and 2",
+    ),
     "a softmax of each level": (
         POINTS_FORM,
         """
   logits = Reshape (scores, weight_sizes)
-  weights = Softmax <axis = -1> (logits)""", "all levels and points"),
+  weights = Softmax <axis = -1> (logits)""",
+        "all levels and points",
+    ),
     "a softmax over heads": (POINTS_FORM, WEIGHTS.replace("axis = -1", "axis = 2"), "the last of its axes"),
     "locations moved on": (POINTS_FORM + "\n  shifted = Add (locations, half)", WEIGHTS, ""),
 }
@@ -125,7 +148,7 @@ attention (float[n,{CELLS},{HEADS},{CHANNELS}] value, float[n,{QUERIES},{HEADS *
     proto = onnx.parser.parse_model(text)
     for index, node in enumerate(proto.graph.node):
         node.name = f"node_{index}"
-    return Model(proto)
+    return Model(proto, Path("model.onnx"), {})
 
 
 def feeds(batch: int) -> dict[str, np.ndarray]:
