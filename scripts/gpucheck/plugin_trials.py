@@ -58,13 +58,14 @@ def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
             )  # for the names: an optional port may be left out
             present = tuple(port.name for port in op.inputs if port.name in generated)
             given = dict(zip(present, made.inputs, strict=True))
-            neutral = {
-                _neutral_name(array.dtype): _neutral(array.dtype) for array in given.values() if array.ndim
-            }
-            out = {
-                _zero_name(_dtype(types[port.type])): _zero(_dtype(types[port.type])) for port in op.outputs
-            }
-            yield Trial(op, types, case, made, present, given | neutral | out)
+            yield Trial(op, types, case, made, present, feeds_of(op, types, given))
+
+
+def feeds_of(op: OpDef, types: Mapping[str, str], given: Arrays) -> Arrays:
+    """The operator's inputs, and what the layers around it take with them."""
+    neutral = {_neutral_name(array.dtype): _neutral(array.dtype) for array in given.values() if array.ndim}
+    out = {_zero_name(_dtype(types[port.type])): _zero(_dtype(types[port.type])) for port in op.outputs}
+    return given | neutral | out
 
 
 def model_of(trials: Sequence[Trial], *, dynamic: bool) -> onnx.ModelProto:

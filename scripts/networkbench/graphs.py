@@ -17,10 +17,12 @@ GRID_SAMPLE = "_grid_sample"
 """Ends the name of the same network exported as a chain of GridSample."""
 
 
+APART = [one for one in PASSES if one is not ATTENTION_FROM_OFFSETS]
+
 WAYS: Mapping[str, Sequence[Pass]] = {
     "plugins": PASSES,
-    "plugins, softmax apart": [one for one in PASSES if one is not ATTENTION_FROM_OFFSETS],
-    "native": PASSES,
+    "plugins, softmax apart": APART,
+    "native": APART,
     "GridSample": (),
 }
 """Ways with an engine, and the passes for custom operators with which its graph is made. Of "native" the plugins are

@@ -62,12 +62,14 @@ def build_engine(
     *,
     plugins: bool = False,
     embed: bool = False,
+    layer_details: bool = False,
     target: str = NO_GPU_TARGET,
 ) -> Built:
     """An engine of the file, or TensorRT's first error.
 
     sizes: by input name; a shape-tensor input gets its values into the profile, a dynamic one its sizes.
-    plugins: load our plugin library. embed: put it into the engine. target: a member of trt.ComputeCapability.
+    plugins: load our plugin library. embed: put it into the engine. layer_details: let its inspector tell of layers.
+    target: a member of trt.ComputeCapability.
     """
     flavour = load_flavour("tensorrt_rtx")
     trt: Any = flavour.module
@@ -87,6 +89,8 @@ def build_engine(
     config.set_compute_capability(getattr(trt.ComputeCapability, target), 0)
     if embed:
         config.plugins_to_serialize = [str(libraries.plugin_library())]
+    if layer_details:
+        config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
     profile = builder.create_optimization_profile()
     for index in range(network.num_inputs):
         tensor = network.get_input(index)
