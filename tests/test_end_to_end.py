@@ -20,10 +20,10 @@ from tests.importers.running import types_of
 from trtsmith.importers.registry import OPS, by_name, own_alias
 
 MODELS = {
-    "deformable_detr": {"MultiscaleDeformableAttention"},
-    "deformable_detr_grid_sample": {"MultiscaleDeformableAttention"},
-    "dino_decoder": {"MultiscaleDeformableAttention"},
-    "bevformer_layer": {"MultiscaleDeformableAttention"},
+    "deformable_detr": {"MultiscaleDeformableAttentionFromOffsets"},
+    "deformable_detr_grid_sample": {"MultiscaleDeformableAttentionFromOffsets"},
+    "dino_decoder": {"MultiscaleDeformableAttentionFromOffsets"},
+    "bevformer_layer": {"MultiscaleDeformableAttentionFromOffsets"},
     "basicvsrpp_alignment": {"ModulatedDeformableConvolution"},
     "centernet_dcn": {"ModulatedDeformableConvolution"},
     "geometry": {"MatrixInverse"},

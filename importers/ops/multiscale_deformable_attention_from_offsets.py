@@ -44,7 +44,7 @@ _SHARED = {"levels": ("reference_points", 2)}
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
-    """Heads, levels, points and queries must agree between the inputs; reference points, offsets and logits may be shared."""
+    """Heads, levels, points and queries must agree between the inputs; points, offsets and logits may be shared."""
 
     def size(port: str, axis: int) -> int | None:
         return shapes[port][axis] if port in shapes else None
@@ -154,8 +154,8 @@ MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS = OpDef(
             "sampling_offsets",
             "T",
             6,
-            "[N / K, Lq, M, L, P, 2] (x, y), in pixels of the level, or in P-ths of half a box; K entries of the batch in a row "
-            "share them",
+            "[N / K, Lq, M, L, P, 2] (x, y), in pixels of the level, or in P-ths of half a box; K entries of the batch in "
+            "a row share them",
         ),
         Port("attention_logits", "T", 5, "[N / K, Lq, M, L, P], before the softmax; shared as the offsets"),
     ),

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from docpages import network_times  # noqa: E402
-from networkbench.graphs import WAYS, rewritten  # noqa: E402
-from tests.exports import exported  # noqa: E402
+from docpages import network_times
+from networkbench.graphs import WAYS, rewritten
+from tests.exports import exported
 
 RECORD: dict[str, Any] = {
     "gpu": "a GPU",

@@ -21,6 +21,7 @@ import torch.nn.functional as F  # noqa: E402
 from models import MODELS  # noqa: E402
 from tests import exports  # noqa: E402
 from trtsmith.converter.model.model import Model  # noqa: E402
+from trtsmith.converter.rewrite.custom_ops import GRID_SAMPLE_ATTENTION  # noqa: E402
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite  # noqa: E402
 
 LEVELS = ((6, 8), (3, 4), (2, 2))
@@ -513,7 +514,7 @@ def test_small_detector(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A whole model, through the exporter that users call: both attentions mapped, the outputs agree."""
     sizes = MODELS["deformable_detr_grid_sample"]
     model = model_of(onnx.load(exports.exported("deformable_detr_grid_sample", tmp_path_factory).model))
-    rewritten = rewrite(model)
+    rewritten = rewrite(model, passes=[GRID_SAMPLE_ATTENTION])
     assert len(rewritten.rewrites) == kinds(rewritten.model)[PLUGIN] == 2
     assert rewritten.declined == ()
     assert kinds(rewritten.model)["GridSample"] == 0
