@@ -14,6 +14,7 @@ from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import Arrays, Fields, OpDef, Port, Shapes
 from trtsmith.importers.ops._multiscale_deformable_attention_aliases import OFFSET_ALIASES
 from trtsmith.importers.ops._multiscale_deformable_attention_from_offsets_cases import BENCHMARKS, CASES, work
+from trtsmith.importers.ops._multiscale_deformable_attention_huge import HUGE_OF_OFFSETS
 from trtsmith.importers.ops._multiscale_deformable_attention_onnx import expand_from_offsets
 from trtsmith.importers.ops.multiscale_deformable_attention import (
     MULTISCALE_DEFORMABLE_ATTENTION as FROM_LOCATIONS,
@@ -170,10 +171,7 @@ MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS = OpDef(
     aliases=OFFSET_ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2},
-    huge=(
-        "the kernels are those of MultiscaleDeformableAttention, which has a case, but for where samples come from; "
-        "a tensor of offsets above 2^31 elements takes more than 12 GB with its logits"
-    ),
+    huge=HUGE_OF_OFFSETS,
     benchmarks=BENCHMARKS,
     work=work,
 )
