@@ -112,7 +112,8 @@ def _torch_reference(_fields: Fields, inputs: Any) -> tuple[Any, ...]:
     points = offsets.shape[4]
     centres = centres.repeat(1, 1, 1, points // centres.shape[3], 1)[:, :, None]
     if centres.shape[-1] == 2:
-        locations = centres + offsets / inputs["spatial_shapes"].flip(1)[:, None]
+        sizes = [(width, height) for height, width in inputs["spatial_shapes"].tolist()]
+        locations = centres + offsets / offsets.new_tensor(sizes).reshape(-1, 1, 2)
     else:
         locations = centres[..., :2] + offsets / points * centres[..., 2:] * 0.5
     weights = logits.flatten(-2).softmax(-1).reshape(logits.shape)

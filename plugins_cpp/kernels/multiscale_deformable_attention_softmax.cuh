@@ -15,7 +15,7 @@
 
 namespace trtsmith {
 
-// Takes any two lanes' value and gives one that both orders agree in.
+// One value of those of a team's lanes, the same to the bit in all of them: `combine` must not care for the order of two.
 template <int kWords, typename Combine>
 __device__ inline float teamReduce(float value, Combine combine) {
     // The bit of a lane's number that tells the warp's two teams apart is kWords: see TeamLane.
