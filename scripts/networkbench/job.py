@@ -25,6 +25,9 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")  # there are as many
 
 SHOWN_LAYERS = 25
 
+MOST_MAKING_S = 200.0
+"""Jobs that are made later than that disturb those that are timed."""
+
 
 def work(
     job: str, folder: Path, bundle: str, ways: list[str], decisions: dict[str, Any], count: int
@@ -56,7 +59,7 @@ def work(
         (folder / f"{job}.made").touch()
     rows: dict[str, Any] = {way: {"unavailable": reason} for way, reason in missing.items()}
     ready = time.monotonic()
-    with _alone(folder, count), products(precision):
+    with _alone(folder, count, began + MOST_MAKING_S), products(precision):
         alone = time.monotonic()
         exact = _exact(network, feeds, folder / f"{name}.{batch}.npz")
         for way, figures in medians({way: it.run for way, it in made.items()}).items():
@@ -120,9 +123,9 @@ def _short(profile: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _alone(folder: Path, count: int) -> Iterator[None]:
-    """Waits until every job is made, and until no other is timed."""
-    while len(list(folder.glob("*.made"))) < count:
+def _alone(folder: Path, count: int, latest: float) -> Iterator[None]:
+    """Waits until every job is made, or it is late, and until no other is timed."""
+    while len(list(folder.glob("*.made"))) < count and time.monotonic() < latest:
         time.sleep(0.2)
     with (folder / "alone.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
