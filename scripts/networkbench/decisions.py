@@ -57,7 +57,7 @@ def decisions(name: str) -> dict[str, Any]:
 
 
 def _decided(path: Path, feeds: Mapping[str, Any] | None, way: str) -> dict[str, Any]:
-    request = PrecisionRequest("fp16", io=True, accumulate="fp16" if feeds is None else "")
+    request = PrecisionRequest("fp16", accumulate="fp16" if feeds is None else "")
     report = in_precision(rewritten(path, way), request, feeds).precision
     assert report is not None
     told = report.to_json()

@@ -14,7 +14,7 @@ from gpucheck.engines import check_built
 from gpucheck.plugin_trials import Trial, model_of
 from networkbench.timing import medians
 from networkbench.ways import profiled
-from onnxcoverage.builder import GPU_TARGET, build_engine
+from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
 from trtsmith.converter.bench.layers import nodes_of, parse_inspector, profile
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.runner import Runner
@@ -37,9 +37,10 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     torch.cuda.set_stream(stream)
     trial = _trial(op, case, generated, dtype)
     model = model_of([trial], dynamic=False)
+    sizes = {name: Sizes((array.shape,) * 3) for name, array in trial.feeds.items()}
     path = folder / "one.onnx"
     onnx.save(model, path)
-    plan = check_built(build_engine(path, {}, plugins=True, target=GPU_TARGET, layer_details=True))
+    plan = check_built(build_engine(path, sizes, plugins=True, target=GPU_TARGET, layer_details=True))
     runner = Runner.open(plan, flavour="tensorrt_rtx")
     session, plain = (runner.session(stream=stream, cuda_graph=graph) for graph in (True, False))
     given = session.upload(trial.feeds)

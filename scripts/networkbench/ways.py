@@ -45,11 +45,11 @@ class Way:
 
 
 def reduced(result: Rewritten, precision: str, kept: Mapping[str, str]) -> Rewritten:
-    """In a precision, inputs and outputs as well. kept: nodes that stay in float32 at fp16, and why."""
+    """In a precision, as `convert` leaves it. kept: nodes that stay in float32 at fp16, and why."""
     if precision == "fp32":
         return result
     decided = kept if precision == "fp16" else None
-    return in_precision(result, PrecisionRequest(precision, io=True, decided=decided))
+    return in_precision(result, PrecisionRequest(precision, decided=decided))
 
 
 def engine_way(
