@@ -14,6 +14,7 @@ from trtsmith.importers.ops.modulated_deformable_convolution import MODULATED_DE
 from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
+from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
@@ -27,6 +28,7 @@ OPS: tuple[OpDef, ...] = (
     UNIQUE_SLICES,
     BOX_SELECTION,
     REGION_ALIGN,
+    ROTATED_REGION_ALIGN,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -19,3 +19,4 @@ trtsmith_operator(UniqueSlices DATA_DEPENDENT_SHAPES
   BINDING unique_slices.cpp KERNELS unique_slices.cu gather_slices.cu)
 trtsmith_operator(BoxSelection DATA_DEPENDENT_SHAPES BINDING box_selection.cpp KERNELS box_selection.cu)
 trtsmith_operator(RegionAlign BINDING region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(RotatedRegionAlign BINDING rotated_region_align.cpp KERNELS regions/region_align.cu)

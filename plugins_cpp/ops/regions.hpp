@@ -23,13 +23,19 @@ RegionAlignParams regionParams(const Params& params, const Tensor& regions, void
     p.samplingRatio = params.sampling_ratio;
     p.pixelOffset = 0.5F;
     p.leastSize = -std::numeric_limits<float>::infinity();
-    p.angleScale = 1.0F;
+    p.angleScale = 1.0;
     p.growth = 0.0F;
     p.growthCountsEnds = false;
     p.finestScale = 1.0F;
     p.offsetScale = 0.0F;
     p.positionSensitive = false;
     return p;
+}
+
+// Radians for one unit of an angle that turns y to x: counter-clockwise as one sees the image.
+inline double angleScale(bool clockwise, bool degrees) {
+    constexpr double kRadians = 3.14159265358979323846 / 180.0;
+    return (clockwise ? -1.0 : 1.0) * (degrees ? kRadians : 1.0);
 }
 
 inline void addLevel(RegionAlignParams& p, const Tensor& map, float scale) {

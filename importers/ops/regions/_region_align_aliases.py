@@ -107,6 +107,44 @@ def _plugin(op_type: str, source: str) -> Alias:
     )
 
 
+def caffe2_guard(node: AliasedNode, numbers: int) -> Refusal | None:
+    """Caffe2 also has channels last, and regions without their image where there is one."""
+    if node.attrs["order"] != "NCHW":
+        return Refusal(
+            f"attribute 'order' is {node.attrs['order']!r}", "'NCHW'", "export the node with order NCHW"
+        )
+    rois = node.shapes.get("rois")
+    if rois is not None and (len(rois) != 2 or rois[1] not in (None, numbers)):
+        return Refusal(
+            f"the second input is {describe(rois)}",
+            f"[K, {numbers}]",
+            "export regions with the number of their image",
+        )
+    return sampling_refusal(node)
+
+
+CAFFE2_ATTRIBUTES = (
+    Attr("order", Kind.STRING, "NCHW"),
+    Attr("spatial_scale", Kind.FLOAT, 1.0),
+    Attr("pooled_h", Kind.INT, 1),
+    Attr("pooled_w", Kind.INT, 1),
+    Attr("sampling_ratio", Kind.INT, -1),
+    Attr("aligned", Kind.INT, 0),
+)
+
+
+def caffe2_fields(node: AliasedNode) -> Fields:
+    """Without what corners and rotated boxes do not share."""
+    a = node.attrs
+    return {
+        "output_height": a["pooled_h"],
+        "output_width": a["pooled_w"],
+        "spatial_scale": a["spatial_scale"],
+        "sampling_ratio": a["sampling_ratio"],
+        "aligned": a["aligned"],
+    }
+
+
 ALIASES = (
     Alias(
         op_type="MMCVRoiAlign",
@@ -141,4 +179,13 @@ ALIASES = (
     ),
     _plugin("ROIAlign_TRT", "NVIDIA TensorRT OSS, roiAlignPlugin"),
     _plugin("ROIAlignX_TRT", "DeepStream-Yolo-Seg, after NVIDIA's roiAlignPlugin"),
+    Alias(
+        op_type="RoIAlign",
+        domains=("org.pytorch._caffe2",),
+        inputs=("x", "rois"),
+        attributes=CAFFE2_ATTRIBUTES,
+        guard=lambda node: caffe2_guard(node, 5),
+        fields=lambda node: {**caffe2_fields(node), "pooling": AVERAGE},
+        source="Caffe2, roi_align_op; detectron2's export for it",
+    ),
 )

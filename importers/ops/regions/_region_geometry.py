@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtsmith.importers.opdef import Field, Kind, Shapes
+from trtsmith.importers.opdef import Field, Fields, Kind, Shapes, Work
 
 AVERAGE, MAXIMUM, MAXIMUM_CORNER = 0, 1, 2
 """What a bin holds: the average of its samples, the largest of them, or the largest of their corners times weights."""
@@ -73,6 +73,13 @@ ALIGNED = Field(
     default=1,
     allowed=(0, 1),
 )
+CLOCKWISE = Field(
+    "clockwise",
+    Kind.INT,
+    "direction of positive angles as one sees the image: 1 clockwise, 0 counter-clockwise",
+    default=0,
+    allowed=(0, 1),
+)
 POOLING = Field(
     "pooling",
     Kind.INT,
@@ -103,3 +110,13 @@ def map_faults(name: str, shapes: Shapes) -> list[str]:
     if height is None or width is None or height * width < 2**31:
         return []
     return [f"{name} has {height} x {width} pixels, more than 2^31 - 1"]
+
+
+def sampling_work(fields: Fields, shapes: Shapes) -> Work:
+    """For each sample of each channel four corners; for each sample its position, fractions and weights, 20 operations.
+
+    Where the number of samples follows from the regions, one a bin is counted.
+    """
+    count, channels, height, width = shapes["output"]
+    samples = count * height * width * max(fields["sampling_ratio"], 1) ** 2
+    return Work(flops=samples * (8 * channels + 20))

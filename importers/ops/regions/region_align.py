@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,6 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Shapes,
-    Work,
 )
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._region_align_aliases import ALIASES
@@ -81,13 +79,6 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
     return (output,)
 
 
-def _work(fields: Fields, shapes: Shapes) -> Work:
-    """For each sample of each channel four corners; for each sample its position, fractions and weights, 20 operations."""
-    bins = shapes["rois"][0] * fields["output_height"] * fields["output_width"]
-    samples = bins * max(fields["sampling_ratio"], 1) ** 2
-    return Work(flops=math.prod((samples, 8 * shapes["x"][1] + 20)))
-
-
 REGION_ALIGN = OpDef(
     name="RegionAlign",
     doc=(
@@ -120,5 +111,5 @@ REGION_ALIGN = OpDef(
     huge=HUGE,
     benchmarks=BENCHMARKS,
     baselines={"torchvision": _torchvision},
-    work=_work,
+    work=common.sampling_work,
 )

@@ -50,7 +50,7 @@ struct RegionAlignParams {
     int32_t samplingRatio;   // samples along each side of a bin; 0 or less: the size of a bin, rounded up
     float pixelOffset;       // taken off scaled coordinates: 0.5 where pixels' centres are at halves
     float leastSize;         // to which a smaller side grows, in pixels of the map; -infinity: none does
-    float angleScale;        // radians for one unit of the angle, positive where y turns to x; rotated boxes only
+    double angleScale;       // radians for one unit of the angle, positive where y turns to x; rotated boxes only
     float growth;            // factor of the regions' size before scaling; 0 or less: none
     bool growthCountsEnds;   // growth of corners that are pixels: size + 1 grows, and 1 is taken off again
     float finestScale;       // size at which a region leaves level 0 is twice this

@@ -135,7 +135,7 @@ __host__ __device__ inline RegionFrame regionFrame(const RegionAlignParams& para
     }
     frame.cosine = 1.0;
     if (rotated) {
-        const double angle = static_cast<double>(box[5]) * static_cast<double>(params.angleScale);
+        const double angle = static_cast<double>(box[5]) * params.angleScale;
         finite = finite && isNumber(box[5]);
         frame.cosine = cos(angle);
         frame.sine = sin(angle);

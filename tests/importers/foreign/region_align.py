@@ -119,6 +119,21 @@ EXAMPLES = (
     ),
     Example(
         ALIGN,
+        "RoIAlign",
+        "org.pytorch._caffe2",
+        {
+            "order": "NCHW",
+            "spatial_scale": 0.5,
+            "pooled_h": BINS[0],
+            "pooled_w": BINS[1],
+            "sampling_ratio": 0,
+            "aligned": 0,
+        },
+        joined,
+        oracle(False, 0),
+    ),
+    Example(
+        ALIGN,
         ALIGN,
         "trtsmith",
         SIZE | {"sampling_ratio": 3, "aligned": 1, "pooling": 1},
