@@ -13,6 +13,8 @@ from trtsmith.importers.ops.matrix_inverse import MATRIX_INVERSE
 from trtsmith.importers.ops.modulated_deformable_convolution import MODULATED_DEFORMABLE_CONVOLUTION
 from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
+from trtsmith.importers.ops.regions.position_sensitive_region_align import POSITION_SENSITIVE_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
@@ -33,6 +35,8 @@ OPS: tuple[OpDef, ...] = (
     ROTATED_REGION_ALIGN,
     PYRAMID_REGION_ALIGN,
     PYRAMID_ROTATED_REGION_ALIGN,
+    POSITION_SENSITIVE_REGION_ALIGN,
+    DEFORMABLE_REGION_POOL,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

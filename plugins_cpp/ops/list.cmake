@@ -22,3 +22,6 @@ trtsmith_operator(RegionAlign BINDING region_align.cpp KERNELS regions/region_al
 trtsmith_operator(RotatedRegionAlign BINDING rotated_region_align.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(PyramidRegionAlign BINDING pyramid_region_align.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(PyramidRotatedRegionAlign BINDING pyramid_rotated_region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(PositionSensitiveRegionAlign
+  BINDING position_sensitive_region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(DeformableRegionPool BINDING deformable_region_pool.cpp KERNELS regions/region_align.cu)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,7 +88,7 @@ def check(numbers: int, fields: Fields, shapes: Mapping[str, tuple[int | None, .
     return faults
 
 
-def alias(op_type: str, choice: Attr, fields_of_choice: Any) -> Alias:
+def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], Fields]) -> Alias:
     """mmdeploy's operator. choice: the attribute in which the two differ, 0 or 1."""
 
     def guard(node: AliasedNode) -> Refusal | None:
@@ -114,7 +114,7 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Any) -> Alias:
         same = {
             name: value for name, value in node.attrs.items() if name not in ("featmap_strides", choice.name)
         }
-        return same | {"strides": padded(node.attrs["featmap_strides"])} | fields_of_choice(node)
+        return {**same, "strides": padded(node.attrs["featmap_strides"]), **fields_of_choice(node)}
 
     return Alias(
         op_type=op_type,

@@ -92,7 +92,7 @@ scale = Gather <axis = 0> (scales, level)""")
     lines += [
         number("growth", geometry.growth),
         number("ends", ends),
-        number("offset", geometry.pixel_offset),
+        number("pixel_offset", geometry.pixel_offset),
     ]
     for axis, name in enumerate(("width", "height"), 1):
         if grown:
@@ -112,7 +112,7 @@ scale = Gather <axis = 0> (scales, level)""")
         if geometry.least_size is not None:
             lines.append(number(f"{name}_least", geometry.least_size))
             lines.append(f"{name} = Max ({name}_scaled, {name}_least)")
-        lines.append(f"{name}_at = Mul ({first}, scale)\n{name}_start = Sub ({name}_at, offset)")
+        lines.append(f"{name}_at = Mul ({first}, scale)\n{name}_start = Sub ({name}_at, pixel_offset)")
     return "\n".join(lines)
 
 

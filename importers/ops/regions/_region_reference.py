@@ -70,7 +70,8 @@ def _positions(
     y, x = lines[0][:, None, :, None], lines[1][None, :, None, :]
     y, x = np.broadcast_arrays(y, x)
     if shift is not None:
-        moved = geometry.offset_scale * size[:, None, None] * shift
+        with np.errstate(invalid="ignore"):  # offsets may be infinite: such bins are outside
+            moved = geometry.offset_scale * size[:, None, None] * shift
         x, y = x + moved[0][:, :, None, None], y + moved[1][:, :, None, None]
     if geometry.angle_scale is not None:
         angle = coordinates[4] * geometry.angle_scale
@@ -84,7 +85,8 @@ def _pooled(feature: np.ndarray, y: np.ndarray, x: np.ndarray, geometry: Geometr
     """[C, PH, PW] of a map [C, H, W] and the positions of samples."""
     height, width = feature.shape[1:]
     inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
-    y, x = np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)
+    y = np.clip(np.where(inside, y, 0), 0, height - 1)
+    x = np.clip(np.where(inside, x, 0), 0, width - 1)
     top, left = np.floor(y).astype(np.int64), np.floor(x).astype(np.int64)
     corners = []
     for row in (top, top + 1):

@@ -115,7 +115,8 @@ def _sample(feature: Any, images: Any, y: Any, x: Any, geometry: Geometry) -> An
     if batch * height * width == 0:
         return feature.new_zeros(count, channels, geometry.output_height, geometry.output_width)
     inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
-    y, x = y.clamp(0, height - 1), x.clamp(0, width - 1)
+    y = torch.where(inside, y, torch.zeros_like(y)).clamp(0, height - 1)
+    x = torch.where(inside, x, torch.zeros_like(x)).clamp(0, width - 1)
     top, left = y.floor(), x.floor()
     down, right = y - top, x - left
     if geometry.by_position:
