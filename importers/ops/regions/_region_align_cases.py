@@ -55,6 +55,7 @@ CASES = (
     _case("box_head", (2, 5, 13, 17), 9),
     _case("box_head_not_aligned", (2, 5, 13, 17), 9, aligned=0),
     _case("adaptive", (2, 3, 20, 24), 9, output_height=3, output_width=5, sampling_ratio=0),
+    _case("adaptive_many_samples", (1, 5, 40, 44), 5, output_height=3, output_width=3, sampling_ratio=0),
     _case("adaptive_not_aligned", (1, 3, 20, 24), 9, aligned=0, sampling_ratio=0),
     _case("adaptive_less_than_nought", (1, 3, 9, 8), 5, sampling_ratio=-1),
     _case("three_samples", (1, 4, 12, 9), 6, sampling_ratio=3, output_height=2, output_width=9),

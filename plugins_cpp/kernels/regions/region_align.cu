@@ -3,6 +3,7 @@
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
 #include "kernels/regions/region_frame.cuh"
+#include "kernels/regions/region_rows.cuh"
 
 namespace trtsmith {
 namespace {
@@ -108,7 +109,7 @@ __device__ inline void fillCells(const Arguments& a, const RegionFrame& frame, i
 }
 
 template <typename T>
-__device__ inline RegionFrame frameOf(const Arguments& a, int64_t region) {
+__device__ __noinline__ RegionFrame frameOf(const Arguments& a, int64_t region) {
     const int32_t numbers = a.params.boxes == RegionBoxes::kRotated ? 6 : 5;
     const T* source = static_cast<const T*>(a.params.regions) + region * numbers;
     float box[6];
@@ -177,9 +178,37 @@ __device__ inline void poolRegion(const Arguments& a, const RegionFrame& frame, 
     }
 }
 
+// Whether a block sums rows and columns apart, if the region is one for it.
+template <RegionPooling kPooling>
+__device__ inline bool isSeparable(const Arguments& a, const RegionFrame& frame) {
+    const RegionAlignParams& p = a.params;
+    return kPooling == RegionPooling::kAverage && p.boxes == RegionBoxes::kCorners && p.offsets == nullptr &&
+           !p.positionSensitive && a.tiles == 1 && rowsFit(frame, a.shape.outputHeight, kCells);
+}
+
+template <typename T>
+__device__ inline void poolRegionByRows(const Arguments& a, const RegionFrame& frame, int64_t region,
+                                        int64_t firstChannel, RegionRow* rows) {
+    const int32_t count = static_cast<int32_t>(a.shape.outputHeight) * frame.mostY;
+    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < count; i += static_cast<int32_t>(blockDim.x)) {
+        rows[i] = regionRow(frame, i / frame.mostY, i % frame.mostY);
+    }
+    __syncthreads();
+    const int64_t left = a.shape.channels - firstChannel;
+    const int64_t plane = int64_t{frame.height} * frame.width;
+    poolSeparable(frame, rows,
+                  static_cast<const T*>(frame.data) + (frame.image * a.shape.channels + firstChannel) * plane,
+                  static_cast<T*>(a.params.output) + (region * a.shape.channels + firstChannel) * a.bins,
+                  left < a.sliceChannels ? left : a.sliceChannels, a.shape.outputHeight, a.shape.outputWidth);
+}
+
 template <typename T, RegionPooling kPooling>
-__global__ void __launch_bounds__(kThreads) regionKernel(const __grid_constant__ Arguments a) {
-    __shared__ RegionCell cells[kCells];
+__global__ void __launch_bounds__(kThreads, 3) regionKernel(const __grid_constant__ Arguments a) {
+    static_assert(sizeof(RegionCell) == sizeof(RegionRow) && alignof(RegionCell) == alignof(RegionRow));
+    __shared__ union {
+        RegionCell cells[kCells];
+        RegionRow rows[kCells];
+    } places;
     __shared__ RegionFrame frame;
     for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
         const int64_t rest = piece / a.shape.regions;
@@ -190,8 +219,12 @@ __global__ void __launch_bounds__(kThreads) regionKernel(const __grid_constant__
             frame = frameOf<T>(a, region);
         }
         __syncthreads();
-        poolRegion<T, kPooling>(a, frame, region, (rest - slice * a.tiles) * a.tileBins, slice * a.sliceChannels,
-                                cells);
+        if (isSeparable<kPooling>(a, frame)) {
+            poolRegionByRows<T>(a, frame, region, slice * a.sliceChannels, places.rows);
+        } else {
+            const int64_t firstBin = (rest - slice * a.tiles) * a.tileBins;
+            poolRegion<T, kPooling>(a, frame, region, firstBin, slice * a.sliceChannels, places.cells);
+        }
     }
 }
 

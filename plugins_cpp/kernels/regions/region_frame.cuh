@@ -157,6 +157,26 @@ __host__ __device__ inline RegionFrame regionFrame(const RegionAlignParams& para
     return frame;
 }
 
+// A position along one axis of the map: the pixel before it, whether there is one after that, and how far it is from the
+// first to the second.
+struct RegionPlace {
+    int32_t low;  // -1: the position is outside
+    bool next;
+    float upper;
+};
+
+__host__ __device__ inline RegionPlace regionPlace(double position, int32_t size) {
+    RegionPlace place{-1, false, 0.0F};
+    // False for NaN. The conversion to int has an argument from 0 to 2^31.
+    if (position >= -1.0 && position <= static_cast<double>(size)) {
+        position = fmax(position, 0.0);
+        place.next = position < static_cast<double>(size - 1);
+        place.low = place.next ? static_cast<int32_t>(position) : size - 1;
+        place.upper = place.next ? static_cast<float>(position - place.low) : 0.0F;
+    }
+    return place;
+}
+
 // One sample: its low corner in the map, the corners beside it and below it, and its fractions. 16 bytes, one load.
 struct alignas(16) RegionCell {
     int32_t offset;  // of the low corner; kOutside, or kNone where there is no such sample
@@ -169,24 +189,12 @@ struct alignas(16) RegionCell {
 };
 
 __host__ __device__ inline RegionCell regionCell(double y, double x, int32_t height, int32_t width) {
-    RegionCell cell{RegionCell::kOutside, 0, 0.0F, 0.0F};
-    // False for NaN. Conversions to int have arguments from 0 to 2^31.
-    if (y >= -1.0 && y <= static_cast<double>(height) && x >= -1.0 && x <= static_cast<double>(width)) {
-        y = fmax(y, 0.0);
-        x = fmax(x, 0.0);
-        const int32_t row = y < static_cast<double>(height - 1) ? static_cast<int32_t>(y) : height - 1;
-        const int32_t column = x < static_cast<double>(width - 1) ? static_cast<int32_t>(x) : width - 1;
-        if (row < height - 1) {
-            cell.lowerY = static_cast<float>(y - row);
-            cell.steps |= 2;
-        }
-        if (column < width - 1) {
-            cell.lowerX = static_cast<float>(x - column);
-            cell.steps |= 1;
-        }
-        cell.offset = row * width + column;
+    const RegionPlace row = regionPlace(y, height);
+    const RegionPlace column = regionPlace(x, width);
+    if (row.low < 0 || column.low < 0) {
+        return {RegionCell::kOutside, 0, 0.0F, 0.0F};
     }
-    return cell;
+    return {row.low * width + column.low, (column.next ? 1 : 0) | (row.next ? 2 : 0), row.upper, column.upper};
 }
 
 // Sample number `index` of the mostY * mostX of a bin that can be inside. shiftY and shiftX move the bin, in pixels.
