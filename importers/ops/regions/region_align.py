@@ -82,10 +82,10 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
 REGION_ALIGN = OpDef(
     name="RegionAlign",
     doc=(
-        "RoI align: regions of a feature map, each cut into bins of equal size that hold the average or the largest of "
-        "bilinear samples. A sample up to one pixel outside of the map takes its edge, one farther away is zero. The "
-        "output is zero for a region whose image does not exist, with a coordinate that is not finite, or, where "
-        "sampling_ratio is 0, without a positive size."
+        "RoI align of boxes, each cut into bins that hold the average or the largest of bilinear samples of a feature map. "
+        "A sample up to one pixel outside of the map takes its edge, one farther away is zero. The output is zero for a "
+        "region whose image does not exist, with a coordinate that is not finite, or, where sampling_ratio is 0, without a "
+        "positive size. ONNX's own RoiAlign is TensorRT's to import: its maximum is another one."
     ),
     inputs=(
         Port("x", "T", 4, "[N, C, H, W]"),
