@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import helper
 
+from tests.importers.lowered import find, refused
 from tests.importers.running import case_inputs, error, run_standard
 from trtsmith.importers.opdef import Case
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER
@@ -70,3 +73,40 @@ def test_the_two_maxima_differ() -> None:
         for pooling in (MAXIMUM, MAXIMUM_CORNER)
     )
     assert error(corners, samples) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("op", "op_type", "changed", "reason"),
+    [
+        ("RegionAlign", "MMCVRoiAlign", {"mode": "median"}, "attribute 'mode' is 'median'"),
+        ("RegionAlign", "MMCVRoiAlign", {"sampling_ratio": 1025}, "sampling_ratio = 1025"),
+        ("RegionAlign", "ROIAlign_TRT", {"mode": 2}, "mode = 2"),
+        ("RegionAlign", "RoIAlign", {"order": "NHWC"}, "attribute 'order' is 'NHWC'"),
+        ("RotatedRegionAlign", "RoIAlignRotated", {"order": "NHWC"}, "attribute 'order' is 'NHWC'"),
+        ("PyramidRegionAlign", "MMCVMultiLevelRoiAlign", {"pool_mode": 2}, "attribute 'pool_mode' is 2"),
+        (
+            "PyramidRegionAlign",
+            "MMCVMultiLevelRoiAlign",
+            {"featmap_strides": [4.0, 8.0]},
+            "attribute 'featmap_strides' is [4.0, 8.0] for 4 feature maps",
+        ),
+        ("DeformableRegionPool", "MMCVDeformRoIPool", {"sampling_ratio": 1.5}, "sampling_ratio = 1.5"),
+    ],
+)
+def test_refuses(op: str, op_type: str, changed: dict[str, Any], reason: str) -> None:
+    assert reason in refused(find(op, op_type), **changed).reason
+
+
+@pytest.mark.parametrize(
+    ("op", "op_type", "columns"),
+    [
+        ("RegionAlign", "ROIAlign_TRT", 5),
+        ("RegionAlign", "RoIAlign", 4),
+        ("RotatedRegionAlign", "RoIAlignRotated", 5),
+    ],
+)
+def test_refuses_regions_of_another_form(op: str, op_type: str, columns: int) -> None:
+    example = find(op, op_type)
+    arrays = example.inputs()
+    arrays["rois"] = np.zeros((6, columns), np.float32)
+    assert f"the second input is [6, {columns}]" in refused(example, arrays).reason

@@ -2,6 +2,7 @@
 
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
+#include "kernels/regions/region_cells.cuh"
 #include "kernels/regions/region_frame.cuh"
 #include "kernels/regions/region_rows.cuh"
 
@@ -9,8 +10,6 @@ namespace trtsmith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kChannels = 8;  // of one thread at a time: as many sums, and loads in flight
-constexpr int kRounds = 2;    // of so many channels, with the same samples
 constexpr int kCells = 1024;  // samples of a block that are in shared memory at a time, 16 KiB
 
 // A block owns one region, a tile of its bins and a slice of the channels. It works out every sample of the tile once,
@@ -26,65 +25,6 @@ struct Arguments {
     int64_t tiles;
     int64_t pieces;  // regions * tiles * slices, regions innermost: blocks side by side read the same channels
 };
-
-// The output channels [first, end) of one thread, `step` apart, and where it reads and writes.
-template <typename T>
-struct Lane {
-    const T* source;  // input channel of the first output channel
-    int64_t stride;   // of the input, from one of its output channels to the next
-    int64_t bin;
-    int32_t count;  // of its channels
-};
-
-template <RegionPooling kPooling>
-__device__ inline float pooledWith(float sum, float sample) {
-    return kPooling == RegionPooling::kAverage ? sum + sample : fmaxf(sum, sample);
-}
-
-// Adds one sample of kChannels channels. The four loads of a channel depend on nothing but the cell.
-template <typename T, RegionPooling kPooling>
-__device__ inline void addSample(const RegionCell cell, const Lane<T>& lane, int32_t width, float (&sums)[kChannels]) {
-    if (cell.offset < 0) {
-        if (kPooling != RegionPooling::kAverage && cell.offset == RegionCell::kOutside) {
-#pragma unroll
-            for (int j = 0; j < kChannels; ++j) {
-                sums[j] = fmaxf(sums[j], 0.0F);
-            }
-        }
-        return;
-    }
-    const float upperY = 1.0F - cell.lowerY;
-    const float upperX = 1.0F - cell.lowerX;
-    const float weights[4] = {upperY * upperX, upperY * cell.lowerX, cell.lowerY * upperX, cell.lowerY * cell.lowerX};
-    const int32_t right = cell.steps & 1;
-    const int32_t below = (cell.steps & 2) != 0 ? width : 0;
-    const T* corner = lane.source + cell.offset;
-    float values[kChannels][4];
-#pragma unroll
-    for (int j = 0; j < kChannels; ++j) {
-        const bool valid = j < lane.count;
-        values[j][0] = loadFloat(corner, valid);
-        values[j][1] = loadFloat(corner + right, valid);
-        values[j][2] = loadFloat(corner + below, valid);
-        values[j][3] = loadFloat(corner + below + right, valid);
-        corner += lane.stride;
-    }
-#pragma unroll
-    for (int j = 0; j < kChannels; ++j) {
-        if (kPooling == RegionPooling::kMaximumCorner) {
-            const float upper = fmaxf(weights[0] * values[j][0], weights[1] * values[j][1]);
-            const float lower = fmaxf(weights[2] * values[j][2], weights[3] * values[j][3]);
-            sums[j] = fmaxf(sums[j], fmaxf(upper, lower));
-        } else {
-            float sample = kPooling == RegionPooling::kAverage ? sums[j] : 0.0F;
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                sample = fmaf(weights[i], values[j][i], sample);
-            }
-            sums[j] = kPooling == RegionPooling::kAverage ? sample : fmaxf(sums[j], sample);
-        }
-    }
-}
 
 // The cells of `count` samples of each bin of the tile, beginning with sample `first`: [sample][bin], so that threads side
 // by side read words side by side.
@@ -136,20 +76,19 @@ __device__ inline void poolRegion(const Arguments& a, const RegionFrame& frame, 
     const int64_t inputs = a.params.positionSensitive ? a.bins : 1;  // input channels for an output channel
     const float scale = frame.empty ? 0.0F : static_cast<float>(1.0 / (frame.gridY * frame.gridX));
 
-    for (int64_t round = 0; round < channels; round += int64_t{a.slots} * kChannels) {
+    for (int64_t round = 0; round < channels; round += int64_t{a.slots} * kRegionCellChannels) {
         const int64_t channel = round + slot;
-        Lane<T> lane{};
-        lane.bin = bin;
+        RegionLane<T> lane{};
         lane.stride = inputs * a.slots * plane;
         if (slot < a.slots && channel < channels) {
             const int64_t mine = (channels - channel + a.slots - 1) / a.slots;
-            lane.count = static_cast<int32_t>(mine < kChannels ? mine : kChannels);
+            lane.count = static_cast<int32_t>(mine < kRegionCellChannels ? mine : kRegionCellChannels);
             const int64_t input = (frame.image * a.shape.channels + firstChannel + channel) * inputs;
             lane.source = static_cast<const T*>(frame.data) + (input + (inputs > 1 ? bin : 0)) * plane;
         }
-        float sums[kChannels];
+        float sums[kRegionCellChannels];
 #pragma unroll
-        for (int j = 0; j < kChannels; ++j) {
+        for (int j = 0; j < kRegionCellChannels; ++j) {
             sums[j] = kPooling == RegionPooling::kAverage ? 0.0F : lowest;
         }
         for (int64_t first = 0; first < samples; first += chunk) {
@@ -162,14 +101,14 @@ __device__ inline void poolRegion(const Arguments& a, const RegionFrame& frame, 
             if (lane.count > 0) {
                 const RegionCell* cell = cells + (bin - firstBin);
                 for (int32_t sample = 0; sample < count; ++sample, cell += bins) {
-                    addSample<T, kPooling>(*cell, lane, frame.width, sums);
+                    addRegionSample<T, kPooling>(*cell, lane, frame.width, sums);
                 }
             }
         }
         T* target =
             static_cast<T*>(a.params.output) + (region * a.shape.channels + firstChannel + channel) * a.bins + bin;
 #pragma unroll
-        for (int j = 0; j < kChannels; ++j) {
+        for (int j = 0; j < kRegionCellChannels; ++j) {
             if (j < lane.count) {
                 const float value = kPooling == RegionPooling::kAverage ? sums[j] * scale : sums[j];
                 target[j * a.slots * a.bins] = fromFloat<T>(frame.empty ? 0.0F : value);
@@ -230,18 +169,28 @@ __global__ void __launch_bounds__(kThreads, 3) regionKernel(const __grid_constan
 
 template <typename T>
 cudaError_t launchRegions(const Arguments& a, cudaStream_t stream) {
-    const int64_t used = int64_t{a.slots} * a.tileBins;
-    const unsigned int threads = static_cast<unsigned int>(ceilDivide(used, 32) * 32);
     switch (a.params.pooling) {
         case RegionPooling::kAverage:
-            return launch(regionKernel<T, RegionPooling::kAverage>, gridBlocks(a.pieces), threads, 0, stream, a);
+            return launch(regionKernel<T, RegionPooling::kAverage>, gridBlocks(a.pieces), kThreads, 0, stream, a);
         case RegionPooling::kMaximum:
-            return launch(regionKernel<T, RegionPooling::kMaximum>, gridBlocks(a.pieces), threads, 0, stream, a);
+            return launch(regionKernel<T, RegionPooling::kMaximum>, gridBlocks(a.pieces), kThreads, 0, stream, a);
         case RegionPooling::kMaximumCorner:
-            return launch(regionKernel<T, RegionPooling::kMaximumCorner>, gridBlocks(a.pieces), threads, 0, stream, a);
+            return launch(regionKernel<T, RegionPooling::kMaximumCorner>, gridBlocks(a.pieces), kThreads, 0, stream, a);
         default:
             return cudaErrorInvalidValue;
     }
+}
+
+// Channels of a block: many share the work for positions, but few regions need more blocks to be spread over a GPU.
+int64_t channelsOfBlock(const Arguments& a) {
+    constexpr int64_t kMost = 64;
+    constexpr int64_t kLeast = 8;
+    constexpr int64_t kEnoughBlocks = 512;
+    int64_t channels = kMost;
+    while (channels > kLeast && a.shape.regions * a.tiles * ceilDivide(a.shape.channels, channels) < kEnoughBlocks) {
+        channels /= 2;
+    }
+    return ceilDivide(a.shape.channels, ceilDivide(a.shape.channels, channels));
 }
 
 // Sizes that do not overflow, and no null pointer to a tensor that has elements.
@@ -294,10 +243,9 @@ cudaError_t regionAlign(const RegionAlignParams& params, const RegionAlignShape&
         }
         a.tiles = ceilDivide(a.bins, kThreads);
         a.tileBins = static_cast<int32_t>(ceilDivide(a.bins, a.tiles));
-        const int64_t slots = kThreads / a.tileBins;
-        a.slots = static_cast<int32_t>(slots < shape.channels ? slots : shape.channels);
-        const int64_t most = int64_t{a.slots} * kChannels * kRounds;
-        a.sliceChannels = static_cast<int32_t>(ceilDivide(shape.channels, ceilDivide(shape.channels, most)));
+        a.sliceChannels = static_cast<int32_t>(channelsOfBlock(a));
+        const int32_t slots = kThreads / a.tileBins;
+        a.slots = slots < a.sliceChannels ? slots : a.sliceChannels;
         a.pieces = shape.regions * a.tiles * ceilDivide(shape.channels, a.sliceChannels);
         return launchRegions<T>(a, stream);
     });

@@ -16,7 +16,7 @@
 namespace trtsmith {
 
 constexpr int kRegionWarp = 32;
-constexpr int kRowChannels = 4;  // of a warp at a time: twice as many loads in flight
+constexpr int kRegionRowChannels = 4;  // of a warp at a time: twice as many loads in flight
 
 // One row of samples: the pixels above and below it. 16 bytes, one load.
 struct alignas(16) RegionRow {
@@ -34,7 +34,7 @@ struct RegionColumn {
 };
 
 // Lanes for one bin: a power of two, for shuffles.
-__device__ inline int32_t lanesOfBin(int32_t samples) {
+__device__ inline int32_t lanesOfRegionBin(int32_t samples) {
     int32_t lanes = 2;
     while (lanes < 2 * samples) {
         lanes *= 2;
@@ -67,10 +67,10 @@ __device__ inline RegionColumn regionColumn(const RegionFrame& frame, int64_t bi
     return {place.low + (right && place.next ? 1 : 0), right ? place.upper : 1.0F - place.upper, true};
 }
 
-// kRowChannels channels, `stride` elements of the input apart and `channels` of them there, of one tile of columns. source:
+// kRegionRowChannels channels, `stride` elements of the input apart and `channels` of them there, of one tile of columns. source:
 // the first channel's plane; target: its outputs of the region, of which the channels are `targetStride` apart.
 template <typename T>
-struct RowTask {
+struct RegionRows {
     const T* source;
     int64_t stride;
     T* target;
@@ -80,13 +80,13 @@ struct RowTask {
 
 // outputWidth: bins side by side, of which this lane's is `bin`, if `writes`. scale: 1 / samples of a bin.
 template <typename T>
-__device__ inline void poolRows(const RowTask<T>& task, const RegionRow* rows, int32_t samples, int64_t outputHeight,
+__device__ inline void poolRows(const RegionRows<T>& task, const RegionRow* rows, int32_t samples, int64_t outputHeight,
                                 int64_t outputWidth, const RegionColumn& column, int32_t lanes, int64_t bin,
                                 bool writes, float scale) {
     for (int64_t row = 0; row < outputHeight; ++row) {
-        float sums[kRowChannels];
+        float sums[kRegionRowChannels];
 #pragma unroll
-        for (int j = 0; j < kRowChannels; ++j) {
+        for (int j = 0; j < kRegionRowChannels; ++j) {
             sums[j] = 0.0F;
         }
         for (int32_t sample = 0; sample < samples; ++sample) {
@@ -95,22 +95,22 @@ __device__ inline void poolRows(const RowTask<T>& task, const RegionRow* rows, i
                 continue;
             }
             const T* pixel = task.source + place.offset + column.offset;
-            float values[kRowChannels][2];
+            float values[kRegionRowChannels][2];
 #pragma unroll
-            for (int j = 0; j < kRowChannels; ++j) {
+            for (int j = 0; j < kRegionRowChannels; ++j) {
                 const bool valid = column.valid && j < task.channels;
                 values[j][0] = loadFloat(pixel, valid);
                 values[j][1] = loadFloat(pixel + place.step, valid);
                 pixel += task.stride;
             }
 #pragma unroll
-            for (int j = 0; j < kRowChannels; ++j) {
+            for (int j = 0; j < kRegionRowChannels; ++j) {
                 sums[j] = fmaf(place.upper, values[j][0], fmaf(place.lower, values[j][1], sums[j]));
             }
         }
         T* target = task.target + row * outputWidth + bin;
 #pragma unroll
-        for (int j = 0; j < kRowChannels; ++j) {
+        for (int j = 0; j < kRegionRowChannels; ++j) {
             float sum = sums[j] * column.weight;
             for (int32_t distance = 1; distance < lanes; distance *= 2) {
                 sum += __shfl_xor_sync(0xFFFFFFFFU, sum, distance);
@@ -131,7 +131,7 @@ __device__ inline void poolSeparable(const RegionFrame& frame, const RegionRow* 
     const int32_t lane = static_cast<int32_t>(threadIdx.x) % kRegionWarp;
     const int64_t warp = threadIdx.x / kRegionWarp;
     const int64_t warps = blockDim.x / kRegionWarp;
-    const int32_t lanes = lanesOfBin(frame.mostX);
+    const int32_t lanes = lanesOfRegionBin(frame.mostX);
     const int32_t tile = kRegionWarp / lanes;
     const int32_t part = lane % lanes;
     const float scale = static_cast<float>(1.0 / (frame.gridY * frame.gridX));
@@ -141,10 +141,10 @@ __device__ inline void poolSeparable(const RegionFrame& frame, const RegionRow* 
         if (bin < outputWidth && part < 2 * frame.mostX) {
             column = regionColumn(frame, bin, part / 2, part % 2 != 0);
         }
-        for (int64_t channel = warp; channel < channels; channel += warps * kRowChannels) {
+        for (int64_t channel = warp; channel < channels; channel += warps * kRegionRowChannels) {
             const int64_t left = (channels - channel + warps - 1) / warps;
-            const RowTask<T> task{source + channel * plane, warps * plane, target + channel * bins, warps * bins,
-                                  static_cast<int32_t>(left < kRowChannels ? left : kRowChannels)};
+            const RegionRows<T> task{source + channel * plane, warps * plane, target + channel * bins, warps * bins,
+                                     static_cast<int32_t>(left < kRegionRowChannels ? left : kRegionRowChannels)};
             poolRows(task, rows, frame.mostY, outputHeight, outputWidth, column, lanes, bin,
                      part == 0 && bin < outputWidth, scale);
         }
