@@ -16,6 +16,12 @@ from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import 
     MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
 )
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
+from trtsmith.importers.ops.regions.position_sensitive_region_align import POSITION_SENSITIVE_REGION_ALIGN
+from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_ALIGN
+from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
+from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
+from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
@@ -29,6 +35,12 @@ OPS: tuple[OpDef, ...] = (
     SELECTED_SLICES,
     UNIQUE_SLICES,
     BOX_SELECTION,
+    REGION_ALIGN,
+    ROTATED_REGION_ALIGN,
+    PYRAMID_REGION_ALIGN,
+    PYRAMID_ROTATED_REGION_ALIGN,
+    POSITION_SENSITIVE_REGION_ALIGN,
+    DEFORMABLE_REGION_POOL,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -20,3 +20,10 @@ trtsmith_operator(SelectedSlices DATA_DEPENDENT_SHAPES
 trtsmith_operator(UniqueSlices DATA_DEPENDENT_SHAPES
   BINDING unique_slices.cpp KERNELS unique_slices.cu gather_slices.cu)
 trtsmith_operator(BoxSelection DATA_DEPENDENT_SHAPES BINDING box_selection.cpp KERNELS box_selection.cu)
+trtsmith_operator(RegionAlign BINDING region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(RotatedRegionAlign BINDING rotated_region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(PyramidRegionAlign BINDING pyramid_region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(PyramidRotatedRegionAlign BINDING pyramid_rotated_region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(PositionSensitiveRegionAlign
+  BINDING position_sensitive_region_align.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(DeformableRegionPool BINDING deformable_region_pool.cpp KERNELS regions/region_align.cu)

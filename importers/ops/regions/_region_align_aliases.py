@@ -1,0 +1,191 @@
+"""Lists the forms in which other tools write RoI align.
+
+ONNX's own RoiAlign is none of them: TensorRT imports it, and its largest sample is not the one meant here.
+"""
+
+from __future__ import annotations
+
+from trtsmith.importers.dims import describe
+from trtsmith.importers.dtypes import NUMBERS
+from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, MOST_SAMPLES
+
+_MODES = {"avg": AVERAGE, "max": MAXIMUM}
+
+
+def sampling_refusal(node: AliasedNode) -> Refusal | None:
+    """The kernel works out the samples of a bin one by one, so that there must not be too many."""
+    if node.attrs["sampling_ratio"] > MOST_SAMPLES:
+        return Refusal(
+            f"sampling_ratio = {node.attrs['sampling_ratio']}",
+            f"at most {MOST_SAMPLES}",
+            "take fewer samples",
+        )
+    return None
+
+
+def _mmcv_guard(node: AliasedNode) -> Refusal | None:
+    if node.attrs["mode"] not in _MODES:
+        return Refusal(
+            f"attribute 'mode' is {node.attrs['mode']!r}",
+            "'avg' or 'max'",
+            "export the node with one of them",
+        )
+    return sampling_refusal(node)
+
+
+def _mmcv_fields(node: AliasedNode) -> Fields:
+    fields = {name: value for name, value in node.attrs.items() if name != "mode"}
+    return fields | {"pooling": _MODES[node.attrs["mode"]]}
+
+
+def _torchvision_fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "output_height": a["pooled_height"],
+        "output_width": a["pooled_width"],
+        "spatial_scale": a["spatial_scale"],
+        "sampling_ratio": a["sampling_ratio"],
+        "aligned": a["aligned"],
+        "pooling": AVERAGE,
+    }
+
+
+def _plugin_guard(node: AliasedNode) -> Refusal | None:
+    """What NVIDIA's plugin asserts of its attributes and inputs."""
+    for name in ("mode", "coordinate_transformation_mode"):
+        if node.attrs[name] not in (0, 1):
+            return Refusal(f"{name} = {node.attrs[name]}", f"{name} = 0 or 1", f"correct {name!r}")
+    rois = node.shapes.get("boxes")
+    if rois is not None and (len(rois) != 2 or rois[1] not in (None, 4)):
+        return Refusal(f"the second input is {describe(rois)}", "[K, 4]", "give images as the third input")
+    return sampling_refusal(node)
+
+
+def _plugin_fields(node: AliasedNode) -> Fields:
+    """Its maximum is that of corners times weights, and not of samples (roiAlignKernel.cu)."""
+    a = node.attrs
+    return {
+        "output_height": a["output_height"],
+        "output_width": a["output_width"],
+        "spatial_scale": a["spatial_scale"],
+        "sampling_ratio": a["sampling_ratio"],
+        "aligned": a["coordinate_transformation_mode"],
+        "pooling": AVERAGE if a["mode"] == 1 else MAXIMUM_CORNER,
+    }
+
+
+def _join_images(node: AliasedNode) -> str:
+    """Images in the dtype of the boxes: float16 has all up to 2048, bfloat16 up to 256."""
+    dtype = node.dtypes.get("boxes")
+    number = NUMBERS[dtype if dtype in TYPE_VARIABLES["T"] else "float32"]
+    return f"""
+ra_column = Constant <value = int64[2] {{-1, 1}}> ()
+ra_numbers = Cast <to = {number}> (images)
+ra_images = Reshape (ra_numbers, ra_column)
+rois = Concat <axis = 1> (ra_images, boxes)
+"""
+
+
+def _plugin(op_type: str, source: str) -> Alias:
+    return Alias(
+        op_type=op_type,
+        domains=("trt", "TRT"),
+        inputs=("x", "boxes", "images"),
+        attributes=(
+            Attr("coordinate_transformation_mode", Kind.INT, 1),
+            Attr("mode", Kind.INT, 1),
+            Attr("output_height", Kind.INT, 1),
+            Attr("output_width", Kind.INT, 1),
+            Attr("sampling_ratio", Kind.INT, 0),
+            Attr("spatial_scale", Kind.FLOAT, 1.0),
+        ),
+        guard=_plugin_guard,
+        fields=_plugin_fields,
+        prologue=_join_images,
+        source=source,
+    )
+
+
+def caffe2_guard(node: AliasedNode, numbers: int) -> Refusal | None:
+    """Caffe2 also has channels last, and regions without their image where there is one."""
+    if node.attrs["order"] != "NCHW":
+        return Refusal(
+            f"attribute 'order' is {node.attrs['order']!r}", "'NCHW'", "export the node with order NCHW"
+        )
+    rois = node.shapes.get("rois")
+    if rois is not None and (len(rois) != 2 or rois[1] not in (None, numbers)):
+        return Refusal(
+            f"the second input is {describe(rois)}",
+            f"[K, {numbers}]",
+            "export regions with the number of their image",
+        )
+    return sampling_refusal(node)
+
+
+CAFFE2_ATTRIBUTES = (
+    Attr("order", Kind.STRING, "NCHW"),
+    Attr("spatial_scale", Kind.FLOAT, 1.0),
+    Attr("pooled_h", Kind.INT, 1),
+    Attr("pooled_w", Kind.INT, 1),
+    Attr("sampling_ratio", Kind.INT, -1),
+    Attr("aligned", Kind.INT, 0),
+)
+
+
+def caffe2_fields(node: AliasedNode) -> Fields:
+    """Without what corners and rotated boxes do not share."""
+    a = node.attrs
+    return {
+        "output_height": a["pooled_h"],
+        "output_width": a["pooled_w"],
+        "spatial_scale": a["spatial_scale"],
+        "sampling_ratio": a["sampling_ratio"],
+        "aligned": a["aligned"],
+    }
+
+
+ALIASES = (
+    Alias(
+        op_type="MMCVRoiAlign",
+        domains=("mmcv", "mmdeploy"),
+        inputs=("x", "rois"),
+        attributes=(
+            Attr("output_height", Kind.INT, 7),
+            Attr("output_width", Kind.INT, 7),
+            Attr("spatial_scale", Kind.FLOAT, 1.0),
+            Attr("sampling_ratio", Kind.INT, 0),
+            Attr("mode", Kind.STRING),
+            Attr("aligned", Kind.INT, 1),
+        ),
+        guard=_mmcv_guard,
+        fields=_mmcv_fields,
+        source="mmdeploy, trt_roi_align; mmcv",
+    ),
+    Alias(
+        op_type="roi_align",
+        domains=("torchvision",),
+        inputs=("x", "rois"),
+        constants=(
+            Attr("spatial_scale", Kind.FLOAT),
+            Attr("pooled_height", Kind.INT),
+            Attr("pooled_width", Kind.INT),
+            Attr("sampling_ratio", Kind.INT),
+            Attr("aligned", Kind.INT),
+        ),
+        guard=sampling_refusal,
+        fields=_torchvision_fields,
+        source="torchvision ops/roi_align",
+    ),
+    _plugin("ROIAlign_TRT", "NVIDIA TensorRT OSS, roiAlignPlugin"),
+    _plugin("ROIAlignX_TRT", "DeepStream-Yolo-Seg, after NVIDIA's roiAlignPlugin"),
+    Alias(
+        op_type="RoIAlign",
+        domains=("org.pytorch._caffe2",),
+        inputs=("x", "rois"),
+        attributes=CAFFE2_ATTRIBUTES,
+        guard=lambda node: caffe2_guard(node, 5),
+        fields=lambda node: {**caffe2_fields(node), "pooling": AVERAGE},
+        source="Caffe2, roi_align_op; detectron2's export for it",
+    ),
+)

@@ -1,0 +1,122 @@
+"""Says how a region becomes samples of a feature map: the numbers in which the operators on regions differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trtsmith.importers.opdef import Field, Fields, Kind, Shapes, Work
+
+AVERAGE, MAXIMUM, MAXIMUM_CORNER = 0, 1, 2
+"""What a bin holds: the average of its samples, the largest of them, or the largest of their corners times weights."""
+
+MOST_GRID = 2**24
+"""Samples along one side of a bin, where their number follows from the region: a region that needs more has none."""
+
+MOST_SAMPLES = 1024
+"""The same where the number is given."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The numbers, as of kernels/regions/region_align.cuh.
+
+    scales:       pixels of a map for one unit of the regions' coordinates, a number for each level.
+    pixel_offset: taken off scaled coordinates: 0.5 where the centres of pixels are at halves.
+    least_size:   to which smaller sides grow, in pixels of the map; None: none does.
+    angle_scale:  radians for one unit of the angle of rotated boxes, which turn y to x; None: boxes are corners.
+    growth:       factor of the regions' size before scaling; 0 or less: none. growth_counts_ends: size + 1 grows, and 1
+                  is taken off again.
+    finest_scale: regions of twice this size leave level 0.
+    offset_scale: of offsets of bins, which are shares of the region's size.
+    by_position:  channel c of bin b is input channel c * bins + b.
+    """
+
+    output_height: int
+    output_width: int
+    sampling_ratio: int
+    scales: tuple[float, ...] = (1.0,)
+    pixel_offset: float = 0.0
+    least_size: float | None = None
+    pooling: int = AVERAGE
+    angle_scale: float | None = None
+    growth: float = 0.0
+    growth_counts_ends: bool = False
+    finest_scale: float = 1.0
+    offset_scale: float = 0.0
+    by_position: bool = False
+
+    @property
+    def bins(self) -> int:
+        return self.output_height * self.output_width
+
+    @property
+    def numbers(self) -> int:
+        """Of a region: its image, and coordinates."""
+        return 5 if self.angle_scale is None else 6
+
+
+OUTPUT_HEIGHT = Field("output_height", Kind.INT, "bins of a region, from top to bottom", minimum=1)
+OUTPUT_WIDTH = Field("output_width", Kind.INT, "bins of a region, from left to right", minimum=1)
+SPATIAL_SCALE = Field(
+    "spatial_scale", Kind.FLOAT, "pixels of the map for one unit of the regions' coordinates", default=1.0
+)
+SAMPLING_RATIO = Field(
+    "sampling_ratio",
+    Kind.INT,
+    f"samples along each side of a bin, at most {MOST_SAMPLES}; 0 or less: the bin's size in pixels, rounded up",
+    default=0,
+)
+ALIGNED = Field(
+    "aligned",
+    Kind.INT,
+    "1: the centres of pixels are at halves, and sizes are as they are; 0: at whole numbers, and sizes are 1 at least",
+    default=1,
+    allowed=(0, 1),
+)
+CLOCKWISE = Field(
+    "clockwise",
+    Kind.INT,
+    "direction of positive angles as one sees the image: 1 clockwise, 0 counter-clockwise",
+    default=0,
+    allowed=(0, 1),
+)
+POOLING = Field(
+    "pooling",
+    Kind.INT,
+    "what a bin holds: 0 the average of its samples, 1 the largest, 2 the largest of their corners times weights",
+    default=AVERAGE,
+    allowed=(AVERAGE, MAXIMUM, MAXIMUM_CORNER),
+)
+
+
+def sampling_faults(sampling_ratio: int) -> list[str]:
+    """What is wrong with the number of samples, one sentence each."""
+    if sampling_ratio > MOST_SAMPLES:
+        return [f"sampling_ratio = {sampling_ratio}, more than {MOST_SAMPLES}"]
+    return []
+
+
+def box_faults(shapes: Shapes, numbers: int) -> list[str]:
+    """What is wrong with the shape of the regions."""
+    found = shapes["rois"][1] if "rois" in shapes else None
+    return [] if found in (None, numbers) else [f"rois[1] = {found}, not {numbers}"]
+
+
+def map_faults(name: str, shapes: Shapes) -> list[str]:
+    """A plane must have less than 2^31 pixels: kernels count them in 32 bits."""
+    if name not in shapes:
+        return []
+    height, width = shapes[name][2:]
+    if height is None or width is None or height * width < 2**31:
+        return []
+    return [f"{name} has {height} x {width} pixels, more than 2^31 - 1"]
+
+
+def sampling_work(fields: Fields, shapes: Shapes) -> Work:
+    """For each sample of each channel four corners; for each sample its position, fractions and weights, 20 operations.
+
+    Where the number of samples follows from the regions, one a bin is counted.
+    """
+    count, channels, height, width = shapes["output"]
+    samples = count * height * width * max(fields["sampling_ratio"], 1) ** 2
+    return Work(flops=samples * (8 * channels + 20))

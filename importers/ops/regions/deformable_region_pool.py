@@ -1,0 +1,221 @@
+"""Deformable RoI pooling: RoI align whose bins are moved by offsets (Dai et al., arXiv 1703.06211, section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Case,
+    Expansion,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Refusal,
+    Shapes,
+)
+from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._region_align_aliases import sampling_refusal
+from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_geometry import Geometry
+from trtsmith.importers.ops.regions._region_onnx import expand_regions
+from trtsmith.importers.ops.regions._region_reference import pool_regions
+from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
+
+_GAMMA = float(np.float32(0.1))
+"""mmcv's default, as an ONNX file has it."""
+
+
+def _geometry(fields: Fields) -> Geometry:
+    return Geometry(
+        output_height=fields["output_height"],
+        output_width=fields["output_width"],
+        sampling_ratio=fields["sampling_ratio"],
+        scales=(fields["spatial_scale"],),
+        pixel_offset=0.5,
+        offset_scale=fields["gamma"],
+    )
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    bins = fields["output_height"], fields["output_width"]
+    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
+
+
+def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    faults = [
+        *common.sampling_faults(fields["sampling_ratio"]),
+        *common.box_faults(shapes, 5),
+        *common.map_faults("x", shapes),
+    ]
+    if "offset" in shapes:
+        count = shapes["rois"][0] if "rois" in shapes else None
+        wanted = (count, 2, fields["output_height"], fields["output_width"])
+        found = shapes["offset"]
+        if any(None not in pair and pair[0] != pair[1] for pair in zip(found, wanted, strict=True)):
+            faults.append(f"offset is {list(found)}, not {list(wanted)}")
+    return faults
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields), inputs.get("offset"))}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields), inputs.get("offset")),)
+
+
+def _expand(expansion: Expansion) -> str:
+    offset = "offset" if "offset" in expansion.present else ""
+    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset, offset)
+
+
+def _mmcv_guard(node: AliasedNode) -> Refusal | None:
+    ratio = node.attrs["sampling_ratio"]
+    if ratio != int(ratio):
+        return Refusal(f"sampling_ratio = {ratio}", "a whole number", "correct 'sampling_ratio'")
+    return sampling_refusal(node)
+
+
+def _mmcv_fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "output_height": a["pooled_height"],
+        "output_width": a["pooled_width"],
+        "spatial_scale": a["spatial_scale"],
+        "sampling_ratio": int(a["sampling_ratio"]),
+        "gamma": a["gamma"],
+    }
+
+
+_ALIASES = (
+    Alias(
+        op_type="MMCVDeformRoIPool",
+        domains=("mmcv", "mmdeploy"),
+        inputs=("x", "rois", "offset?"),
+        attributes=(
+            Attr("pooled_height", Kind.INT),
+            Attr("pooled_width", Kind.INT),
+            Attr("spatial_scale", Kind.FLOAT, 1.0),
+            Attr("sampling_ratio", Kind.FLOAT, 0.0),  # mmcv's exporter writes a float
+            Attr("gamma", Kind.FLOAT, _GAMMA),
+        ),
+        guard=_mmcv_guard,
+        fields=_mmcv_fields,
+        source="mmcv, deform_roi_pool",
+    ),
+)
+
+_DEFAULTS = {
+    "output_height": 3,
+    "output_width": 4,
+    "spatial_scale": 0.25,
+    "sampling_ratio": 2,
+    "gamma": 0.125,
+}
+
+
+def _offsets(rng: np.random.Generator, rois: int, fields: Fields, kind: str) -> np.ndarray:
+    """near: shares of the region's size; strange: some are not numbers, or infinite."""
+    offsets = rng.normal(size=(rois, 2, fields["output_height"], fields["output_width"]))
+    if kind == "strange":
+        flat = offsets.reshape(-1)
+        flat[::5] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30], flat[::5].shape)
+    return offsets
+
+
+def _case(
+    name: str, batch: int, channels: int, rois: int, kind: str = "near", moved: str = "near", **given: Any
+) -> Case:
+    """moved: the kind of offsets, "" for none."""
+    fields = _DEFAULTS | given
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        extent = (13 / fields["spatial_scale"], 11 / fields["spatial_scale"])
+        inputs = {
+            "x": rng.normal(size=(batch, channels, 13, 11)),
+            "rois": corners(rng, rois, batch, extent, kind),
+        }
+        return inputs | ({"offset": _offsets(rng, rois, fields, moved)} if moved else {})
+
+    return Case(name, fields, make)
+
+
+def _network(name: str, x: tuple[int, int, int, int], rois: int) -> Case:
+    fields = _DEFAULTS | {"output_height": 7, "output_width": 7}
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        regions = proposals(rng, rois, (4 * x[2], 4 * x[3]), x[0])
+        return {"x": rng.normal(size=x), "rois": regions, "offset": _offsets(rng, rois, fields, "near")}
+
+    return Case(name, fields, make, large=True)
+
+
+_BENCHMARKS = (_network("boxes_7x7", (1, 256, 200, 336), 1000),)
+
+_CASES = (
+    _case("one_of_each", 1, 1, 1, output_height=1, output_width=1, sampling_ratio=1, gamma=0.0),
+    _case("moved_bins", 2, 5, 9),
+    _case("no_offset", 2, 5, 9, moved=""),
+    _case("adaptive", 2, 3, 9, sampling_ratio=0),
+    _case("large_gamma", 1, 3, 5, gamma=1.5),
+    _case("small_regions", 1, 4, 9, "small", sampling_ratio=0),
+    _case("turned_regions", 1, 4, 9, "turned"),
+    _case("far_outside", 2, 3, 12, "far", sampling_ratio=0),
+    _case("many_samples", 1, 3, 4, "far", sampling_ratio=19),
+    _case("nan_and_huge_regions", 2, 4, 25, "strange"),
+    _case("nan_and_huge_offsets", 2, 4, 9, moved="strange"),
+    _case("nan_and_huge_offsets_adaptive", 2, 4, 9, moved="strange", sampling_ratio=0),
+    _case("no_regions", 1, 3, 0),
+    _case("no_batch", 0, 3, 2),
+    *_BENCHMARKS,
+)
+
+DEFORMABLE_REGION_POOL = OpDef(
+    name="DeformableRegionPool",
+    doc=(
+        "RoI align whose bins are moved, each by an offset that is a share of the region's size times gamma. Pixels' "
+        "centres are at halves, sizes are as they are. Regions that are read nowhere are zero, as in RoI align, and so is "
+        "a bin whose offset is not finite."
+    ),
+    inputs=(
+        Port("x", "T", 4, "[N, C, H, W]"),
+        Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True),
+        Port(
+            "offset",
+            "T",
+            4,
+            "[K, 2, output_height, output_width] (x, y); left out: none",
+            optional=True,
+            positions=True,
+        ),
+    ),
+    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
+    fields=(
+        replace(common.OUTPUT_HEIGHT, default=7),
+        replace(common.OUTPUT_WIDTH, default=7),
+        common.SPATIAL_SCALE,
+        common.SAMPLING_RATIO,
+        Field("gamma", Kind.FLOAT, "factor of the offsets", default=_GAMMA),
+    ),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    aliases=_ALIASES,
+    cases=_CASES,
+    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
+    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
+    benchmarks=_BENCHMARKS,
+    work=common.sampling_work,
+)

@@ -1,0 +1,195 @@
+"""Position-sensitive RoI align: every bin has channels of its own (Li et al., Light-Head R-CNN, arXiv 1711.07264)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Case,
+    Expansion,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Shapes,
+)
+from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._region_align_aliases import sampling_refusal
+from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_geometry import Geometry
+from trtsmith.importers.ops.regions._region_onnx import expand_regions
+from trtsmith.importers.ops.regions._region_reference import pool_regions
+from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
+
+
+def _geometry(fields: Fields) -> Geometry:
+    return Geometry(
+        output_height=fields["output_height"],
+        output_width=fields["output_width"],
+        sampling_ratio=fields["sampling_ratio"],
+        scales=(fields["spatial_scale"],),
+        pixel_offset=0.5,
+        by_position=True,
+    )
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    height, width = fields["output_height"], fields["output_width"]
+    return {"output": (shapes["rois"][0], shapes["x"][1] // (height * width), height, width)}
+
+
+def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    faults = [
+        *common.sampling_faults(fields["sampling_ratio"]),
+        *common.box_faults(shapes, 5),
+        *common.map_faults("x", shapes),
+    ]
+    channels = shapes["x"][1] if "x" in shapes else None
+    bins = fields["output_height"] * fields["output_width"]
+    if channels is not None and channels % bins:
+        faults.append(f"x[1] = {channels}, which {bins} bins do not divide")
+    return faults
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields))}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
+
+
+def _expand(expansion: Expansion) -> str:
+    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
+
+
+def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
+    from torchvision.ops import ps_roi_align
+
+    size = (fields["output_height"], fields["output_width"])
+    return (
+        ps_roi_align(tensors["x"], tensors["rois"], size, fields["spatial_scale"], fields["sampling_ratio"]),
+    )
+
+
+def _torchvision_fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "output_height": a["pooled_height"],
+        "output_width": a["pooled_width"],
+        "spatial_scale": a["spatial_scale"],
+        "sampling_ratio": a["sampling_ratio"],
+    }
+
+
+_CHANNELS_READ = """
+ps_one = Constant <value = int64[1] {1}> ()
+ps_four = Constant <value = int64[1] {4}> ()
+ps_first = Constant <value = int64 {0}> ()
+ps_step = Constant <value = int64 {1}> ()
+ps_shape = Shape (output)
+ps_planes = Slice (ps_shape, ps_one, ps_four)
+ps_count = ReduceProd <keepdims = 0> (ps_planes)
+ps_numbers = Range (ps_first, ps_count, ps_step)
+ps_channels = Reshape (ps_numbers, ps_planes)
+ps_everywhere = Expand (ps_channels, ps_shape)
+channel_mapping = Cast <to = 6> (ps_everywhere)
+"""
+"""torchvision's second output, which its gradient needs: the input channel of every element of the first."""
+
+_ALIASES = (
+    Alias(
+        op_type="ps_roi_align",
+        domains=("torchvision",),
+        inputs=("x", "rois"),
+        outputs=("output", "channel_mapping"),
+        constants=(
+            Attr("spatial_scale", Kind.FLOAT),
+            Attr("pooled_height", Kind.INT),
+            Attr("pooled_width", Kind.INT),
+            Attr("sampling_ratio", Kind.INT),
+        ),
+        guard=sampling_refusal,
+        fields=_torchvision_fields,
+        epilogue=_CHANNELS_READ,
+        source="torchvision ops/ps_roi_align",
+    ),
+)
+
+_DEFAULTS = {"output_height": 3, "output_width": 2, "spatial_scale": 0.25, "sampling_ratio": 2}
+
+
+def _case(name: str, batch: int, channels: int, rois: int, kind: str = "near", **given: Any) -> Case:
+    """channels: of the output."""
+    fields = _DEFAULTS | given
+    size = (batch, channels * fields["output_height"] * fields["output_width"], 13, 11)
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        extent = (size[2] / fields["spatial_scale"], size[3] / fields["spatial_scale"])
+        return {"x": rng.normal(size=size), "rois": corners(rng, rois, batch, extent, kind)}
+
+    return Case(name, fields, make)
+
+
+def _network(name: str, x: tuple[int, int, int, int], rois: int, **given: Any) -> Case:
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"x": rng.normal(size=x), "rois": proposals(rng, rois, (16 * x[2], 16 * x[3]), x[0])}
+
+    return Case(name, _DEFAULTS | {"spatial_scale": 0.0625} | given, make, large=True)
+
+
+# Light-Head R-CNN: ten channels for each of 7 x 7 bins, stride 16.
+_BENCHMARKS = (
+    _network("light_head_7x7", (1, 490, 50, 84), 1000, output_height=7, output_width=7),
+    _network("light_head_7x7_batch_4", (4, 490, 50, 84), 4000, output_height=7, output_width=7),
+)
+
+_CASES = (
+    _case("one_of_each", 1, 1, 1, output_height=1, output_width=1, sampling_ratio=1),
+    _case("three_by_two", 2, 5, 9),
+    _case("adaptive", 2, 3, 9, sampling_ratio=0),
+    _case("adaptive_less_than_nought", 1, 3, 5, sampling_ratio=-1),
+    _case("seven_by_seven", 1, 2, 5, output_height=7, output_width=7),
+    _case("many_channels", 1, 300, 2, output_height=1, output_width=2),
+    _case("small_regions", 1, 4, 9, "small", sampling_ratio=0),
+    _case("turned_regions", 1, 4, 9, "turned"),
+    _case("far_outside", 2, 3, 12, "far", sampling_ratio=0),
+    _case("nan_and_huge_regions", 2, 4, 25, "strange"),
+    _case("many_bins", 1, 1, 2, output_height=17, output_width=19),
+    _case("no_regions", 1, 3, 0),
+    _case("no_batch", 0, 3, 2),
+    *_BENCHMARKS,
+)
+
+POSITION_SENSITIVE_REGION_ALIGN = OpDef(
+    name="PositionSensitiveRegionAlign",
+    doc=(
+        "RoI align in which bin b of output channel c reads input channel c * bins + b. Pixels' centres are at halves, "
+        "sizes are as they are. Regions that are read nowhere are zero, as in RoI align."
+    ),
+    inputs=(
+        Port("x", "T", 4, "[N, C * output_height * output_width, H, W]"),
+        Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True),
+    ),
+    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
+    fields=(common.OUTPUT_HEIGHT, common.OUTPUT_WIDTH, common.SPATIAL_SCALE, common.SAMPLING_RATIO),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    aliases=_ALIASES,
+    cases=_CASES,
+    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
+    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the plane read differs",
+    benchmarks=_BENCHMARKS,
+    baselines={"torchvision": _torchvision},
+    work=common.sampling_work,
+)

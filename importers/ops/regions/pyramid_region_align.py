@@ -1,0 +1,98 @@
+"""RoI align on several levels of features, each region on that which suits its size (Lin et al., arXiv 1612.03144)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import AliasedNode, Arrays, Attr, Expansion, Fields, Kind, OpDef, Port
+from trtsmith.importers.ops.regions import _pyramid as pyramid
+from trtsmith.importers.ops.regions._pyramid_cases import benchmarks, cases
+from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, POOLING, Geometry, sampling_work
+from trtsmith.importers.ops.regions._region_onnx import expand_regions
+from trtsmith.importers.ops.regions._region_reference import pool_regions
+from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
+
+
+def _geometry(fields: Fields) -> Geometry:
+    """As mmdeploy's kernel has it: growth counts the last pixel, and no aligned region has a negative size."""
+    aligned = bool(fields["aligned"])
+    return Geometry(
+        output_height=fields["output_height"],
+        output_width=fields["output_width"],
+        sampling_ratio=fields["sampling_ratio"],
+        scales=pyramid.scales(fields),
+        pixel_offset=0.5 if aligned else 0.0,
+        least_size=0.0 if aligned else 1.0,
+        pooling=fields["pooling"],
+        growth=fields["roi_scale_factor"],
+        growth_counts_ends=True,
+        finest_scale=fields["finest_scale"],
+    )
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    return {"output": pool_regions(pyramid.maps(inputs), inputs["rois"], _geometry(fields))}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    return (pool_regions_torch(pyramid.maps(inputs), inputs["rois"], _geometry(fields)),)
+
+
+def _expand(expansion: Expansion) -> str:
+    return expand_regions(_geometry(expansion.fields), pyramid.map_names(expansion), "rois", expansion.opset)
+
+
+def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
+    """Level by level, with the choice of levels: regions of one are gathered, and their bins put in their places."""
+    import torch
+    from torchvision.ops import roi_align
+
+    if fields["pooling"] != AVERAGE or fields["roi_scale_factor"] > 0:
+        raise ValueError("torchvision's roi_align has averages of regions that do not grow only")
+    rois, maps = tensors["rois"], pyramid.maps(tensors)
+    size = (fields["output_height"], fields["output_width"])
+    area = ((rois[:, 3] - rois[:, 1]) * (rois[:, 4] - rois[:, 2])).clamp_min(0)
+    level = (area.sqrt() / fields["finest_scale"] + 1e-6).log2().floor().clamp(0, len(maps) - 1)
+    output = maps[0].new_empty(rois.shape[0], maps[0].shape[1], *size)
+    for i, (feature, scale) in enumerate(zip(maps, pyramid.scales(fields), strict=True)):
+        members = torch.nonzero(level == i)[:, 0]
+        output[members] = roi_align(
+            feature, rois[members], size, scale, fields["sampling_ratio"], bool(fields["aligned"])
+        )
+    return (output,)
+
+
+def _choice(node: AliasedNode) -> Fields:
+    return {"pooling": AVERAGE if node.attrs["pool_mode"] else MAXIMUM}
+
+
+PYRAMID_REGION_ALIGN = OpDef(
+    name="PyramidRegionAlign",
+    doc=(
+        "RoI align of each region on one of several levels of features: that of number floor(log2(size / finest_scale)), "
+        "where size is the root of the region's area. Samples, borders and regions that are read nowhere are as those of "
+        "RoI align on one level."
+    ),
+    inputs=(
+        Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True),
+        *pyramid.MAPS,
+    ),
+    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
+    fields=(*pyramid.FIELDS, POOLING),
+    shape=pyramid.shape,
+    check=partial(pyramid.check, 5),
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    aliases=(pyramid.alias("MMCVMultiLevelRoiAlign", Attr("pool_mode", Kind.INT, 0), _choice),),
+    cases=cases(turned=False),
+    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
+    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the level is chosen before",
+    benchmarks=benchmarks(turned=False),
+    baselines={"torchvision": _torchvision},
+    work=sampling_work,
+)

@@ -1,0 +1,165 @@
+"""RoI align of rotated boxes (Ma et al., Rotation Region Proposal Network, arXiv 1703.01086)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Expansion,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Shapes,
+)
+from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._region_align_aliases import (
+    CAFFE2_ATTRIBUTES,
+    caffe2_fields,
+    caffe2_guard,
+    sampling_refusal,
+)
+from trtsmith.importers.ops.regions._region_geometry import Geometry
+from trtsmith.importers.ops.regions._region_onnx import expand_regions
+from trtsmith.importers.ops.regions._region_reference import pool_regions
+from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
+from trtsmith.importers.ops.regions._rotated_region_cases import BENCHMARKS, CASES
+
+
+def _geometry(fields: Fields) -> Geometry:
+    aligned = bool(fields["aligned"])
+    unit = math.pi / 180 if fields["degrees"] else 1.0
+    return Geometry(
+        output_height=fields["output_height"],
+        output_width=fields["output_width"],
+        sampling_ratio=fields["sampling_ratio"],
+        scales=(fields["spatial_scale"],),
+        pixel_offset=0.5 if aligned else 0.0,
+        least_size=None if aligned else 1.0,
+        angle_scale=-unit if fields["clockwise"] else unit,
+    )
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    bins = fields["output_height"], fields["output_width"]
+    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
+
+
+def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    return [
+        *common.sampling_faults(fields["sampling_ratio"]),
+        *common.box_faults(shapes, 6),
+        *common.map_faults("x", shapes),
+    ]
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields))}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
+
+
+def _expand(expansion: Expansion) -> str:
+    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
+
+
+def _detectron2_fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "output_height": a["pooled_height"],
+        "output_width": a["pooled_width"],
+        "spatial_scale": a["spatial_scale"],
+        "sampling_ratio": a["sampling_ratio"],
+        "aligned": 1,
+        "clockwise": 0,
+        "degrees": 1,
+    }
+
+
+_ALIASES = (
+    # mmcv's exporter writes the output's height as its width, too: what the node says is what its kernels compute.
+    Alias(
+        op_type="MMCVRoIAlignRotated",
+        domains=("mmcv", "mmdeploy"),
+        inputs=("x", "rois"),
+        attributes=(
+            Attr("output_height", Kind.INT),
+            Attr("output_width", Kind.INT),
+            Attr("spatial_scale", Kind.FLOAT),
+            Attr("sampling_ratio", Kind.INT, 0),
+            Attr("aligned", Kind.INT, 1),
+            Attr("clockwise", Kind.INT, 0),
+        ),
+        guard=sampling_refusal,
+        fields=lambda node: {**node.attrs, "degrees": 0},
+        source="mmcv, roi_align_rotated; mmdeploy",
+    ),
+    Alias(
+        op_type="roi_align_rotated_forward",
+        domains=("detectron2",),
+        inputs=("x", "rois"),
+        constants=(
+            Attr("spatial_scale", Kind.FLOAT),
+            Attr("pooled_height", Kind.INT),
+            Attr("pooled_width", Kind.INT),
+            Attr("sampling_ratio", Kind.INT),
+        ),
+        guard=sampling_refusal,
+        fields=_detectron2_fields,
+        source="detectron2, ROIAlignRotated",
+    ),
+    Alias(
+        op_type="RoIAlignRotated",
+        domains=("org.pytorch._caffe2",),
+        inputs=("x", "rois"),
+        attributes=CAFFE2_ATTRIBUTES,
+        guard=lambda node: caffe2_guard(node, 6),
+        fields=lambda node: {**caffe2_fields(node), "clockwise": 0, "degrees": 1},
+        source="Caffe2, roi_align_rotated_op; detectron2's export for it",
+    ),
+)
+
+ROTATED_REGION_ALIGN = OpDef(
+    name="RotatedRegionAlign",
+    doc=(
+        "RoI align of boxes that are turned about their centre: the bins' averages of bilinear samples. A sample up to one "
+        "pixel outside of the map takes its edge, one farther away is zero. The output is zero for a region whose image "
+        "does not exist, with a number that is not finite, or, where sampling_ratio is 0, without a positive size."
+    ),
+    inputs=(
+        Port("x", "T", 4, "[N, C, H, W]"),
+        Port("rois", "T", 2, "[K, 6] (image, centre x, centre y, width, height, angle)", positions=True),
+    ),
+    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
+    fields=(
+        common.OUTPUT_HEIGHT,
+        common.OUTPUT_WIDTH,
+        common.SPATIAL_SCALE,
+        common.SAMPLING_RATIO,
+        common.ALIGNED,
+        common.CLOCKWISE,
+        Field("degrees", Kind.INT, "unit of the angle: 1 degrees, 0 radians", default=0, allowed=(0, 1)),
+    ),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    aliases=_ALIASES,
+    cases=CASES,
+    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
+    huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
+    benchmarks=BENCHMARKS,
+    work=common.sampling_work,
+)
