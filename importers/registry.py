@@ -14,6 +14,7 @@ from trtsmith.importers.ops.modulated_deformable_convolution import MODULATED_DE
 from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DEFORMABLE_ATTENTION
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
+from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -25,6 +26,7 @@ OPS: tuple[OpDef, ...] = (
     SELECTED_SLICES,
     UNIQUE_SLICES,
     BOX_SELECTION,
+    DETECTION_SELECTION,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -18,3 +18,4 @@ trtsmith_operator(SelectedSlices DATA_DEPENDENT_SHAPES
 trtsmith_operator(UniqueSlices DATA_DEPENDENT_SHAPES
   BINDING unique_slices.cpp KERNELS unique_slices.cu gather_slices.cu)
 trtsmith_operator(BoxSelection DATA_DEPENDENT_SHAPES BINDING box_selection.cpp KERNELS box_selection.cu)
+trtsmith_operator(DetectionSelection BINDING detection_selection.cpp KERNELS selection/detection_selection.cu)

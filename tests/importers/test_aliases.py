@@ -190,7 +190,8 @@ def test_wrong_attribute(example: Example) -> None:
     for attr in declared(example):
         if attr.name in example.constants:
             continue
-        for wrong in ("text", 1.5, [1, 1, 1]):
+        fraction = () if attr.kind in (Kind.FLOAT, Kind.FLOATS) else (1.5,)
+        for wrong in ("text", *fraction, [1, 1, 1]):
             refusal = refused(example, **{attr.name: wrong})
             assert repr(attr.name) in refusal.reason, (attr.name, wrong)
 

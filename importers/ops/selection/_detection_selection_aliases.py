@@ -1,0 +1,7 @@
+"""Lists the forms in which other tools write the selection of detections."""
+
+from __future__ import annotations
+
+from trtsmith.importers.ops.selection._efficient_nms import EFFICIENT_NMS
+
+ALIASES = (*EFFICIENT_NMS,)

@@ -1,0 +1,120 @@
+"""Makes test inputs of the selection of detections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import Case
+
+_DEFAULTS = {
+    "score_threshold": 0.25,
+    "iou_threshold": 0.5,
+    "inclusive": 0,
+    "max_output_boxes": 20,
+    "topk": 0,
+    "background_class": -1,
+    "class_agnostic": 0,
+    "box_coding": 0,
+    "pixels": 0,
+    "clip": 0,
+    "class_major": 0,
+    "zero_filler": 0,
+}
+
+
+def _with(**fields: Any) -> dict[str, Any]:
+    return _DEFAULTS | fields
+
+
+def _inputs(
+    batch: int,
+    boxes: int,
+    classes: int,
+    *,
+    groups: int = 0,
+    last: bool = False,
+    ties: int = 0,
+    centres: bool = False,
+    spread: float = 2.0,
+    offset: float = 0.0,
+) -> Any:
+    """Boxes of about unit size whose centres are normal with deviation `spread`; corners in any order.
+
+    groups: boxes for each place, 0: no such axis. last: scores have one more axis, of 1. ties: how many different scores
+    there are; 0: any.
+    """
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        shape = (batch, boxes, groups) if groups else (batch, boxes)
+        middle = rng.normal(size=(*shape, 2)) * spread + offset
+        size = rng.uniform(0.4, 2.0, (*shape, 2))
+        sign = rng.choice([-1, 1], (*shape, 2))
+        first, second = (middle, size) if centres else (middle - sign * size / 2, middle + sign * size / 2)
+        scores = rng.random((batch, boxes, classes, 1) if last else (batch, boxes, classes))
+        return {
+            "boxes": np.concatenate([first, second], axis=-1),
+            "scores": np.floor(scores * ties) / ties if ties else scores,
+        }
+
+    return make
+
+
+def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Boxes without an area, twice the same, infinitely large; scores of zero, infinite, not a number."""
+    same, point, line = [0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5], [0, 0, 1, 0]
+    inf, nan = float("inf"), float("nan")
+    boxes = [same, same, point, line, [0, 0, inf, 1], [-inf, -inf, inf, inf], same, [0, 0, 1, 0.375], line]
+    scores = [[0.0, 1], [-0.0, 1], [0.875, 1], [0.75, 1], [0.625, 1], [inf, -1], [nan, nan], [-inf, 0.5]]
+    return {"boxes": np.array([boxes]), "scores": np.array([[*scores, [0.5, 0.25]]])}
+
+
+def _no_numbers(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Boxes of which a coordinate is no number have the lowest scores: none of them gets into the rows."""
+    nan = float("nan")
+    boxes = [[0, 0, 1, 1], [4, 4, 5, 5], [nan, 0, 1, 1], [0, 0, 1, nan]]
+    return {"boxes": np.array([boxes]), "scores": np.array([[[0.9], [0.8], [0.7], [0.6]]])}
+
+
+CASES = (
+    Case("one_of_each", _with(max_output_boxes=1), _inputs(1, 1, 1)),
+    Case("few", _with(), _inputs(1, 40, 3)),
+    Case("batch", _with(iou_threshold=0.3125, inclusive=1), _inputs(3, 70, 5)),
+    Case("box_for_each_class", _with(zero_filler=1), _inputs(2, 33, 4, groups=4)),
+    Case("axes_of_one", _with(), _inputs(2, 33, 4, groups=1, last=True)),
+    Case("centres", _with(box_coding=1, iou_threshold=0.25), _inputs(2, 65, 3, centres=True)),
+    Case("class_agnostic", _with(class_agnostic=1, iou_threshold=0.25), _inputs(2, 65, 3)),
+    Case("background", _with(background_class=1), _inputs(1, 30, 3)),
+    Case("equal_scores_by_box", _with(), _inputs(2, 120, 3, ties=4)),
+    Case("equal_scores_by_class", _with(class_major=1, inclusive=1), _inputs(2, 120, 3, ties=4)),
+    Case("all_equal", _with(max_output_boxes=50, score_threshold=-1.0), _inputs(2, 90, 3, ties=1)),
+    Case("limited_classes", _with(topk=3, class_major=1, iou_threshold=0.75), _inputs(2, 50, 4, ties=8)),
+    Case("limit_above_the_boxes", _with(topk=70), _inputs(1, 50, 2)),
+    Case("pixels", _with(pixels=1, iou_threshold=0.3125), _inputs(2, 60, 2, spread=4.0)),
+    Case("clipped", _with(clip=1), _inputs(1, 60, 2, spread=0.5, offset=0.5)),
+    Case("nothing_overlaps", _with(iou_threshold=1.0), _inputs(1, 40, 2, spread=0.1)),
+    Case("everything_overlaps", _with(iou_threshold=0.0, inclusive=1), _inputs(2, 40, 2)),
+    Case("none_above", _with(score_threshold=2.0), _inputs(2, 30, 2)),
+    Case("scores_below_zero", _with(score_threshold=-3.0), _inputs(1, 30, 2)),
+    Case("more_rows_than_boxes", _with(max_output_boxes=50), _inputs(2, 7, 3)),
+    Case("more_than_a_tile", _with(max_output_boxes=300, iou_threshold=0.75), _inputs(1, 700, 1)),
+    Case("one_cluster", _with(iou_threshold=0.125), _inputs(1, 600, 1, spread=0.05)),
+    Case("strange", _with(iou_threshold=0.375, score_threshold=-1.0), _strange),
+    Case("strange_inclusive", _with(iou_threshold=0.0, score_threshold=0.0, inclusive=1), _strange),
+    Case("boxes_without_numbers", _with(max_output_boxes=2), _no_numbers),
+    Case("no_boxes", _with(), _inputs(2, 0, 3)),
+    Case("no_classes", _with(), _inputs(2, 5, 0)),
+    Case("no_images", _with(), _inputs(0, 5, 3)),
+    # More candidates than are sorted at a time: of many scores, of few, of one, and where most are dropped.
+    Case("many", _with(max_output_boxes=3000, iou_threshold=0.875), _inputs(2, 6000, 2), large=True),
+    Case("many_ties", _with(max_output_boxes=4000, class_major=1), _inputs(2, 9000, 3, ties=3, spread=30.0),
+         large=True),
+    Case("many_equal", _with(max_output_boxes=500, score_threshold=-1.0), _inputs(1, 30_000, 1, ties=1),
+         large=True),
+    Case("many_dropped", _with(max_output_boxes=100, iou_threshold=0.015625),
+         _inputs(1, 20_000, 1, spread=0.5), large=True),
+    Case("many_of_each_class", _with(topk=1000, max_output_boxes=2000), _inputs(2, 3000, 3, ties=500, spread=20.0),
+         large=True),
+    Case("detector", _with(max_output_boxes=100, score_threshold=0.875), _inputs(2, 8400, 80, spread=40.0), large=True),
+)  # fmt: skip

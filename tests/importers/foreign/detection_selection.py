@@ -1,0 +1,204 @@
+"""Detections of images, as other tools select them. The oracle has the overlap of every pair of boxes, in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+
+SELECTION = "DetectionSelection"
+
+
+def selected(
+    boxes: np.ndarray, scores: np.ndarray, most: int, score: float, overlap: float, **options: Any
+) -> list[list[tuple[int, int]]]:
+    """(box, class) of every image, the best first, of corners [N, B, 1 or C, 4] and scores [N, B, C].
+
+    No value is near a threshold, and no scores are equal. options: extra is added to sides; apart, a class is a world of its
+    own; background is left out; topk of each class take part.
+    """
+    extra, found = options.get("extra", 0), []
+    for image, values in enumerate(scores.astype(np.float64)):
+        corners = np.broadcast_to(boxes[image].astype(np.float64), (*values.shape, 4))
+        allowed = values > score
+        if "background" in options:
+            allowed[:, options["background"]] = False
+        if options.get("topk", 0) > 0:
+            allowed &= np.argsort(np.argsort(-values, axis=0), axis=0) < options["topk"]
+        kept: list[tuple[int, int]] = []
+        for flat in np.argsort(-values, axis=None):
+            box, class_ = (int(index) for index in np.unravel_index(flat, values.shape))
+            if not allowed[box, class_] or len(kept) == most:
+                continue
+            for other in kept:
+                a, b = corners[box, class_], corners[other]
+                sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + extra
+                common = np.maximum(sides, 0).prod()
+                both = (a[2:] - a[:2] + extra).prod() + (b[2:] - b[:2] + extra).prod()
+                if common / (both - common) > overlap and (
+                    other[1] == class_ or not options.get("apart", True)
+                ):
+                    break
+            else:
+                kept.append((box, class_))
+        found.append(kept)
+    return found
+
+
+def rows(
+    kept: list[list[tuple[int, int]]], boxes: np.ndarray, scores: np.ndarray, most: int, filler: int
+) -> tuple[np.ndarray, ...]:
+    """Number, boxes, scores, classes and indices in rows of `most`."""
+    batch = len(kept)
+    tables = [np.zeros((batch, most, 4)), np.zeros((batch, most)), np.full((batch, most), filler)]
+    tables.append(tables[2].copy())
+    boxes = np.broadcast_to(boxes, (*scores.shape, 4))
+    for image, pairs in enumerate(kept):
+        for row, (box, class_) in enumerate(pairs):
+            tables[0][image, row] = boxes[image, box, class_]
+            tables[1][image, row] = scores[image, box, class_]
+            tables[2][image, row], tables[3][image, row] = class_, box
+    return (np.array([[len(pairs)] for pairs in kept]), *tables)
+
+
+def made(groups: int = 1, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Corners [2, 20, groups, 4] on a grid of quarters, and scores [2, 20, 3] apart from each other, 0 to 1."""
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 9, (2, 20, groups, 2)) / 4
+    corners = np.concatenate([low, low + rng.integers(2, 7, (2, 20, groups, 2)) / 4], axis=-1)
+    scores = rng.permuted(np.arange(2 * 20 * 3)).reshape(2, 20, 3) / 128
+    return corners.astype(np.float32), scores.astype(np.float32)
+
+
+EFFICIENT = {
+    "score_threshold": 26.5 / 128,
+    "iou_threshold": 0.533,
+    "max_output_boxes": 30,
+    "background_class": -1,
+    "score_activation": 0,
+    "class_agnostic": 0,
+    "box_coding": 0,
+}
+
+
+def _efficient_inputs(groups: int = 0, coding: int = 0, logits: bool = False, anchors: bool = False) -> Any:
+    def make() -> dict[str, np.ndarray | None]:
+        boxes, scores = made(groups or 1)
+        given = boxes if groups else boxes[:, :, 0]
+        if coding:
+            low, high = given[..., :2], given[..., 2:]
+            given = np.concatenate([(low + high) / 2, high - low], axis=-1)
+        third = None
+        if anchors:
+            third = np.random.default_rng(4).integers(1, 5, (1, 20, 4)).astype(np.float32) / 4
+            third[..., 2:] = 0.25 if coding else third[..., :2] + 0.25
+            wide = third[:, :, None] if groups else third
+            if coding:
+                given = np.concatenate(
+                    [
+                        (given[..., :2] - wide[..., :2]) / wide[..., 2:],
+                        np.log(given[..., 2:] / wide[..., 2:]),
+                    ],
+                    -1,
+                )
+            else:
+                given = given - wide
+        scores = np.log((scores + 1 / 256) / (1 - scores)) if logits else scores
+        inputs = {"boxes": given.astype(np.float32), "scores": scores.astype(np.float32), "anchors": third}
+        return inputs if anchors else {n: a for n, a in inputs.items() if n != "anchors"}
+
+    return make
+
+
+def _efficient(outputs: int = 4, **changed: Any) -> Any:
+    def oracle(inputs: Arrays) -> tuple[np.ndarray, ...]:
+        attributes = EFFICIENT | changed
+        boxes, scores = inputs["boxes"].astype(np.float64), inputs["scores"].astype(np.float64)
+        boxes = boxes if boxes.ndim == 4 else boxes[:, :, None]
+        if "anchors" in inputs:
+            anchors = inputs["anchors"].astype(np.float64)[:, :, None]
+            if attributes["box_coding"]:
+                middle = boxes[..., :2] * anchors[..., 2:] + anchors[..., :2]
+                boxes = np.concatenate([middle, np.exp(boxes[..., 2:]) * anchors[..., 2:]], axis=-1)
+            else:
+                boxes = boxes + anchors
+        if attributes["box_coding"]:
+            middle, half = boxes[..., :2], boxes[..., 2:] / 2
+            boxes = np.concatenate([middle - half, middle + half], axis=-1)
+        values = 1 / (1 + np.exp(-scores)) if attributes["score_activation"] else scores
+        options = {"apart": not attributes["class_agnostic"]}
+        if attributes["background_class"] >= 0:
+            options["background"] = attributes["background_class"]
+        limits = attributes["score_threshold"], attributes["iou_threshold"]
+        kept = selected(boxes, values, attributes["max_output_boxes"], *limits, **options)
+        return rows(kept, boxes, values, attributes["max_output_boxes"], 0)[:outputs]
+
+    return oracle
+
+
+def _example(note: str, op_type: str = "EfficientNMS_TRT", **changed: Any) -> Example:
+    made_of = {name: changed.pop(name) for name in ("groups", "anchors") if name in changed}
+    logits, coding = bool(changed.get("score_activation")), changed.get("box_coding", 0)
+    inputs = _efficient_inputs(coding=coding, logits=logits, **made_of)
+    outputs = 5 if op_type == "EfficientIdxNMS_TRT" else 4
+    oracle = _efficient(outputs, **changed)
+    return Example(SELECTION, op_type, "TRT", EFFICIENT | changed, inputs, oracle, note=note)
+
+
+FIELDS = {
+    "score_threshold": 26.5 / 128,
+    "iou_threshold": 0.533,
+    "inclusive": 0,
+    "max_output_boxes": 30,
+    "topk": 4,
+    "background_class": 1,
+    "class_agnostic": 1,
+    "box_coding": 0,
+    "pixels": 0,
+    "clip": 0,
+    "class_major": 0,
+    "zero_filler": 0,
+}
+
+
+def _own_inputs() -> dict[str, np.ndarray | None]:
+    boxes, scores = made(3)
+    return {"boxes": boxes, "scores": scores}
+
+
+def _own(inputs: Arrays) -> tuple[np.ndarray, ...]:
+    options = {"topk": 4, "background": 1, "apart": False}
+    kept = selected(
+        inputs["boxes"], inputs["scores"], 30, FIELDS["score_threshold"], FIELDS["iou_threshold"], **options
+    )
+    return rows(kept, inputs["boxes"], inputs["scores"], 30, -1)
+
+
+EXAMPLES = (
+    _example(""),
+    _example("box_for_each_class", groups=3, background_class=2),
+    _example("centres", box_coding=1, class_agnostic=1),
+    _example("activation", score_activation=1),
+    _example("anchors", anchors=True),
+    _example("anchors_of_centres", anchors=True, box_coding=1, groups=3),
+    _example("", "EfficientIdxNMS_TRT"),
+    _example("activation", "EfficientIdxNMS_TRT", score_activation=1, max_output_boxes=5),
+    Example(SELECTION, SELECTION, "trtsmith", FIELDS, _own_inputs, _own),
+)
+
+SHAPES = {"boxes": (2, 7, 4), "scores": (2, 7, 3)}
+INCONSISTENT = tuple(
+    Inconsistent(SELECTION, SHAPES, change, message, FIELDS)
+    for change, message in (
+        ({"boxes": (2, 7)}, "boxes have 2 dimensions, not 3 or 4"),
+        ({"boxes": (2, 7, 5)}, "boxes[2] = 5, but a box has 4 numbers"),
+        ({"boxes": (2, 7, 1, 3)}, "boxes[3] = 3"),
+        ({"scores": (2, 7)}, "scores have 2 dimensions, not 3 or 4"),
+        ({"scores": (2, 7, 3, 2)}, "scores[3] = 2, not 1"),
+        ({"boxes": (1, 7, 4)}, "boxes[0] = 1, not 2 = scores[0]"),
+        ({"boxes": (2, 8, 4)}, "boxes[1] = 8, not 7 = scores[1]"),
+        ({"boxes": (2, 7, 2, 4)}, "boxes[2] = 2, neither 1 nor 3 = scores[2]"),
+    )
+)
