@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trtsmith.importers.ops.selection._batched_nms import BATCHED_NMS
 from trtsmith.importers.ops.selection._efficient_nms import EFFICIENT_NMS
 
-ALIASES = (*EFFICIENT_NMS,)
+ALIASES = (*EFFICIENT_NMS, *BATCHED_NMS)

@@ -147,6 +147,81 @@ def _example(note: str, op_type: str = "EfficientNMS_TRT", **changed: Any) -> Ex
     return Example(SELECTION, op_type, "TRT", EFFICIENT | changed, inputs, oracle, note=note)
 
 
+NVIDIA = {
+    "shareLocation": 1,
+    "backgroundLabelId": -1,
+    "numClasses": 3,
+    "topK": 12,
+    "keepTopK": 10,
+    "scoreThreshold": 26.5 / 128,
+    "iouThreshold": 0.533,
+    "isNormalized": 1,
+    "clipBoxes": 0,
+}
+MMDEPLOY = {
+    "background_label_id": -1,
+    "num_classes": 3,
+    "topk": -1,
+    "keep_topk": 40,
+    "score_threshold": 26.5 / 128,
+    "iou_threshold": 0.533,
+    "is_normalized": 0,
+    "clip_boxes": 0,
+    "return_index": 1,
+}
+
+
+def _corners(groups: int = 1) -> Any:
+    def make() -> dict[str, np.ndarray | None]:
+        boxes, scores = made(groups)
+        return {"boxes": boxes, "scores": scores}
+
+    return make
+
+
+def _nvidia(**changed: Any) -> Any:
+    def oracle(inputs: Arrays) -> tuple[np.ndarray, ...]:
+        attributes = {"clipBoxes": 1} | NVIDIA | changed
+        options = {"topk": attributes["topK"], "extra": 1 - attributes["isNormalized"]}
+        if attributes["backgroundLabelId"] >= 0:
+            options["background"] = attributes["backgroundLabelId"]
+        most = attributes["keepTopK"]
+        boxes = inputs["boxes"].astype(np.float64)
+        limits = attributes["scoreThreshold"], attributes["iouThreshold"]
+        kept = selected(boxes, inputs["scores"], most, *limits, **options)
+        boxes = np.clip(boxes, 0, 1) if attributes["clipBoxes"] else boxes
+        return rows(kept, boxes, inputs["scores"], most, -1)[:4]
+
+    return oracle
+
+
+def _batched(note: str, op_type: str = "BatchedNMSDynamic_TRT", groups: int = 1, **changed: Any) -> Example:
+    attributes, types = NVIDIA | changed, ("S", "T", "T", "T")
+    return Example(
+        SELECTION, op_type, "TRT", attributes, _corners(groups), _nvidia(**changed), note=note, types=types
+    )
+
+
+def _mmdeploy(**changed: Any) -> Any:
+    def oracle(inputs: Arrays) -> tuple[np.ndarray, ...]:
+        attributes = MMDEPLOY | changed
+        most, boxes = attributes["keep_topk"], inputs["boxes"]
+        limits = attributes["score_threshold"], attributes["iou_threshold"]
+        kept = selected(boxes, inputs["scores"], most, *limits, topk=attributes["topk"])
+        _, corners, scores, classes, index = rows(kept, boxes, inputs["scores"], most, -1)
+        if boxes.shape[2] > 1:
+            index = np.where(index < 0, -1, classes * boxes.shape[1] + index)
+        return np.concatenate([corners, scores[..., None]], axis=-1), classes, index
+
+    return oracle
+
+
+def _batched_of_mmdeploy(note: str, groups: int = 1, **changed: Any) -> Example:
+    attributes, types = MMDEPLOY | changed, ("T", "S", "S")
+    inputs, oracle = _corners(groups), _mmdeploy(**changed)
+    return Example(SELECTION, "TRTBatchedNMS", "mmdeploy", attributes, inputs, oracle, note=note, types=types)
+
+
 FIELDS = {
     "score_threshold": 26.5 / 128,
     "iou_threshold": 0.533,
@@ -185,6 +260,13 @@ EXAMPLES = (
     _example("anchors_of_centres", anchors=True, box_coding=1, groups=3),
     _example("", "EfficientIdxNMS_TRT"),
     _example("activation", "EfficientIdxNMS_TRT", score_activation=1, max_output_boxes=5),
+    _batched("", topK=4),
+    _batched("background", backgroundLabelId=0, keepTopK=30, topK=30, clipBoxes=1),
+    _batched("box_for_each_class", groups=3, shareLocation=0),
+    _batched("pixels", isNormalized=0, iouThreshold=0.7301),
+    _batched("", "BatchedNMS_TRT"),
+    _batched_of_mmdeploy(""),
+    _batched_of_mmdeploy("box_for_each_class", groups=3, topk=5),
     Example(SELECTION, SELECTION, "trtsmith", FIELDS, _own_inputs, _own),
 )
 
