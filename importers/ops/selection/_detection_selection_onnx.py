@@ -6,6 +6,8 @@ step takes, makes lists of images without boxes long enough for ArgMax. All arit
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trtsmith.importers.opdef import Expansion, Fields
@@ -33,11 +35,11 @@ def _number(value: float) -> str:
     return format(float(np.float32(value)), ".17e")
 
 
-def _orders(fields: Fields) -> dict[str, str]:
-    """Transpositions between the order of places and [N, C, B]."""
+def _orders(fields: Fields) -> dict[str, Any]:
+    """How many of each class, and transpositions between the order of places and [N, C, B]."""
     first, second = ("classes", "boxes") if fields["class_major"] else ("boxes", "classes")
     perm = "[0, 1, 2]" if fields["class_major"] else "[0, 2, 1]"
-    return {"first": first, "second": second, "perm": perm}
+    return {"first": first, "second": second, "perm": perm, "topk": fields["topk"]}
 
 
 def _above(result: str, value: str, limit: str, inclusive: bool) -> str:
@@ -66,7 +68,6 @@ lowest = Log (nought)
 extra = Constant <value = float {{{float(fields["pixels"])}}}> ()
 most = Constant <value = int64 {{{fields["max_output_boxes"]}}}> ()
 most_list = Constant <value = int64[1] {{{fields["max_output_boxes"]}}}> ()
-topk = Constant <value = int64[1] {{{fields["topk"]}}}> ()
 background = Constant <value = int64 {{{fields["background_class"]}}}> ()
 filler = Constant <value = int64 {{{fields["zero_filler"] - 1}}}> ()
 score_threshold = Constant <value = float {{{_number(fields["score_threshold"])}}}> ()
@@ -124,6 +125,7 @@ wanted = And (above, is_foreground)"""
 
 
 _LIMITED = """
+topk = Constant <value = int64[1] {{{topk}}}> ()
 cube_shape = Concat <axis = 0> (images, {first}_count, {second}_count)
 by_class_shape = Concat <axis = 0> (images, classes_count, boxes_count)
 only_wanted = Where (wanted, score_list, lowest)

@@ -10,6 +10,8 @@ from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, S
 from trtsmith.importers.ops.selection._detection_selection_aliases import ALIASES
 from trtsmith.importers.ops.selection._detection_selection_cases import CASES
 from trtsmith.importers.ops.selection._detection_selection_onnx import expand
+from trtsmith.importers.ops.selection._detection_selection_sizes import BENCHMARKS, work
+from trtsmith.importers.ops.selection._detection_selection_torch import torch_reference
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -73,31 +75,34 @@ def _shares(box: np.ndarray, others: np.ndarray, extra: int) -> np.ndarray:
     both = (high - low + one).prod(axis=1) + (own_high - own_low + one).prod()
     either = both - common
     nothing = (sides < 0).any(axis=1) | (common <= 0) | (either <= 0)
-    shares = np.divide(common, either, out=np.zeros_like(common), where=~nothing)
+    shares: np.ndarray = np.divide(common, either, out=np.zeros_like(common), where=~nothing)
     shares[np.isnan(both)] = np.nan
     return shares
 
 
-def _candidates(fields: Fields, scores: np.ndarray) -> list[tuple[int, int]]:
-    """(box, class) of an image's candidates, the best first, from its scores [boxes, classes]."""
-    found = []
-    for class_ in range(scores.shape[1]):
-        boxes = np.flatnonzero(_reached(scores[:, class_], fields["score_threshold"], fields["inclusive"]))
-        if class_ == fields["background_class"]:
-            continue
-        boxes = boxes[np.argsort(-scores[boxes, class_], kind="stable")]
-        if fields["topk"] > 0:
-            boxes = boxes[: fields["topk"]]
-        found += [(int(box), class_) for box in boxes]
-    by_class = fields["class_major"]
-    return sorted(found, key=lambda c: (-scores[c], c[1] if by_class else c[0], c[0] if by_class else c[1]))
+def _candidates(fields: Fields, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes and classes of an image's candidates, the best first, from its scores [boxes, classes]."""
+    wanted = _reached(scores, fields["score_threshold"], fields["inclusive"])
+    if 0 <= fields["background_class"] < scores.shape[1]:
+        wanted[:, fields["background_class"]] = False
+    if fields["topk"] > 0:
+        for class_, column in enumerate(scores.T):
+            boxes = np.flatnonzero(wanted[:, class_])
+            wanted[boxes[np.argsort(-column[boxes], kind="stable")][fields["topk"] :], class_] = False
+    if fields["class_major"]:
+        classes, boxes = np.nonzero(wanted.T)
+    else:
+        boxes, classes = np.nonzero(wanted)
+    order = np.argsort(-scores[boxes, classes], kind="stable")
+    return boxes[order], classes[order]
 
 
 @np.errstate(invalid="ignore", over="ignore")
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """One candidate after the other, best first: it stays if it overlaps none that stays. All decisions in float32."""
-    boxes, scores = inputs["boxes"], inputs["scores"].reshape(inputs["scores"].shape[:3])
-    batch, count, classes = scores.shape
+    boxes, scores = inputs["boxes"], inputs["scores"]
+    scores = scores[..., 0] if scores.ndim == 4 else scores
+    batch, count, classes = (int(size) for size in scores.shape)
     groups = boxes[:, :, None] if boxes.ndim == 3 else boxes
     most, filler = fields["max_output_boxes"], fields["zero_filler"] - 1
     corners = np.broadcast_to(_corners(fields, groups), (batch, count, classes, 4))
@@ -108,7 +113,7 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     indices = np.full((batch, most), filler, np.int32)
     for image in range(batch):
         kept: list[tuple[int, int]] = []
-        for box, class_ in _candidates(fields, scores[image].astype(np.float32)):
+        for box, class_ in zip(*_candidates(fields, scores[image].astype(np.float32)), strict=True):
             if len(kept) == most:
                 break
             rivals = [k for k in kept if fields["class_agnostic"] or k[1] == class_]
@@ -172,9 +177,12 @@ DETECTION_SELECTION = OpDef(
     shape=_shape,
     check=_check,
     reference=_reference,
+    torch_reference=torch_reference,
     expand=expand,
     aliases=ALIASES,
     cases=CASES,
     huge="an image has fewer than 2^31 scores, and the images of a batch are apart",
+    benchmarks=BENCHMARKS,
+    work=work,
     workspace=True,
 )
