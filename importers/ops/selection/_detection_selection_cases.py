@@ -108,6 +108,7 @@ CASES = (
     Case("no_classes", with_fields(), _inputs(2, 5, 0)),
     Case("no_images", with_fields(), _inputs(0, 5, 3)),
     # More candidates than are sorted at a time: of many scores, of few, of one, and where most are dropped.
+    Case("few_of_many", with_fields(score_threshold=0.9921875), _inputs(3, 9000, 3, spread=40.0), large=True),
     Case("many", with_fields(max_output_boxes=3000, iou_threshold=0.875), _inputs(2, 6000, 2), large=True),
     Case("many_ties", with_fields(max_output_boxes=4000, class_major=1), _inputs(2, 9000, 3, ties=3, spread=30.0),
          large=True),

@@ -16,18 +16,24 @@ constexpr unsigned int kFullWarp = 0xffffffffU;
 
 inline int64_t tilesOf(const Plan& plan) { return ceilDivide(plan.scores, kTile); }
 
-// Calls use(image, keys) for every tile, of which a thread has the keys of the scores that are kTileThreads apart.
+// A thread has the keys of scores that are kTileThreads apart.
+template <typename T>
+__device__ inline void keysOfTile(const Plan& plan, int64_t image, int64_t tile, Key (&keys)[kTileItems]) {
+    const int64_t first = tile * kTile + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < kTileItems; ++i) {
+        const int64_t element = first + i * kTileThreads;
+        keys[i] = element < plan.scores ? keyOf<T>(plan, image, static_cast<uint32_t>(element)) : kNone;
+    }
+}
+
+// Calls use(image, keys) for every tile.
 template <typename T, typename Use>
 __device__ void eachTile(const Plan& plan, int64_t tiles, const Use& use) {
     for (int64_t work = blockIdx.x; work < plan.shape.batch * tiles; work += gridDim.x) {
         const int64_t image = work / tiles;
-        const int64_t first = work % tiles * kTile + threadIdx.x;
         Key keys[kTileItems];
-#pragma unroll
-        for (int i = 0; i < kTileItems; ++i) {
-            const int64_t element = first + i * kTileThreads;
-            keys[i] = element < plan.scores ? keyOf<T>(plan, image, static_cast<uint32_t>(element)) : kNone;
-        }
+        keysOfTile<T>(plan, image, work % tiles, keys);
         use(image, keys);
     }
 }
@@ -43,13 +49,49 @@ __device__ inline void countInWarp(uint32_t* counters, uint32_t which, bool has)
     }
 }
 
+// Adds the keys of a warp that are in bins before `end` to an image's chunk, as far as it has room.
+__device__ inline void append(const Plan& plan, int64_t image, const Key (&keys)[kTileItems], uint32_t end) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    unsigned int count = 0;
+#pragma unroll
+    for (int i = 0; i < kTileItems; ++i) {
+        count += keys[i] != kNone && static_cast<uint32_t>(keys[i] >> kBinShift) < end ? 1 : 0;
+    }
+    unsigned int inclusive = count;
+    for (int step = 1; step < 32; step *= 2) {
+        const unsigned int other = __shfl_up_sync(kFullWarp, inclusive, static_cast<unsigned int>(step));
+        inclusive += lane >= step ? other : 0;
+    }
+    unsigned int at = 0;
+    if (lane == 31 && inclusive > 0) {
+        at = atomicAdd(plan.gathered + image, inclusive);
+    }
+    at = __shfl_sync(kFullWarp, at, 31) + inclusive - count;
+#pragma unroll
+    for (int i = 0; i < kTileItems; ++i) {
+        if (keys[i] != kNone && static_cast<uint32_t>(keys[i] >> kBinShift) < end && at < kChunk) {
+            plan.chunks[image * kChunk + at++] = keys[i];
+        }
+    }
+}
+
+// Counts candidates by bins; where there are no more than a chunk has room for, they are in it.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) histogramKernel(Plan plan, int64_t tiles) {
     eachTile<T>(plan, tiles, [&plan](int64_t image, const Key(&keys)[kTileItems]) {
+        bool any = false;
+#pragma unroll
+        for (int i = 0; i < kTileItems; ++i) {
+            any |= keys[i] != kNone;
+        }
+        if (!__any_sync(kFullWarp, any)) {
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < kTileItems; ++i) {
             countInWarp(plan.histogram + image * kBins, static_cast<uint32_t>(keys[i] >> kBinShift), keys[i] != kNone);
         }
+        append(plan, image, keys, kBins);
     });
 }
 
@@ -115,9 +157,13 @@ static __global__ void __launch_bounds__(kThreads) firstBinKernel(Plan plan) {
             before += w < warp ? sums[w] : 0;
             total += sums[w];
         }
-        if (total <= kChunk && threadIdx.x == 0) {
-            plan.firstBins[image] = kBins;
-            plan.firstCounts[image] = static_cast<uint32_t>(total);
+        if (threadIdx.x == 0) {
+            if (total <= kChunk) {  // all are gathered
+                plan.firstBins[image] = kBins;
+                plan.firstCounts[image] = static_cast<uint32_t>(total);
+            } else {
+                plan.gathered[image] = 0;
+            }
         }
         if (before <= kChunk && before + sum > kChunk) {  // one warp, all of its threads
             for (int round = 0; round < kRounds; ++round) {
@@ -141,33 +187,18 @@ static __global__ void __launch_bounds__(kThreads) firstBinKernel(Plan plan) {
     }
 }
 
+// The best candidates of images that have more than a chunk has room for.
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads) gatherKernel(Plan plan, int64_t tiles) {
-    eachTile<T>(plan, tiles, [&plan](int64_t image, const Key(&keys)[kTileItems]) {
+    for (int64_t work = blockIdx.x; work < plan.shape.batch * tiles; work += gridDim.x) {
+        const int64_t image = work / tiles;
         const uint32_t end = plan.firstBins[image];
-        const int lane = static_cast<int>(threadIdx.x) % 32;
-        unsigned int count = 0;
-#pragma unroll
-        for (int i = 0; i < kTileItems; ++i) {
-            count += keys[i] != kNone && static_cast<uint32_t>(keys[i] >> kBinShift) < end ? 1 : 0;
+        if (end < kBins) {
+            Key keys[kTileItems];
+            keysOfTile<T>(plan, image, work % tiles, keys);
+            append(plan, image, keys, end);
         }
-        unsigned int inclusive = count;
-        for (int step = 1; step < 32; step *= 2) {
-            const unsigned int other = __shfl_up_sync(kFullWarp, inclusive, static_cast<unsigned int>(step));
-            inclusive += lane >= step ? other : 0;
-        }
-        unsigned int at = 0;
-        if (lane == 31 && inclusive > 0) {
-            at = atomicAdd(plan.gathered + image, inclusive);
-        }
-        at = __shfl_sync(kFullWarp, at, 31) + inclusive - count;
-#pragma unroll
-        for (int i = 0; i < kTileItems; ++i) {
-            if (keys[i] != kNone && static_cast<uint32_t>(keys[i] >> kBinShift) < end) {
-                plan.chunks[image * kChunk + at++] = keys[i];  // firstBinKernel saw that they fit
-            }
-        }
-    });
+    }
 }
 
 template <typename T>
