@@ -18,12 +18,13 @@ struct DetectionSelection {
         int32_t background;
         int32_t classAgnostic;
         int32_t centers;
+        int32_t probIou;
         int32_t pixels;
         int32_t clip;
         int32_t classMajor;
         int32_t zeroFiller;
     };
-    static constexpr std::array<Field<Params>, 12> kFields{
+    static constexpr std::array<Field<Params>, 13> kFields{
         field<&Params::scoreThreshold>("score_threshold"),
         field<&Params::iouThreshold>("iou_threshold"),
         field<&Params::inclusive>("inclusive", kZeroOrOne),
@@ -32,6 +33,7 @@ struct DetectionSelection {
         field<&Params::background>("background_class"),
         field<&Params::classAgnostic>("class_agnostic", kZeroOrOne),
         field<&Params::centers>("box_coding", kZeroOrOne),
+        field<&Params::probIou>("prob_iou", kZeroOrOne),
         field<&Params::pixels>("pixels", kZeroOrOne),
         field<&Params::clip>("clip", kZeroOrOne),
         field<&Params::classMajor>("class_major", kZeroOrOne),
@@ -52,20 +54,21 @@ struct DetectionSelection {
         const D& batch = in[1][0];
         const D most = constantLike(batch, p.most);
         out[0] = Shape<D>::of(batch, constantLike(batch, 1));
-        out[1] = Shape<D>::of(batch, most, constantLike(batch, 4));
+        out[1] = Shape<D>::of(batch, most, constantLike(batch, p.probIou != 0 ? 5 : 4));
         for (int32_t i = 2; i < 5; ++i) {
             out[i] = Shape<D>::of(batch, most);
         }
     }
 
-    static std::string check(const Params&, const Tensors& t) {
+    static std::string check(const Params& p, const Tensors& t) {
         const Shape<int64_t>& boxes = t.in[0].shape;
         const Shape<int64_t>& scores = t.in[1].shape;
         const bool boxRank = boxes.rank == 3 || boxes.rank == 4;
         const bool scoreRank = scores.rank == 3 || (scores.rank == 4 && scores[3] == 1);
-        if (!boxRank || !scoreRank || boxes[boxes.rank - 1] != 4 || boxes[0] != scores[0] || boxes[1] != scores[1] ||
-            (boxes.rank == 4 && boxes[2] != 1 && boxes[2] != scores[2])) {
-            return "boxes must be [N, B, 4] or [N, B, 1 or C, 4] and scores [N, B, C] or [N, B, C, 1]";
+        if (!boxRank || !scoreRank || boxes[boxes.rank - 1] != (p.probIou != 0 ? 5 : 4) || boxes[0] != scores[0] ||
+            boxes[1] != scores[1] || (boxes.rank == 4 && boxes[2] != 1 && boxes[2] != scores[2])) {
+            return "boxes must be [N, B, 4] or [N, B, 1 or C, 4], with prob_iou of 5 numbers, and scores [N, B, C] or "
+                   "[N, B, C, 1]";
         }
         return {};
     }
@@ -84,6 +87,7 @@ struct DetectionSelection {
             .inclusive = p.inclusive != 0,
             .classAgnostic = p.classAgnostic != 0,
             .centers = p.centers != 0,
+            .rotated = p.probIou != 0,
             .pixels = p.pixels != 0,
             .clip = p.clip != 0,
             .classMajor = p.classMajor != 0,

@@ -63,7 +63,14 @@ def _nvidia_fields(node: AliasedNode) -> Fields:
 
 
 def _fields(**own: float) -> Fields:
-    same = {"inclusive": 0, "class_agnostic": 0, "box_coding": 0, "class_major": 1, "zero_filler": 0}
+    same = {
+        "inclusive": 0,
+        "class_agnostic": 0,
+        "box_coding": 0,
+        "prob_iou": 0,
+        "class_major": 1,
+        "zero_filler": 0,
+    }
     return same | own
 
 

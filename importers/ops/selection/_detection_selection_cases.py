@@ -17,6 +17,7 @@ _DEFAULTS = {
     "background_class": -1,
     "class_agnostic": 0,
     "box_coding": 0,
+    "prob_iou": 0,
     "pixels": 0,
     "clip": 0,
     "class_major": 0,
@@ -38,13 +39,14 @@ def _inputs(
     last: bool = False,
     ties: int = 0,
     centres: bool = False,
+    angles: bool = False,
     spread: float = 2.0,
     offset: float = 0.0,
 ) -> Any:
     """Boxes of about unit size whose centres are normal with deviation `spread`; corners in any order.
 
     groups: boxes for each place, 0: no such axis. last: scores have one more axis, of 1. ties: how many different scores
-    there are; 0: any.
+    there are; 0: any. angles: boxes have one, as a fifth number.
     """
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -54,8 +56,10 @@ def _inputs(
         sign = rng.choice([-1, 1], (*shape, 2))
         first, second = (middle, size) if centres else (middle - sign * size / 2, middle + sign * size / 2)
         scores = rng.random((batch, boxes, classes, 1) if last else (batch, boxes, classes))
+        third = rng.uniform(-4, 4, (*shape, int(angles)))
+        unit = 32 if angles else 1  # a ProbIoU that depends on the unit is near 0 for small ones
         return {
-            "boxes": np.concatenate([first, second], axis=-1),
+            "boxes": np.concatenate([unit * first, unit * second, third], axis=-1),
             "scores": np.floor(scores * ties) / ties if ties else scores,
         }
 
@@ -94,6 +98,9 @@ CASES = (
     Case("limit_above_the_boxes", with_fields(topk=70), _inputs(1, 50, 2)),
     Case("pixels", with_fields(pixels=1, iou_threshold=0.3125), _inputs(2, 60, 2, spread=4.0)),
     Case("clipped", with_fields(clip=1), _inputs(1, 60, 2, spread=0.5, offset=0.5)),
+    Case("rotated", with_fields(prob_iou=1, iou_threshold=0.25), _inputs(2, 60, 2, angles=True)),
+    Case("rotated_centres", with_fields(prob_iou=1, box_coding=1, inclusive=1, clip=1),
+         _inputs(2, 60, 2, centres=True, angles=True, groups=2)),
     Case("nothing_overlaps", with_fields(iou_threshold=1.0), _inputs(1, 40, 2, spread=0.1)),
     Case("everything_overlaps", with_fields(iou_threshold=0.0, inclusive=1), _inputs(2, 40, 2)),
     Case("none_above", with_fields(score_threshold=2.0), _inputs(2, 30, 2)),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Expansion, Fields
+from trtsmith.importers.ops.selection._detection_selection_loop import above, take_in_turn
 
 
 def expand(expansion: Expansion) -> str:
@@ -21,13 +22,20 @@ def expand(expansion: Expansion) -> str:
             _TABLES.format(order="[0, 2, 1, 3]" if fields["class_major"] else "[0, 1, 2, 3]"),
             _candidates(fields),
             _LIMITED.format(**_orders(fields)) if fields["topk"] > 0 else "open = Identity (wanted)",
-            _CENTRES if fields["box_coding"] else _CORNERS,
+            _CENTRES.format(angle=", angle" * fields["prob_iou"]) if fields["box_coding"] else _CORNERS,
+            _given(_columns(fields)),
             _PLACES,
-            _loop(fields),
+            _SPREADS if fields["prob_iou"] else "",
+            take_in_turn(fields),
             _ROWS,
-            _CLIPPED if fields["clip"] else "detection_boxes = Identity (rows)",
+            _boxes(fields),
         )
     )
+
+
+def _columns(fields: Fields) -> int:
+    """Numbers of a box."""
+    return 5 if fields["prob_iou"] else 4
 
 
 def _number(value: float) -> str:
@@ -42,15 +50,6 @@ def _orders(fields: Fields) -> dict[str, Any]:
     return {"first": first, "second": second, "perm": perm, "topk": fields["topk"]}
 
 
-def _above(result: str, value: str, limit: str, inclusive: bool) -> str:
-    """GreaterOrEqual is newer than opset 11, and the opposite of Less is true for a NaN."""
-    if not inclusive:
-        return f"{result} = Greater ({value}, {limit})"
-    return f"""{result}_more = Greater ({value}, {limit})
-{result}_same = Equal ({value}, {limit})
-{result} = Or ({result}_more, {result}_same)"""
-
-
 def _constants(fields: Fields) -> str:
     return f"""
 zero = Constant <value = int64[1] {{0}}> ()
@@ -58,6 +57,7 @@ one = Constant <value = int64[1] {{1}}> ()
 two = Constant <value = int64[1] {{2}}> ()
 three = Constant <value = int64[1] {{3}}> ()
 four = Constant <value = int64[1] {{4}}> ()
+columns = Constant <value = int64[1] {{{_columns(fields)}}}> ()
 minus_one = Constant <value = int64[1] {{-1}}> ()
 none = Constant <value = int64 {{0}}> ()
 unit = Constant <value = int64 {{1}}> ()
@@ -84,13 +84,13 @@ boxes_shape = Shape (boxes)
 groups_or_none = Slice (boxes_shape, two, minus_one)
 groups_list = Concat <axis = 0> (groups_or_none, one)
 groups = Slice (groups_list, zero, one)
-grouped_shape = Concat <axis = 0> (images, boxes_count, groups, four)
+grouped_shape = Concat <axis = 0> (images, boxes_count, groups, columns)
 grouped = Reshape (boxes, grouped_shape)
 ones_shape = Concat <axis = 0> (one, one, classes_count, one)
 ones = ConstantOfShape <value = float[1] {{1.0}}> (ones_shape)
 each = Mul (grouped, ones)
 ordered = Transpose <perm = {order}> (each)
-table_shape = Concat <axis = 0> (images, places, four)
+table_shape = Concat <axis = 0> (images, places, columns)
 table = Reshape (ordered, table_shape)
 column_shape = Concat <axis = 0> (images, boxes_count, classes_count, one)
 score_column = Reshape (scores, column_shape)
@@ -111,6 +111,8 @@ class_numbers = Add (class_line, zeros)
 box_numbers = Add (box_line, zeros)
 class_ordered = Transpose <perm = {order}> (class_numbers)
 box_ordered = Transpose <perm = {order}> (box_numbers)
+tail_shape = Concat <axis = 0> (images, one)
+tail_number = Expand (nought, tail_shape)
 row_shape = Concat <axis = 0> (one, places)
 class_row = Reshape (class_ordered, row_shape)
 box_row = Reshape (box_ordered, row_shape)"""
@@ -118,7 +120,7 @@ box_row = Reshape (box_ordered, row_shape)"""
 
 def _candidates(fields: Fields) -> str:
     return f"""
-{_above("above", "score_list", "score_threshold", fields["inclusive"])}
+{above("above", "score_list", "score_threshold", fields["inclusive"])}
 is_background = Equal (class_row, background)
 is_foreground = Not (is_background)
 wanted = And (above, is_foreground)"""
@@ -146,19 +148,29 @@ open = And (wanted, is_in)"""
 _CORNERS = "corners = Identity (table)"
 
 _CENTRES = """
-half = Constant <value = float {0.5}> ()
+half = Constant <value = float {{0.5}}> ()
 centre = Slice (table, zero, two, two)
 size = Slice (table, two, four, two)
 half_size = Mul (size, half)
 first_corner = Sub (centre, half_size)
 second_corner = Add (centre, half_size)
-corners = Concat <axis = 2> (first_corner, second_corner)"""
+angle = Slice (table, four, columns, two)
+corners = Concat <axis = 2> (first_corner, second_corner{angle})"""
+
+
+def _given(columns: int) -> str:
+    """The numbers of every place's box: two corners, and an angle."""
+    return "\n".join(
+        f"""at_{i} = Constant <value = int64 {{{i}}}> ()
+given_{i} = Gather <axis = 2> (corners, at_{i})
+g{i} = Concat <axis = 1> (given_{i}, tail_number)"""
+        for i in range(columns)
+    )
+
 
 _PLACES = """
-tail_shape = Concat <axis = 0> (images, one)
 tail_flag = Expand (never, tail_shape)
 tail_score = Expand (lowest, tail_shape)
-tail_number = Expand (nought, tail_shape)
 open_first = Concat <axis = 1> (open, tail_flag)
 score = Concat <axis = 1> (score_list, tail_score)
 all_places = Add (places, one)
@@ -173,18 +185,6 @@ place_scalar = Squeeze (all_places)
 place_range = Range (none, place_scalar, unit)
 place_row_shape = Concat <axis = 0> (one, all_places)
 place_of = Reshape (place_range, place_row_shape)
-at_0 = Constant <value = int64 {0}> ()
-at_1 = Constant <value = int64 {1}> ()
-at_2 = Constant <value = int64 {2}> ()
-at_3 = Constant <value = int64 {3}> ()
-given_0 = Gather <axis = 2> (corners, at_0)
-given_1 = Gather <axis = 2> (corners, at_1)
-given_2 = Gather <axis = 2> (corners, at_2)
-given_3 = Gather <axis = 2> (corners, at_3)
-g0 = Concat <axis = 1> (given_0, tail_number)
-g1 = Concat <axis = 1> (given_1, tail_number)
-g2 = Concat <axis = 1> (given_2, tail_number)
-g3 = Concat <axis = 1> (given_3, tail_number)
 low_a = Min (g0, g2)
 low_b = Min (g1, g3)
 high_a = Max (g0, g2)
@@ -201,67 +201,35 @@ first_count = Expand (counts, tail_shape)"""
 """What is known of every place: its score, box, class, corners and area."""
 
 
-def _loop(fields: Fields) -> str:
-    rivals = "over" if fields["class_agnostic"] else "rival"
-    return f"""
-left, number, bests, valids = Loop <body = take_best (int64 i, bool keep, bool[N, P] open, int64[N, U] count)
-    => (bool go_on, bool[N, P] open_next, int64[N, U] count_next, int64[N, U] best, bool[N, U] valid) {{
-  zero_float = Constant <value = float {{0.0}}> ()
-  only_open = Where (open, score, lowest)
-  top = ArgMax <axis = 1, keepdims = 1> (only_open)
-  top_score = GatherElements <axis = 1> (only_open, top)
-  as_good = Equal (score, top_score)
-  is_best = And (as_good, open)
-  is_best_number = Cast <to = 6> (is_best)
-  best = ArgMax <axis = 1, keepdims = 1> (is_best_number)
-  valid = GatherElements <axis = 1> (open, best)
-  best_low_a = GatherElements <axis = 1> (low_a, best)
-  best_low_b = GatherElements <axis = 1> (low_b, best)
-  best_high_a = GatherElements <axis = 1> (high_a, best)
-  best_high_b = GatherElements <axis = 1> (high_b, best)
-  best_area = GatherElements <axis = 1> (area, best)
-  inner_low_a = Max (low_a, best_low_a)
-  inner_low_b = Max (low_b, best_low_b)
-  inner_high_a = Min (high_a, best_high_a)
-  inner_high_b = Min (high_b, best_high_b)
-  side_a = Sub (inner_high_a, inner_low_a)
-  side_b = Sub (inner_high_b, inner_low_b)
-  common_a = Add (side_a, extra)
-  common_b = Add (side_b, extra)
-  common = Mul (common_a, common_b)
-  both = Add (area, best_area)
-  either = Sub (both, common)
-  share_given = Div (common, either)
-  apart_a = Less (side_a, zero_float)
-  apart_b = Less (side_b, zero_float)
-  apart = Or (apart_a, apart_b)
-  some_common = Greater (common, zero_float)
-  no_common = Not (some_common)
-  some_either = Greater (either, zero_float)
-  no_either = Not (some_either)
-  unreal = Or (no_common, no_either)
-  is_nan = IsNaN (share_given)
-  numeric = Not (is_nan)
-  unreal_number = And (unreal, numeric)
-  nothing = Or (apart, unreal_number)
-  share = Where (nothing, zero_float, share_given)
-  {_above("reached", "share", "iou_threshold", fields["inclusive"])}
-  best_is_number = GatherElements <axis = 1> (is_number, best)
-  two_numbers = And (is_number, best_is_number)
-  over = And (reached, two_numbers)
-  best_class = GatherElements <axis = 1> (class_of, best)
-  same_class = Equal (class_of, best_class)
-  rival = And (over, same_class)
-  itself = Equal (place_of, best)
-  gone = Or ({rivals}, itself)
-  gone_now = And (gone, valid)
-  stays = Not (gone_now)
-  open_next = And (open, stays)
-  step = Cast <to = 7> (valid)
-  count_next = Add (count, step)
-  go_on = Identity (keep)
-}}> (most, go, open_first, first_count)"""
-
+_SPREADS = """
+half_length = Constant <value = float {0.5}> ()
+twelve = Constant <value = float {12.0}> ()
+half_a = Mul (length_a, half_length)
+half_b = Mul (length_b, half_length)
+x = Add (low_a, half_a)
+y = Add (low_b, half_b)
+square_a = Mul (length_a, length_a)
+square_b = Mul (length_b, length_b)
+variance_a = Div (square_a, twelve)
+variance_b = Div (square_b, twelve)
+sine = Sin (g4)
+cosine = Cos (g4)
+sine_2 = Mul (sine, sine)
+cosine_2 = Mul (cosine, cosine)
+sine_cosine = Mul (sine, cosine)
+a_first = Mul (variance_b, cosine_2)
+a_second = Mul (variance_a, sine_2)
+spread_a = Add (a_first, a_second)
+b_first = Mul (variance_b, sine_2)
+b_second = Mul (variance_a, cosine_2)
+spread_b = Add (b_first, b_second)
+variance_apart = Sub (variance_b, variance_a)
+spread_c = Mul (variance_apart, sine_cosine)
+spread_product = Mul (spread_a, spread_b)
+spread_mixed = Mul (spread_c, spread_c)
+own_given = Sub (spread_product, spread_mixed)
+own = Max (own_given, nought)"""
+"""Rotated boxes as normal distributions: their centres and covariances."""
 
 _ROWS = """
 num_detections = Cast <to = 6> (number)
@@ -278,15 +246,17 @@ detection_classes = Cast <to = 6> (all_classes)
 row_boxes = GatherElements <axis = 1> (box_of, chosen)
 all_indices = Where (real, row_boxes, filler)
 detection_indices = Cast <to = 6> (all_indices)
-row_column_shape = Concat <axis = 0> (images, most_list, one)
-""" + "\n".join(
-    f"""row_{i} = GatherElements <axis = 1> (g{i}, chosen)
-real_{i} = Where (real, row_{i}, nought)
-column_{i} = Reshape (real_{i}, row_column_shape)"""
-    for i in range(4)
-) + """
-rows = Concat <axis = 2> (column_0, column_1, column_2, column_3)"""  # fmt: skip
+row_column_shape = Concat <axis = 0> (images, most_list, one)"""
 
-_CLIPPED = """
-whole = Constant <value = float {1.0}> ()
-detection_boxes = Clip (rows, nought, whole)"""
+
+def _boxes(fields: Fields) -> str:
+    columns = range(_columns(fields))
+    parts = ["whole = Constant <value = float {1.0}> ()"]
+    for i in columns:
+        limited = "Clip ({}, nought, whole)" if fields["clip"] and i < 4 else "Identity ({})"
+        parts.append(f"""row_{i} = GatherElements <axis = 1> (g{i}, chosen)
+real_{i} = Where (real, row_{i}, nought)
+limited_{i} = {limited.format(f"real_{i}")}
+column_{i} = Reshape (limited_{i}, row_column_shape)""")
+    parts.append(f"detection_boxes = Concat <axis = 2> ({', '.join(f'column_{i}' for i in columns)})")
+    return "\n".join(parts)

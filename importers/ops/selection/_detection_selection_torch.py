@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from trtsmith.importers.opdef import Fields
@@ -16,7 +17,7 @@ def torch_reference(fields: Fields, inputs: Any) -> tuple[Any, ...]:
     grouped = boxes.unsqueeze(2) if boxes.dim() == 3 else boxes
     batch, most, filler = scores.shape[0], fields["max_output_boxes"], fields["zero_filler"] - 1
     number = scores.new_zeros((batch, 1), dtype=torch.int32)
-    rows = boxes.new_zeros((batch, most, 4))
+    rows = boxes.new_zeros((batch, most, boxes.shape[-1]))
     best = scores.new_zeros((batch, most))
     labels = torch.full_like(best, filler, dtype=torch.int32)
     indices = torch.full_like(best, filler, dtype=torch.int32)
@@ -27,7 +28,9 @@ def torch_reference(fields: Fields, inputs: Any) -> tuple[Any, ...]:
         kept = _kept(fields, corners, label)
         count, box, label = len(kept), box[kept], label[kept]
         number[image] = count
-        chosen = corners[kept].clamp(0, 1) if fields["clip"] else corners[kept]
+        chosen = corners[kept]
+        if fields["clip"]:
+            chosen[:, :4] = chosen[:, :4].clamp(0, 1)
         rows[image, :count] = chosen.to(boxes.dtype)
         best[image, :count] = scores[image, box, label]
         labels[image, :count] = label.to(torch.int32)
@@ -61,30 +64,67 @@ def _corners(fields: Fields, boxes: Any) -> Any:
         return boxes
     import torch
 
-    half = boxes[:, 2:] * 0.5
-    return torch.cat([boxes[:, :2] - half, boxes[:, :2] + half], dim=1)
+    half = boxes[:, 2:4] * 0.5
+    return torch.cat([boxes[:, :2] - half, boxes[:, :2] + half, boxes[:, 4:]], dim=1)
 
 
 def _kept(fields: Fields, corners: Any, label: Any) -> Any:
     """Which candidates are kept, in their order."""
     import torch
 
-    low, high = torch.minimum(corners[:, :2], corners[:, 2:]), torch.maximum(corners[:, :2], corners[:, 2:])
-    sides = high - low + fields["pixels"]
-    area = sides[:, 0] * sides[:, 1]
+    shares_of = _likenesses(corners) if fields["prob_iou"] else _shares(corners, fields["pixels"])
     left = torch.arange(len(corners), device=corners.device)
     kept: list[Any] = []
     while len(left) and len(kept) < fields["max_output_boxes"]:
         first, left = left[:1], left[1:]
         kept.append(first)
-        sides = torch.minimum(high[left], high[first]) - torch.maximum(low[left], low[first])
-        common = (sides[:, 0] + fields["pixels"]) * (sides[:, 1] + fields["pixels"])
-        both = area[left] + area[first]
-        either = both - common
-        nothing = (sides < 0).any(dim=1) | (common <= 0) | (either <= 0)
-        shares = torch.where(nothing, torch.zeros_like(common), common / either)
-        over = _above(shares, fields["iou_threshold"], fields["inclusive"]) & ~both.isnan()
+        over = _above(shares_of(first, left), fields["iou_threshold"], fields["inclusive"])
         if not fields["class_agnostic"]:
             over &= label[left] == label[first]
         left = left[~over]
     return torch.cat(kept) if kept else left
+
+
+def _shares(corners: Any, extra: int) -> Callable[[Any, Any], Any]:
+    """Intersection over union of one with others; a NaN where an area is none."""
+    import torch
+
+    low = torch.minimum(corners[:, :2], corners[:, 2:])
+    high = torch.maximum(corners[:, :2], corners[:, 2:])
+    sides = high - low + extra
+    area = sides[:, 0] * sides[:, 1]
+
+    def shares(first: Any, others: Any) -> Any:
+        sides = torch.minimum(high[others], high[first]) - torch.maximum(low[others], low[first])
+        common = (sides[:, 0] + extra) * (sides[:, 1] + extra)
+        both = area[others] + area[first]
+        either = both - common
+        nothing = (sides < 0).any(dim=1) | (common <= 0) | (either <= 0)
+        found = torch.where(nothing, torch.zeros_like(common), common / either)
+        return found.masked_fill(both.isnan(), float("nan"))
+
+    return shares
+
+
+def _likenesses(boxes: Any) -> Callable[[Any, Any], Any]:
+    """ProbIoU of one with others, as TensorRT-YOLO computes it."""
+    import torch
+
+    low, high = torch.minimum(boxes[:, :2], boxes[:, 2:4]), torch.maximum(boxes[:, :2], boxes[:, 2:4])
+    size = high - low
+    x, y = (low + 0.5 * size).unbind(1)
+    across, along = (size * size / 12).unbind(1)
+    sine, cosine = boxes[:, 4].sin(), boxes[:, 4].cos()
+    a, b = along * cosine**2 + across * sine**2, along * sine**2 + across * cosine**2
+    c = (along - across) * cosine * sine
+    own = (a * b - c * c).clamp(min=0)
+
+    def shares(first: Any, others: Any) -> Any:
+        p, q, r = a[first] + a[others], b[first] + b[others], c[first] + c[others]
+        u, v = x[first] - x[others], y[first] - y[others]
+        determinant = (p * q - r * r).clamp(min=1e-7)
+        distance = (p * u**2 + q * v**2 + r * u * v) / (4 * determinant)
+        distance += (determinant / (4 * own[first] * own[others])).log() / (2 * determinant)
+        return 1 - (1 - (-distance.clamp(1e-7, 100)).exp()).sqrt()
+
+    return shares

@@ -123,6 +123,10 @@ def _index_guard(node: AliasedNode) -> Refusal | None:
     return _guard(node)
 
 
+def _rotated_fields(node: AliasedNode) -> Fields:
+    return {**_fields(node), "prob_iou": 1}
+
+
 def _fields(node: AliasedNode) -> Fields:
     attrs = dict(node.attrs)
     threshold = attrs["score_threshold"]
@@ -136,6 +140,7 @@ def _fields(node: AliasedNode) -> Fields:
         "background_class": attrs["background_class"],
         "class_agnostic": attrs["class_agnostic"],
         "box_coding": centres,
+        "prob_iou": 0,
         "pixels": 0,
         "clip": 0,
         "class_major": 0,
@@ -167,5 +172,16 @@ EFFICIENT_NMS = (
         prologue=_prologue,
         epilogue=_epilogue,
         source="TensorRT-YOLO, efficientIdxNMSPlugin",
+    ),
+    Alias(
+        op_type="EfficientRotatedNMS_TRT",
+        domains=("TRT", "trt"),
+        inputs=("boxes", "scores"),
+        attributes=_ATTRIBUTES,
+        outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes"),
+        guard=_guard,
+        fields=_rotated_fields,
+        epilogue=_epilogue,
+        source="TensorRT-YOLO, efficientRotatedNMSPlugin",
     ),
 )

@@ -44,10 +44,11 @@ __device__ int nextChunk(const Plan& plan, Workroom& room, int64_t image, bool f
     return count;
 }
 
-// One block for each image.
-template <typename T>
+// One block for each image. Rotated is what params.rotated is: the compiler leaves the other kind of boxes out.
+template <typename T, bool Rotated>
 __global__ void __launch_bounds__(kThreads) selectKernel(Plan plan) {
     __shared__ Workroom room;
+    plan.params.rotated = Rotated;
     const int thread = static_cast<int>(threadIdx.x);
     const int64_t most = plan.shape.most;
     for (int64_t image = blockIdx.x; image < plan.shape.batch; image += gridDim.x) {
@@ -64,8 +65,9 @@ __global__ void __launch_bounds__(kThreads) selectKernel(Plan plan) {
         }
         for (int64_t row = kept + thread; row < most; row += kThreads) {
             const int64_t to = image * most + row;
-            for (int i = 0; i < 4; ++i) {
-                static_cast<T*>(plan.params.outBoxes)[to * 4 + i] = fromFloat<T>(0.0F);
+            const int columns = columnsOf(plan);
+            for (int i = 0; i < columns; ++i) {
+                static_cast<T*>(plan.params.outBoxes)[to * columns + i] = fromFloat<T>(0.0F);
             }
             static_cast<T*>(plan.params.outScores)[to] = fromFloat<T>(0.0F);
             plan.params.outClasses[to] = plan.params.filler;
@@ -109,7 +111,8 @@ cudaError_t detectionSelection(const DetectionSelectionParams& params, const Det
         if (status != cudaSuccess) {
             return status;
         }
-        return launch(selectKernel<T>, gridBlocks(plan.shape.batch), kThreads, 0, stream, plan);
+        return launch(plan.params.rotated ? selectKernel<T, true> : selectKernel<T, false>,
+                      gridBlocks(plan.shape.batch), kThreads, 0, stream, plan);
     });
 }
 

@@ -29,20 +29,21 @@ struct DetectionSelectionShape {
 // nothing.
 struct DetectionSelectionParams {
     DType type;            // of boxes and scores, float32, float16 or bfloat16
-    const void* boxes;     // [batch, boxes, groups, 4]
+    const void* boxes;     // [batch, boxes, groups, 4 or 5]
     const void* scores;    // [batch, boxes, classes]; a NaN is the score of no candidate
     float scoreThreshold;  // candidates have a score above
     float overlap;         // intersection over union above which two boxes overlap
     bool inclusive;        // equal to a threshold is above it
     bool classAgnostic;    // boxes of different classes overlap, too
     bool centers;          // boxes are [centre, size]; else two opposite corners
+    bool rotated;          // boxes have an angle, in radians, and overlap by ProbIoU
     bool pixels;           // sides are larger by 1 than corners are apart
     bool clip;             // coordinates of outputs are limited to 0 and 1
     bool classMajor;       // of equal scores the first is that of the lower class, then box; else box, then class
     int32_t background;    // the class without candidates; any other number: none
     int32_t filler;        // class and index of rows without a detection
     int32_t* number;       // [batch]
-    void* outBoxes;        // [batch, most, 4]
+    void* outBoxes;        // [batch, most, 4 or 5]
     void* outScores;       // [batch, most]
     int32_t* outClasses;   // [batch, most]
     int32_t* outIndices;   // [batch, most]

@@ -85,36 +85,79 @@ __device__ inline Place placeOf(const Plan& plan, Key key) {
     return plan.params.classMajor ? Place{rest, outer} : Place{outer, rest};
 }
 
-// Two opposite corners, in any order. No operation is fused with another: others must decide as this does.
+__device__ inline int columnsOf(const Plan& plan) { return plan.params.rotated ? 5 : 4; }
+
+struct Given {
+    float4 corners;  // two opposite ones, in any order
+    float angle;
+};
+
+// No operation is fused with another: others must decide as this does.
 template <typename T>
-__device__ inline float4 cornersOf(const Plan& plan, int64_t image, const Place& place) {
+__device__ inline Given givenOf(const Plan& plan, int64_t image, const Place& place) {
     const int64_t group = plan.shape.groups == 1 ? 0 : static_cast<int64_t>(place.label);
     const T* const given = static_cast<const T*>(plan.params.boxes) +
-                           ((image * plan.shape.boxes + place.box) * plan.shape.groups + group) * 4;
+                           ((image * plan.shape.boxes + place.box) * plan.shape.groups + group) * columnsOf(plan);
     const float a = toFloat(given[0]);
     const float b = toFloat(given[1]);
     const float c = toFloat(given[2]);
     const float d = toFloat(given[3]);
+    const float angle = plan.params.rotated ? toFloat(given[4]) : 0.0F;
     if (!plan.params.centers) {
-        return {a, b, c, d};
+        return {{a, b, c, d}, angle};
     }
     const float halfC = __fmul_rn(c, 0.5F);
     const float halfD = __fmul_rn(d, 0.5F);
-    return {__fsub_rn(a, halfC), __fsub_rn(b, halfD), __fadd_rn(a, halfC), __fadd_rn(b, halfD)};
+    return {{__fsub_rn(a, halfC), __fsub_rn(b, halfD), __fadd_rn(a, halfC), __fadd_rn(b, halfD)}, angle};
 }
 
-__device__ inline Box boxBetween(const float4& corners, float extra) {
+// A rotated box as a normal distribution, in the members of a Box: its centre (x, y), and a, b and c of its covariances.
+__device__ inline Box distributionOf(const Box& upright, float angle) {
+    const float sizeX = upright.highX - upright.lowX;
+    const float sizeY = upright.highY - upright.lowY;
+    const float varianceX = sizeX * sizeX / 12.0F;
+    const float varianceY = sizeY * sizeY / 12.0F;
+    const float sine = sinf(angle);
+    const float cosine = cosf(angle);
+    return {upright.lowX + 0.5F * sizeX, upright.lowY + 0.5F * sizeY,
+            varianceY * cosine * cosine + varianceX * sine * sine,
+            varianceY * sine * sine + varianceX * cosine * cosine, (varianceY - varianceX) * cosine * sine};
+}
+
+// ProbIoU (Llerena et al., arXiv 2106.06072) as TensorRT-YOLO computes it, which models were tuned with: half of the mixed
+// term, no square root in the logarithm, and that divided by the determinant, too.
+__device__ inline float likenessOf(const Box& one, const Box& other) {
+    const float x = one.lowX - other.lowX;
+    const float y = one.lowY - other.lowY;
+    const float a = one.highX + other.highX;
+    const float b = one.highY + other.highY;
+    const float c = one.area + other.area;
+    const float determinant = fmaxf(a * b - c * c, 1e-7F);
+    const float own = fmaxf(0.0F, one.highX * one.highY - one.area * one.area);
+    const float others = fmaxf(0.0F, other.highX * other.highY - other.area * other.area);
+    const float distance = 0.25F * (a * x * x + b * y * y) / determinant + 0.25F * (c * x * y) / determinant +
+                           0.5F * logf(determinant / (4.0F * (own * others))) / determinant;
+    return 1.0F - sqrtf(1.0F - expf(-fmaxf(1e-7F, fminf(distance, 100.0F))));
+}
+
+__device__ inline Box boxOf(const Plan& plan, const Given& given) {
+    const float extra = plan.params.pixels ? 1.0F : 0.0F;
+    const float4& corners = given.corners;
     const bool swapX = corners.x >= corners.z;
     const bool swapY = corners.y >= corners.w;
     Box box{swapX ? corners.z : corners.x, swapY ? corners.w : corners.y, swapX ? corners.x : corners.z,
             swapY ? corners.y : corners.w, 0.0F};
+    if (plan.params.rotated) {
+        return distributionOf(box, given.angle);
+    }
     box.area =
         __fmul_rn(__fadd_rn(__fsub_rn(box.highX, box.lowX), extra), __fadd_rn(__fsub_rn(box.highY, box.lowY), extra));
     return box;
 }
 
 __device__ inline bool overlapOf(const Plan& plan, const Box& a, const Box& b) {
-    const float share = box_selection_detail::shareOf(a, b, plan.params.pixels ? 1.0F : 0.0F);
+    const float share =
+        plan.params.rotated ? likenessOf(a, b) : box_selection_detail::shareOf(a, b, plan.params.pixels ? 1.0F : 0.0F);
     return plan.params.inclusive ? share >= plan.params.overlap : share > plan.params.overlap;
 }
 
@@ -123,8 +166,8 @@ inline bool layOut(const DetectionSelectionShape& shape, void* workspace, Plan& 
     int64_t all = 0;
     int64_t rows = 0;
     const bool sizes = elementCount({shape.boxes, shape.classes}, plan.scores) &&
-                       elementCount({shape.batch, shape.boxes, shape.classes, 4}, all) &&
-                       elementCount({shape.batch, shape.most, 4}, rows);
+                       elementCount({shape.batch, shape.boxes, shape.classes, 5}, all) &&
+                       elementCount({shape.batch, shape.most, 5}, rows);
     if (!sizes || shape.batch > INT32_MAX || shape.boxes > INT32_MAX || shape.classes > INT32_MAX ||
         plan.scores > INT32_MAX || shape.most > INT32_MAX || (shape.groups != 1 && shape.groups != shape.classes)) {
         return false;

@@ -126,15 +126,19 @@ template <typename T>
 __device__ void writeRow(const Plan& plan, int64_t image, int64_t row, const Place& place) {
     const int64_t to = image * plan.shape.most + row;
     const int64_t score = image * plan.scores + static_cast<int64_t>(place.box) * plan.shape.classes + place.label;
-    float4 box = cornersOf<T>(plan, image, place);
+    const Given given = givenOf<T>(plan, image, place);
+    float4 box = given.corners;
     if (plan.params.clip) {
         box = {clipped(box.x), clipped(box.y), clipped(box.z), clipped(box.w)};
     }
-    T* const corners = static_cast<T*>(plan.params.outBoxes) + to * 4;
+    T* const corners = static_cast<T*>(plan.params.outBoxes) + to * columnsOf(plan);
     corners[0] = fromFloat<T>(box.x);
     corners[1] = fromFloat<T>(box.y);
     corners[2] = fromFloat<T>(box.z);
     corners[3] = fromFloat<T>(box.w);
+    if (plan.params.rotated) {
+        corners[4] = fromFloat<T>(given.angle);
+    }
     static_cast<T*>(plan.params.outScores)[to] = static_cast<const T*>(plan.params.scores)[score];
     plan.params.outClasses[to] = static_cast<int32_t>(place.label);
     plan.params.outIndices[to] = static_cast<int32_t>(place.box);
@@ -149,7 +153,7 @@ __device__ int64_t suppressTile(const Plan& plan, Workroom& room, int64_t image,
     Place place{};
     if (thread < left) {
         place = placeOf(plan, room.keys[begin + thread]);
-        room.boxes[thread] = boxBetween(cornersOf<T>(plan, image, place), plan.params.pixels ? 1.0F : 0.0F);
+        room.boxes[thread] = boxOf(plan, givenOf<T>(plan, image, place));
         room.labels[thread] = static_cast<int32_t>(place.label);
     }
     if (thread < kWords) {

@@ -7,17 +7,44 @@ from typing import Any
 import numpy as np
 
 
+def overlap_of(a: np.ndarray, b: np.ndarray, extra: int) -> float:
+    if len(a) == 5:
+        return prob_iou(a, b)
+    sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + extra
+    common = np.maximum(sides, 0).prod()
+    both = (a[2:] - a[:2] + extra).prod() + (b[2:] - b[:2] + extra).prod()
+    return float(common / (both - common))
+
+
+def prob_iou(a: np.ndarray, b: np.ndarray) -> float:
+    """As TensorRT-YOLO computes it, by matrices; its boxes are (y, x, y, x, angle)."""
+
+    def matrix(box: np.ndarray) -> np.ndarray:
+        turn = np.array([[np.cos(box[4]), -np.sin(box[4])], [np.sin(box[4]), np.cos(box[4])]])
+        height, width = box[2] - box[0], box[3] - box[1]
+        return np.asarray(turn @ np.diag([width**2 / 12, height**2 / 12]) @ turn.T)
+
+    one, other = matrix(a), matrix(b)
+    both = one + other
+    determinant = np.linalg.det(both)
+    y, x = (a[:2] + a[2:4] - b[:2] - b[2:4]) / 2
+    moved = (both[0, 0] * y * y + both[1, 1] * x * x + both[0, 1] * x * y) / (4 * determinant)
+    turned = np.log(determinant / (4 * np.linalg.det(one) * np.linalg.det(other))) / (2 * determinant)
+    return float(1 - np.sqrt(1 - np.exp(-np.clip(moved + turned, 1e-7, 100))))
+
+
 def selected(
     boxes: np.ndarray, scores: np.ndarray, most: int, score: float, overlap: float, **options: Any
 ) -> list[list[tuple[int, int]]]:
-    """(box, class) of every image, the best first, of corners [N, B, 1 or C, 4] and scores [N, B, C].
+    """(box, class) of every image, the best first, of corners [N, B, 1 or C, 4 or 5] and scores [N, B, C].
 
-    No value is near a threshold, and no scores are equal. options: extra is added to sides; apart, a class is a world of its
-    own; background is left out; topk of each class take part.
+    With 5 numbers the last is an angle, and boxes overlap by ProbIoU. No value is near a threshold, and no scores are equal.
+    options: extra is added to sides; apart, a class is a world of its own; background is left out; topk of each class take
+    part.
     """
     extra, found = options.get("extra", 0), []
     for image, values in enumerate(scores.astype(np.float64)):
-        corners = np.broadcast_to(boxes[image].astype(np.float64), (*values.shape, 4))
+        corners = np.broadcast_to(boxes[image].astype(np.float64), (*values.shape, boxes.shape[-1]))
         allowed = values > score
         if "background" in options:
             allowed[:, options["background"]] = False
@@ -29,14 +56,10 @@ def selected(
             if not allowed[box, class_] or len(kept) == most:
                 continue
             for other in kept:
-                a, b = corners[box, class_], corners[other]
-                sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + extra
-                common = np.maximum(sides, 0).prod()
-                both = (a[2:] - a[:2] + extra).prod() + (b[2:] - b[:2] + extra).prod()
-                if common / (both - common) > overlap and (
-                    other[1] == class_ or not options.get("apart", True)
-                ):
-                    break
+                if not options.get("apart", True) or other[1] == class_:
+                    share = overlap_of(corners[box, class_], corners[other], extra)
+                    if share > overlap:
+                        break
             else:
                 kept.append((box, class_))
         found.append(kept)
@@ -48,9 +71,13 @@ def rows(
 ) -> tuple[np.ndarray, ...]:
     """Number, boxes, scores, classes and indices in rows of `most`."""
     batch = len(kept)
-    tables = [np.zeros((batch, most, 4)), np.zeros((batch, most)), np.full((batch, most), filler)]
+    tables = [
+        np.zeros((batch, most, boxes.shape[-1])),
+        np.zeros((batch, most)),
+        np.full((batch, most), filler),
+    ]
     tables.append(tables[2].copy())
-    boxes = np.broadcast_to(boxes, (*scores.shape, 4))
+    boxes = np.broadcast_to(boxes, (*scores.shape, boxes.shape[-1]))
     for image, pairs in enumerate(kept):
         for row, (box, class_) in enumerate(pairs):
             tables[0][image, row] = boxes[image, box, class_]

@@ -87,6 +87,29 @@ def _example(note: str, op_type: str = "EfficientNMS_TRT", **changed: Any) -> Ex
     return Example(SELECTION, op_type, "TRT", EFFICIENT | changed, inputs, oracle, note=note)
 
 
+ROTATED = EFFICIENT | {"iou_threshold": 0.527, "class_agnostic": 1, "box_coding": 1}
+
+
+def _rotated_inputs() -> dict[str, np.ndarray | None]:
+    """Centre, size and angle, in pixels: in smaller units that ProbIoU is near 0."""
+    boxes, scores = made()
+    low, high = 32 * boxes[:, :, 0, :2], 32 * boxes[:, :, 0, 2:]
+    angle = np.random.default_rng(6).integers(-12, 12, (2, 20, 1)) / 8
+    return {
+        "boxes": np.concatenate([(low + high) / 2, high - low, angle], -1).astype(np.float32),
+        "scores": scores,
+    }
+
+
+def _rotated(inputs: Arrays) -> tuple[np.ndarray, ...]:
+    boxes = inputs["boxes"].astype(np.float64)[:, :, None]
+    middle, half = boxes[..., :2], boxes[..., 2:4] / 2
+    boxes = np.concatenate([middle - half, middle + half, boxes[..., 4:]], axis=-1)
+    limits = ROTATED["score_threshold"], ROTATED["iou_threshold"]
+    kept = selected(boxes, inputs["scores"], 30, *limits, apart=False)
+    return rows(kept, boxes, inputs["scores"], 30, 0)[:4]
+
+
 LIKE_ONNX = {
     "score_threshold": 26.5 / 128,
     "iou_threshold": 0.533,
@@ -200,6 +223,7 @@ FIELDS = {
     "background_class": 1,
     "class_agnostic": 1,
     "box_coding": 0,
+    "prob_iou": 0,
     "pixels": 0,
     "clip": 0,
     "class_major": 0,
@@ -229,6 +253,7 @@ EXAMPLES = (
     _example("anchors_of_centres", anchors=True, box_coding=1, groups=3),
     _example("", "EfficientIdxNMS_TRT"),
     _example("activation", "EfficientIdxNMS_TRT", score_activation=1, max_output_boxes=5),
+    Example(SELECTION, "EfficientRotatedNMS_TRT", "TRT", ROTATED, _rotated_inputs, _rotated),
     _example_like_onnx(""),
     _example_like_onnx("full", max_output_boxes_per_class=4),
     _example_like_onnx("nothing", score_threshold=1.5),
@@ -255,4 +280,9 @@ INCONSISTENT = tuple(
         ({"boxes": (2, 8, 4)}, "boxes[1] = 8, not 7 = scores[1]"),
         ({"boxes": (2, 7, 2, 4)}, "boxes[2] = 2, neither 1 nor 3 = scores[2]"),
     )
+)
+INCONSISTENT += (
+    Inconsistent(
+        SELECTION, SHAPES, {}, "boxes[2] = 4, but a box has 5 numbers", FIELDS, wrong_fields={"prob_iou": 1}
+    ),
 )
