@@ -141,6 +141,7 @@ static __global__ void __launch_bounds__(kThreads) firstBinKernel(Plan plan) {
     for (int64_t image = blockIdx.x; image < plan.shape.batch; image += gridDim.x) {
         const uint32_t* const own = plan.histogram + image * kBins + warp * kRounds * 32;
         int64_t sum = 0;
+#pragma unroll 8  // unrolled further it spills on sm_120
         for (int round = 0; round < kRounds; ++round) {
             sum += own[round * 32 + lane];
         }
@@ -166,6 +167,7 @@ static __global__ void __launch_bounds__(kThreads) firstBinKernel(Plan plan) {
             }
         }
         if (before <= kChunk && before + sum > kChunk) {  // one warp, all of its threads
+#pragma unroll 1
             for (int round = 0; round < kRounds; ++round) {
                 const int64_t count = own[round * 32 + lane];
                 int64_t inclusive = count;
