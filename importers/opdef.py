@@ -36,7 +36,7 @@ TYPE_VARIABLES: Mapping[str, tuple[str, ...]] = {
 """Type variables of ports. All ports of one node that share a variable have one dtype.
 
 T: numbers to compute with. I: indices. E: elements that are moved and compared. V: elements, bool too. F, B, N, S: one type,
-S of sizes.
+S of sizes, counts and classes.
 """
 
 Value = int | float | str | tuple[int, ...] | tuple[float, ...]

@@ -23,6 +23,7 @@ from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
+from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -41,6 +42,7 @@ OPS: tuple[OpDef, ...] = (
     PYRAMID_ROTATED_REGION_ALIGN,
     POSITION_SENSITIVE_REGION_ALIGN,
     DEFORMABLE_REGION_POOL,
+    DETECTION_SELECTION,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

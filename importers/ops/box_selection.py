@@ -8,8 +8,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Kind, OpDef, Port, Shapes
 from trtsmith.importers.ops._box_selection_onnx import expand
-
-NO_LIMIT = 2**31 - 1
+from trtsmith.importers.ops.selection._box_selection_aliases import BOX_SELECTION_ALIASES, NO_LIMIT
 
 _ONE = ("max_output_boxes_per_class", "iou_threshold", "score_threshold")
 
@@ -157,6 +156,7 @@ BOX_SELECTION = OpDef(
     check=_check,
     reference=_reference,
     expand=expand,
+    aliases=BOX_SELECTION_ALIASES,
     huge="it needs 69 GB of workspace for 2^31 scores",
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),

@@ -18,7 +18,7 @@ enum class TypeVar : int32_t {
     kF,  // float32
     kB,  // bool
     kN,  // int64: counts and positions
-    kS,  // int32: sizes, in the one type that TensorRT takes for size tensors
+    kS,  // int32: sizes, in the one type that TensorRT takes for size tensors; and other small numbers
 };
 
 constexpr const char* nameOf(TypeVar variable) {

@@ -31,18 +31,27 @@ __device__ inline Box boxAt(const float* boxes, int64_t index, bool centers) {
     return box;
 }
 
-__device__ inline bool overlaps(const Box& a, const Box& b, float limit) {
+// Intersection over union, of boxes whose sides are larger by `extra` than their corners are apart: 0 where they do not
+// touch, or have no area; a NaN where one has an area that is no number.
+__device__ inline float shareOf(const Box& a, const Box& b, float extra) {
+    const float both = __fadd_rn(a.area, b.area);
+    if (both != both) {
+        return both;
+    }
     const float width = __fsub_rn(fminf(a.highX, b.highX), fmaxf(a.lowX, b.lowX));
     const float height = __fsub_rn(fminf(a.highY, b.highY), fmaxf(a.lowY, b.lowY));
-    if (width <= 0.0F || height <= 0.0F) {
-        return false;
+    if (width < 0.0F || height < 0.0F) {
+        return 0.0F;
     }
-    const float common = __fmul_rn(width, height);
-    const float either = __fsub_rn(__fadd_rn(a.area, b.area), common);
-    if (common <= 0.0F || a.area <= 0.0F || b.area <= 0.0F || either <= 0.0F) {
-        return false;
-    }
-    return __fdiv_rn(common, either) > limit;
+    const float common = __fmul_rn(__fadd_rn(width, extra), __fadd_rn(height, extra));
+    const float either = __fsub_rn(both, common);
+    return common <= 0.0F || either <= 0.0F ? 0.0F : __fdiv_rn(common, either);
+}
+
+// Boxes that have nothing in common overlap at no limit, also below 0.
+__device__ inline bool overlaps(const Box& a, const Box& b, float limit) {
+    const float share = shareOf(a, b, 0.0F);
+    return share > 0.0F && share > limit;
 }
 
 }  // namespace box_selection_detail

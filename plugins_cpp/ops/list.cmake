@@ -27,3 +27,4 @@ trtsmith_operator(PyramidRotatedRegionAlign BINDING pyramid_rotated_region_align
 trtsmith_operator(PositionSensitiveRegionAlign
   BINDING position_sensitive_region_align.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(DeformableRegionPool BINDING deformable_region_pool.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(DetectionSelection BINDING detection_selection.cpp KERNELS selection/detection_selection.cu)

@@ -14,6 +14,7 @@ from tests.importers.running import TYPES, error, run_model, tensor_type, types_
 from trtsmith.importers.lowering import ForeignNode, Lowered, lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Refusal
 from trtsmith.importers.registry import by_name, own_alias
+from trtsmith.importers.schema import registered_schemas
 
 RESULTS = ["result", *(f"result/{number}" for number in range(1, 9))]
 """Names for a node's outputs."""
@@ -89,24 +90,37 @@ def refused(example: Example, *args: Any, version: int | None = None, **options:
 def lowered_model(
     result: Lowered, arrays: Mapping[str, np.ndarray], opset: int, dtype: str
 ) -> onnx.ModelProto:
-    """A model of the nodes that took the foreign node's place, with those of its inputs that they read."""
+    """A model of the nodes that took the foreign node's place, with those of its inputs that they read.
+
+    An output that is no port's has the type that follows from the nodes.
+    """
     used = {value for node in result.nodes for value in node.input}
     feeds = {n: a for n, a in arrays.items() if n in used}
     types = types_of(result.op) | {"T": dtype, "E": dtype}
-    ports = [port.type for port in result.op.outputs]
+    plugin = next(node for node in result.nodes if node.name == result.plugin_node)
+    ports = dict(zip(plugin.output, (port.type for port in result.op.outputs), strict=True))
     made = {value for node in result.nodes for value in node.output}
-    outputs = [name for name in RESULTS if name in made]
     graph = helper.make_graph(
         list(result.nodes),
         "graph",
         [helper.make_tensor_value_info(n, tensor_type(a.dtype), a.shape) for n, a in feeds.items()],
         [
-            helper.make_tensor_value_info(name, tensor_type(TYPES[types[port]]), None)
-            for name, port in zip(outputs, ports, strict=False)
+            helper.make_tensor_value_info(name, tensor_type(TYPES[types[ports[name]]]), None)
+            if name in ports
+            else helper.make_empty_tensor_value_info(name)
+            for name in RESULTS
+            if name in made
         ],
     )
     imports = [helper.make_opsetid("", opset), helper.make_opsetid(PLUGIN_NAMESPACE, 1)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=9)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    if all(name in ports for name in RESULTS if name in made):
+        return model
+    with registered_schemas():
+        inferred = onnx.shape_inference.infer_shapes(model)
+    for value, known in zip(model.graph.output, inferred.graph.output, strict=True):
+        value.type.tensor_type.elem_type = known.type.tensor_type.elem_type
+    return model
 
 
 def run_lowered(

@@ -14,6 +14,7 @@ from trtsmith.importers.expansion import expand_model
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Case, OpDef
 from trtsmith.importers.registry import OPS
+from trtsmith.importers.schema import registered_schemas
 
 TYPES: dict[str, np.dtype] = {
     "float32": np.dtype(np.float32),
@@ -116,9 +117,11 @@ def plugin_model(
 
 def run_model(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The model in onnxruntime, plugin nodes expanded. bfloat16 goes in and out as ml_dtypes' type."""
+    with registered_schemas():
+        inferred = onnx.shape_inference.infer_shapes(model)
     dtypes = {
         value.name: str(np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
-        for value in (*model.graph.input, *model.graph.value_info)
+        for value in (*model.graph.input, *inferred.graph.value_info)
     }
     expanded = expand_model(model, dtypes)
     if "bfloat16" not in dtypes.values():

@@ -187,7 +187,8 @@ def _row(
         baselines = bench.baselines(subject, plan.baselines, plan.count)
     finally:
         subject.close()
-    return row(case.name, dtype, moved, work, sets, op.tolerance[dtype], ceilings, ours, baselines)
+    tolerance = op.tolerance.get(dtype, 0.0)
+    return row(case.name, dtype, moved, work, sets, tolerance, ceilings, ours, baselines)
 
 
 def requirements(op: OpDef, case: Case, generated: Arrays, dtype: str) -> tuple[int, Work]:

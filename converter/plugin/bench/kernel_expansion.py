@@ -33,8 +33,10 @@ def expanded_model(
     while node.input and not node.input[-1]:
         node.input.pop()
     values = [helper.make_tensor_value_info(n, NUMBERS[dtype], shape) for n, (dtype, shape) in inputs.items()]
+    types = op.dtypes(given[0])
     results = [
-        helper.make_tensor_value_info(port.name, NUMBERS[given[0]], shapes[port.name]) for port in op.outputs
+        helper.make_tensor_value_info(port.name, NUMBERS[types[port.type]], shapes[port.name])
+        for port in op.outputs
     ]
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(PLUGIN_NAMESPACE, 1)]
     graph = helper.make_graph([node], op.name, values, results)

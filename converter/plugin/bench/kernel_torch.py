@@ -87,7 +87,7 @@ class TorchSubject:
         if self._reference is None:
             self._reference = self._compute_reference()
         errors = [
-            float((found.double() - right).norm() / right.norm())
+            float((found.double() - right.double()).norm() / right.double().norm())
             for found, right in zip(outputs, self._reference, strict=True)
         ]
         return max((error if math.isfinite(error) else math.inf for error in errors), default=0.0)
@@ -105,7 +105,7 @@ class TorchSubject:
         return [torch.from_numpy(results[port.name]).to(DEVICE) for port in self.op.outputs]
 
     def ours(self, count: int) -> Measured:
-        """Our kernel through the plugin host. Outputs hold NaN before; they are looked at before and after the timing."""
+        """Our kernel through the plugin host. Outputs hold no results at first, and are looked at before and after."""
         kept: list[Any] = []
 
         def allocate(size: int) -> int:
@@ -118,7 +118,9 @@ class TorchSubject:
             ready = stack.enter_context(prepared(plugin, [_desc(t) for t in self.sets[0].values()], allocate))
             outputs = [
                 [
-                    torch.full(desc.shape, math.nan, dtype=getattr(torch, desc.dtype), device=DEVICE)
+                    torch.full(
+                        desc.shape, _unwritten(desc.dtype), dtype=getattr(torch, desc.dtype), device=DEVICE
+                    )
                     for desc in ready.outputs
                 ]
                 for _ in self.sets
@@ -171,6 +173,12 @@ def tf32(allowed: bool) -> Iterator[None]:
         yield
     finally:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+
+
+def _unwritten(dtype: str) -> float:
+    """What no result is: a NaN, or the least integer."""
+    given = getattr(torch, dtype)
+    return math.nan if given.is_floating_point else torch.iinfo(given).min
 
 
 def _desc(tensor: Any) -> TensorDesc:

@@ -47,7 +47,10 @@ def subject(op_name: str, case_name: str, dtype: str = "float32", sets: int = 3)
 def test_the_framework_computes_the_operator(op: OpDef) -> None:
     found = kernel_baselines.measure_baselines(subject(op.name, some_case(op).name), ["eager"], 30)
     assert isinstance(found["eager"], Measured), found
-    assert 0 < (found["eager"].error or 0) < op.tolerance["float32"]
+    if op.tolerance:
+        assert 0 < (found["eager"].error or 0) < op.tolerance["float32"]
+    else:
+        assert found["eager"].error == 0
     assert ("eager_tf32" in found) == op.tensor_cores
 
 
@@ -215,5 +218,6 @@ def test_the_expansion_that_is_timed_computes_the_operator(op: Any, dtype: str) 
     model = expanded_model(op, case.fields, {n: (str(a.dtype), a.shape) for n, a in arrays.items()})
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     found = [torch.from_numpy(output) for output in session.run(None, arrays)]
-    assert str(found[0].dtype) == f"torch.{dtype}"
-    assert one.error(found) < op.tolerance[dtype]
+    types = op.dtypes(dtype)
+    assert [str(f.dtype) for f in found] == [f"torch.{types[port.type]}" for port in op.outputs]
+    assert one.error(found) < op.tolerance[dtype] if op.tolerance else one.error(found) == 0

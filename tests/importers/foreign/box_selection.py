@@ -38,9 +38,30 @@ def _selected(inputs: Arrays) -> tuple[np.ndarray, ...]:
     return np.array(rows), np.array(len(rows))
 
 
+def _rows() -> dict[str, np.ndarray | None]:
+    inputs = _inputs()
+    return {"boxes": inputs["boxes"][0], "scores": inputs["scores"][0, 0]}
+
+
+def _rows_and_threshold() -> dict[str, np.ndarray | None]:
+    return _rows() | {"iou_threshold": np.array(0.2)}
+
+
+def _kept(inputs: Arrays) -> np.ndarray:
+    """As torchvision and mmcv document it: no limit, no threshold of scores."""
+    limits = {"iou_threshold": 0.2, "score_threshold": -1.0, "max_output_boxes_per_class": np.array([1000])}
+    rows, _ = _selected({"boxes": inputs["boxes"][None], "scores": inputs["scores"][None, None]} | limits)
+    return rows[:, 2]
+
+
+MMCV = {"iou_threshold": 0.2, "offset": 0}
+
 EXAMPLES = (
+    Example(SELECTION, "nms", "torchvision", {}, _rows_and_threshold, _kept,
+            constants=frozenset({"iou_threshold"}), types=("N",)),
+    Example(SELECTION, "NonMaxSuppression", "mmcv", MMCV, _rows, _kept, types=("N",)),
     Example(SELECTION, SELECTION, "trtsmith", {"center_point_box": 0, "most": 100}, _inputs, _selected),
-)
+)  # fmt: skip
 
 SHAPES = {
     "boxes": (2, 7, 4),

@@ -16,7 +16,8 @@ class Example:
     """A node with its inputs in order (None: not connected) and what it must compute, in float64.
 
     op: the operator that it means; oracle: the node's output, or a tuple of its outputs; version: of its domain;
-    constants: inputs that are attributes fed as constants.
+    constants: inputs that are attributes fed as constants; types: the outputs' type variables, where they are not those of
+    the operator's ports in order.
     """
 
     op: str
@@ -28,6 +29,7 @@ class Example:
     version: int = 1
     constants: frozenset[str] = field(default_factory=frozenset)
     note: str = ""
+    types: tuple[str, ...] = ()
 
     def expected(self, arrays: Arrays) -> tuple[np.ndarray, ...]:
         """The node's outputs."""

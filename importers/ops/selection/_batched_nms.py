@@ -1,0 +1,190 @@
+"""Says how BatchedNMS is written, by NVIDIA and by mmdeploy: scores above thresholds, best candidates of each class first.
+
+Differences that are meant: corners may be in any order, also where mmdeploy takes a box with swapped corners for one without
+an area. More rows than candidates of a class, for which both write nothing, are filled. With pixels, boxes that do not touch
+have nothing in common; NVIDIA's gives them one pixel.
+"""
+
+from __future__ import annotations
+
+from trtsmith.importers.dims import describe
+from trtsmith.importers.dtypes import FLOATS, NUMBERS
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+
+
+def _guard(node: AliasedNode, flags: tuple[str, ...], classes: str) -> Refusal | None:
+    for name in flags:
+        if node.attrs[name] not in (0, 1):
+            return Refusal(f"{name} = {node.attrs[name]!r}", f"{name}: 0 or 1", f"correct {name!r}")
+    count, shape = node.attrs[classes], node.shapes.get("scores")
+    have = shape[2] if shape is not None and len(shape) > 2 else None
+    if count < 1 or have not in (None, count):
+        expected = f"{classes}: the number of classes" if have is None else f"{have}, as scores have"
+        return Refusal(f"{classes} = {count}", expected, f"correct {classes!r}")
+    return None
+
+
+def _nvidia_guard(node: AliasedNode) -> Refusal | None:
+    attrs = node.attrs
+    refusal = _guard(node, ("shareLocation", "isNormalized", "clipBoxes", "caffeSemantics"), "numClasses")
+    if refusal is not None:
+        return refusal
+    for name in ("scoreThreshold", "iouThreshold"):
+        if attrs[name] < 0:  # rows without a detection have score 0 there, and come before scores below it
+            return Refusal(f"{name} = {attrs[name]}", f"{name}: 0 or more", f"correct {name!r}")
+    if attrs["topK"] < 1:
+        return Refusal(f"topK = {attrs['topK']}", "topK: 1 or more", "correct 'topK'")
+    if not attrs["isNormalized"] and not attrs["caffeSemantics"]:
+        return Refusal(
+            "caffeSemantics = 0 with isNormalized = 0: areas of boxes get one pixel more and what they have in common not",
+            "caffeSemantics = 1, or isNormalized = 1",
+            "set caffeSemantics to 1, or isNormalized to 1 where boxes are not in pixels",
+        )
+    shape = node.shapes.get("boxes")
+    if shape is not None and (len(shape) != 4 or (attrs["shareLocation"] and shape[2] not in (1, None))):
+        wanted = "[N, B, 1, 4]" if attrs["shareLocation"] else "[N, B, C, 4]"
+        return Refusal(
+            f"boxes are {describe(shape)}", wanted, "correct 'shareLocation', or reshape the boxes"
+        )
+    return None
+
+
+def _nvidia_fields(node: AliasedNode) -> Fields:
+    attrs = node.attrs
+    return _fields(
+        score_threshold=attrs["scoreThreshold"],
+        iou_threshold=attrs["iouThreshold"],
+        max_output_boxes=attrs["keepTopK"],
+        topk=attrs["topK"],
+        background_class=attrs["backgroundLabelId"],
+        pixels=1 - attrs["isNormalized"],
+        clip=attrs["clipBoxes"],
+    )
+
+
+def _fields(**own: float) -> Fields:
+    same = {
+        "inclusive": 0,
+        "class_agnostic": 0,
+        "box_coding": 0,
+        "prob_iou": 0,
+        "class_major": 1,
+        "zero_filler": 0,
+    }
+    return same | own
+
+
+def _nvidia_epilogue(node: AliasedNode) -> str:
+    """Classes are numbers of the boxes' dtype."""
+    dtype = node.dtypes.get("boxes")
+    number = NUMBERS[dtype if dtype in FLOATS else "float32"]
+    return f"nmsed_classes = Cast <to = {number}> (detection_classes)"
+
+
+def _mmdeploy_guard(node: AliasedNode) -> Refusal | None:
+    refusal = _guard(node, ("clip_boxes", "return_index"), "num_classes")
+    shape = node.shapes.get("boxes")
+    if refusal is None and shape is not None and len(shape) != 4:
+        refusal = Refusal(f"boxes are {describe(shape)}", "[N, B, 1, 4] or [N, B, C, 4]", "reshape the boxes")
+    return refusal
+
+
+def _mmdeploy_fields(node: AliasedNode) -> Fields:
+    attrs = node.attrs
+    return _fields(
+        score_threshold=attrs["score_threshold"],
+        iou_threshold=attrs["iou_threshold"],
+        max_output_boxes=attrs["keep_topk"],
+        topk=attrs["topk"],
+        background_class=attrs["background_label_id"],
+        pixels=0,
+        clip=attrs["clip_boxes"],
+    )
+
+
+_DETS = """
+md_one = Constant <value = int64[1] {1}> ()
+md_shape = Shape (detection_scores)
+md_column_shape = Concat <axis = 0> (md_shape, md_one)
+md_column = Reshape (detection_scores, md_column_shape)
+dets = Concat <axis = 2> (detection_boxes, md_column)
+"""
+
+_INDEX = """
+md_zero = Constant <value = int32 {0}> ()
+md_nobody = Constant <value = int32 {-1}> ()
+md_two = Constant <value = int64[1] {2}> ()
+md_three = Constant <value = int64[1] {3}> ()
+md_box_shape = Shape (boxes)
+md_count = Slice (md_box_shape, md_one, md_two)
+md_groups = Slice (md_box_shape, md_two, md_three)
+md_others = Sub (md_groups, md_one)
+md_several = Cast <to = 9> (md_others)
+md_several_number = Cast <to = 7> (md_several)
+md_step_long = Mul (md_count, md_several_number)
+md_step = Cast <to = 6> (md_step_long)
+md_first = Mul (detection_classes, md_step)
+md_place = Add (md_first, detection_indices)
+md_empty = Less (detection_indices, md_zero)
+index = Where (md_empty, md_nobody, md_place)
+"""
+
+
+def _mmdeploy_epilogue(node: AliasedNode) -> str:
+    """The score is the fifth column. With a box for each class the index is class * B + box."""
+    shape = node.shapes.get("boxes")
+    shared = shape is not None and shape[2] == 1
+    return _DETS + ("index = Identity (detection_indices)" if shared else _INDEX)
+
+
+def _nvidia(op_type: str) -> Alias:
+    return Alias(
+        op_type=op_type,
+        domains=("TRT", "trt"),
+        inputs=("boxes", "scores"),
+        attributes=(
+            Attr("shareLocation", Kind.INT),
+            Attr("backgroundLabelId", Kind.INT),
+            Attr("numClasses", Kind.INT),
+            Attr("topK", Kind.INT),
+            Attr("keepTopK", Kind.INT),
+            Attr("scoreThreshold", Kind.FLOAT),
+            Attr("iouThreshold", Kind.FLOAT),
+            Attr("isNormalized", Kind.INT),
+            Attr("clipBoxes", Kind.INT, 1),
+            Attr("scoreBits", Kind.INT, ignored=True),
+            Attr("caffeSemantics", Kind.INT, 1),
+        ),
+        outputs=("num_detections", "detection_boxes", "detection_scores", "nmsed_classes"),
+        guard=_nvidia_guard,
+        fields=_nvidia_fields,
+        epilogue=_nvidia_epilogue,
+        source="NVIDIA TensorRT OSS to release 8.6, batchedNMSPlugin",
+    )
+
+
+BATCHED_NMS = (
+    _nvidia("BatchedNMSDynamic_TRT"),
+    _nvidia("BatchedNMS_TRT"),
+    Alias(
+        op_type="TRTBatchedNMS",
+        domains=("mmdeploy",),
+        inputs=("boxes", "scores"),
+        attributes=(
+            Attr("background_label_id", Kind.INT, -1),
+            Attr("num_classes", Kind.INT),
+            Attr("topk", Kind.INT),
+            Attr("keep_topk", Kind.INT),
+            Attr("score_threshold", Kind.FLOAT),
+            Attr("iou_threshold", Kind.FLOAT),
+            Attr("is_normalized", Kind.INT, ignored=True),
+            Attr("clip_boxes", Kind.INT, 1),
+            Attr("return_index", Kind.INT, 0),
+        ),
+        outputs=("dets", "detection_classes", "index"),
+        guard=_mmdeploy_guard,
+        fields=_mmdeploy_fields,
+        epilogue=_mmdeploy_epilogue,
+        source="mmdeploy, trt_batched_nms.cpp",
+    ),
+)

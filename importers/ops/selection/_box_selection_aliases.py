@@ -1,0 +1,78 @@
+"""Lists the forms in which other tools write the selection of boxes of one image and class: torchvision's and mmcv's nms."""
+
+from __future__ import annotations
+
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+
+NO_LIMIT = 2**31 - 1
+
+
+def _fields(_node: AliasedNode) -> Fields:
+    return {"center_point_box": 0, "most": NO_LIMIT}
+
+
+def _float32(node: AliasedNode, name: str) -> str:
+    return "" if node.dtypes.get(name) == "float32" else f"bs_{name} = Cast <to = 1> ({name})\n"
+
+
+def _prologue(node: AliasedNode) -> str:
+    """One image and one class. Boxes of half precision are compared in float32."""
+    wide = {name: _float32(node, name) for name in ("rows", "row_scores")}
+    rows, scores = (f"bs_{name}" if cast else name for name, cast in wide.items())
+    return f"""
+{"".join(wide.values())}bs_one = Constant <value = int64[1] {{1}}> ()
+bs_rows_shape = Shape (rows)
+bs_boxes_shape = Concat <axis = 0> (bs_one, bs_rows_shape)
+boxes = Reshape ({rows}, bs_boxes_shape)
+bs_list_shape = Shape (row_scores)
+bs_scores_shape = Concat <axis = 0> (bs_one, bs_one, bs_list_shape)
+scores = Reshape ({scores}, bs_scores_shape)
+max_output_boxes_per_class = Constant <value = int64[1] {{{NO_LIMIT}}}> ()
+iou_threshold = Constant <value = float[1] {{{node.attrs["iou_threshold"]!r}}}> ()
+"""
+
+
+_KEPT = """
+bs_box = Constant <value = int64 {2}> ()
+kept = Gather <axis = 1> (selected, bs_box)
+"""
+
+
+def _mmcv_guard(node: AliasedNode) -> Refusal | None:
+    threshold = node.attrs["iou_threshold"]
+    if threshold < 0:
+        return Refusal(f"iou_threshold = {threshold}", "0 or more", "correct 'iou_threshold'")
+    if node.attrs["offset"] == 0:
+        return None
+    return Refusal(
+        f"offset = {node.attrs['offset']}: sides of boxes are larger by it",
+        "offset = 0",
+        "export the model with offset=0, as mmdetection from version 2.0 does",
+    )
+
+
+BOX_SELECTION_ALIASES = (
+    Alias(
+        op_type="nms",
+        domains=("torchvision",),
+        inputs=("rows", "row_scores"),
+        constants=(Attr("iou_threshold", Kind.FLOAT),),
+        outputs=("kept",),
+        fields=_fields,
+        prologue=_prologue,
+        epilogue=_KEPT,
+        source="torchvision, exported with ONNX_FALLTHROUGH",
+    ),
+    Alias(
+        op_type="NonMaxSuppression",
+        domains=("mmcv",),
+        inputs=("rows", "row_scores"),
+        attributes=(Attr("iou_threshold", Kind.FLOAT), Attr("offset", Kind.INT)),
+        outputs=("kept",),
+        guard=_mmcv_guard,
+        fields=_fields,
+        prologue=_prologue,
+        epilogue=_KEPT,
+        source="mmcv 1.x, ops/nms.py",
+    ),
+)

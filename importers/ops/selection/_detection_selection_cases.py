@@ -1,0 +1,130 @@
+"""Makes test inputs of the selection of detections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import Case
+
+_DEFAULTS = {
+    "score_threshold": 0.25,
+    "iou_threshold": 0.5,
+    "inclusive": 0,
+    "max_output_boxes": 20,
+    "topk": 0,
+    "background_class": -1,
+    "class_agnostic": 0,
+    "box_coding": 0,
+    "prob_iou": 0,
+    "pixels": 0,
+    "clip": 0,
+    "class_major": 0,
+    "zero_filler": 0,
+}
+
+
+def with_fields(**fields: Any) -> dict[str, Any]:
+    """All fields, those that are not given as they usually are."""
+    return _DEFAULTS | fields
+
+
+def _inputs(
+    batch: int,
+    boxes: int,
+    classes: int,
+    *,
+    groups: int = 0,
+    last: bool = False,
+    ties: int = 0,
+    centres: bool = False,
+    angles: bool = False,
+    spread: float = 2.0,
+    offset: float = 0.0,
+) -> Any:
+    """Boxes of about unit size whose centres are normal with deviation `spread`; corners in any order.
+
+    groups: boxes for each place, 0: no such axis. last: scores have one more axis, of 1. ties: how many different scores
+    there are; 0: any. angles: boxes have one, as a fifth number.
+    """
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        shape = (batch, boxes, groups) if groups else (batch, boxes)
+        middle = rng.normal(size=(*shape, 2)) * spread + offset
+        size = rng.uniform(0.4, 2.0, (*shape, 2))
+        sign = rng.choice([-1, 1], (*shape, 2))
+        first, second = (middle, size) if centres else (middle - sign * size / 2, middle + sign * size / 2)
+        scores = rng.random((batch, boxes, classes, 1) if last else (batch, boxes, classes))
+        third = rng.uniform(-4, 4, (*shape, int(angles)))
+        unit = 32 if angles else 1  # a ProbIoU that depends on the unit is near 0 for small ones
+        return {
+            "boxes": np.concatenate([unit * first, unit * second, third], axis=-1),
+            "scores": np.floor(scores * ties) / ties if ties else scores,
+        }
+
+    return make
+
+
+def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Boxes without an area, twice the same, infinitely large; scores of zero, infinite, not a number."""
+    same, point, line = [0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5], [0, 0, 1, 0]
+    inf, nan = float("inf"), float("nan")
+    boxes = [same, same, point, line, [0, 0, inf, 1], [-inf, -inf, inf, inf], same, [0, 0, 1, 0.375], line]
+    scores = [[0.0, 1], [-0.0, 1], [0.875, 1], [0.75, 1], [0.625, 1], [inf, -1], [nan, nan], [-inf, 0.5]]
+    return {"boxes": np.array([boxes]), "scores": np.array([[*scores, [0.5, 0.25]]])}
+
+
+def _no_numbers(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Boxes of which a coordinate is no number have the lowest scores: none of them gets into the rows."""
+    nan = float("nan")
+    boxes = [[0, 0, 1, 1], [4, 4, 5, 5], [nan, 0, 1, 1], [0, 0, 1, nan]]
+    return {"boxes": np.array([boxes]), "scores": np.array([[[0.9], [0.8], [0.7], [0.6]]])}
+
+
+CASES = (
+    Case("one_of_each", with_fields(max_output_boxes=1), _inputs(1, 1, 1)),
+    Case("few", with_fields(), _inputs(1, 40, 3)),
+    Case("batch", with_fields(iou_threshold=0.3125, inclusive=1), _inputs(3, 70, 5)),
+    Case("box_for_each_class", with_fields(zero_filler=1), _inputs(2, 33, 4, groups=4)),
+    Case("axes_of_one", with_fields(), _inputs(2, 33, 4, groups=1, last=True)),
+    Case("centres", with_fields(box_coding=1, iou_threshold=0.25), _inputs(2, 65, 3, centres=True)),
+    Case("class_agnostic", with_fields(class_agnostic=1, iou_threshold=0.25), _inputs(2, 65, 3)),
+    Case("background", with_fields(background_class=1), _inputs(1, 30, 3)),
+    Case("equal_scores_by_box", with_fields(), _inputs(2, 120, 3, ties=4)),
+    Case("equal_scores_by_class", with_fields(class_major=1, inclusive=1), _inputs(2, 120, 3, ties=4)),
+    Case("all_equal", with_fields(max_output_boxes=50, score_threshold=-1.0), _inputs(2, 90, 3, ties=1)),
+    Case("limited_classes", with_fields(topk=3, class_major=1, iou_threshold=0.75), _inputs(2, 50, 4, ties=8)),
+    Case("limit_above_the_boxes", with_fields(topk=70), _inputs(1, 50, 2)),
+    Case("pixels", with_fields(pixels=1, iou_threshold=0.3125), _inputs(2, 60, 2, spread=4.0)),
+    Case("clipped", with_fields(clip=1), _inputs(1, 60, 2, spread=0.5, offset=0.5)),
+    Case("rotated", with_fields(prob_iou=1, iou_threshold=0.25), _inputs(2, 60, 2, angles=True)),
+    Case("rotated_centres", with_fields(prob_iou=1, box_coding=1, inclusive=1, clip=1),
+         _inputs(2, 60, 2, centres=True, angles=True, groups=2)),
+    Case("nothing_overlaps", with_fields(iou_threshold=1.0), _inputs(1, 40, 2, spread=0.1)),
+    Case("everything_overlaps", with_fields(iou_threshold=0.0, inclusive=1), _inputs(2, 40, 2)),
+    Case("none_above", with_fields(score_threshold=2.0), _inputs(2, 30, 2)),
+    Case("scores_below_zero", with_fields(score_threshold=-3.0), _inputs(1, 30, 2)),
+    Case("more_rows_than_boxes", with_fields(max_output_boxes=50), _inputs(2, 7, 3)),
+    Case("more_than_a_tile", with_fields(max_output_boxes=300, iou_threshold=0.75), _inputs(1, 700, 1)),
+    Case("one_cluster", with_fields(iou_threshold=0.125), _inputs(1, 600, 1, spread=0.05)),
+    Case("strange", with_fields(iou_threshold=0.375, score_threshold=-1.0), _strange),
+    Case("strange_inclusive", with_fields(iou_threshold=0.0, score_threshold=0.0, inclusive=1), _strange),
+    Case("boxes_without_numbers", with_fields(max_output_boxes=2), _no_numbers),
+    Case("no_boxes", with_fields(), _inputs(2, 0, 3)),
+    Case("no_classes", with_fields(), _inputs(2, 5, 0)),
+    Case("no_images", with_fields(), _inputs(0, 5, 3)),
+    # More candidates than are sorted at a time: of many scores, of few, of one, and where most are dropped.
+    Case("few_of_many", with_fields(score_threshold=0.9921875), _inputs(3, 9000, 3, spread=40.0), large=True),
+    Case("many", with_fields(max_output_boxes=3000, iou_threshold=0.875), _inputs(2, 6000, 2), large=True),
+    Case("many_ties", with_fields(max_output_boxes=4000, class_major=1), _inputs(2, 9000, 3, ties=3, spread=30.0),
+         large=True),
+    Case("many_equal", with_fields(max_output_boxes=500, score_threshold=-1.0), _inputs(1, 30_000, 1, ties=1),
+         large=True),
+    Case("many_dropped", with_fields(max_output_boxes=100, iou_threshold=0.015625),
+         _inputs(1, 20_000, 1, spread=0.5), large=True),
+    Case("many_of_each_class", with_fields(topk=1000, max_output_boxes=2000), _inputs(2, 3000, 3, ties=500, spread=20.0),
+         large=True),
+    Case("detector", with_fields(max_output_boxes=100, score_threshold=0.875), _inputs(2, 8400, 80, spread=40.0),
+         large=True),
+)  # fmt: skip
