@@ -3,10 +3,12 @@
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.layout.col2im import COL2IM
 from trtsmith.converter.rewrite.rules.layout.conv_transpose import CONV_TRANSPOSE
+from trtsmith.converter.rewrite.rules.layout.image_convolution import IMAGE_CONVOLUTION
 from trtsmith.converter.rewrite.rules.layout.space_to_depth import SPACE_TO_DEPTH
 
 RULES: tuple[NodeRule, ...] = (
     SPACE_TO_DEPTH,
     COL2IM,
     CONV_TRANSPOSE,
+    IMAGE_CONVOLUTION,
 )
