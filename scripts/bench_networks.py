@@ -4,7 +4,8 @@
 
 Every network in every precision is a process of its own. All of them build and compile side by side; then one after
 another is timed, its ways in turn on the same inputs, engines as CUDA graphs. Inputs are on the GPU: float32 for engines, as
-`convert` leaves them, and in the precision for PyTorch. Errors are against PyTorch in float64. --bundle: what scripts/gpu_bundle.py unpacked.
+`convert` leaves them, and in the precision for PyTorch. Errors are against PyTorch in float64. --bundle: what
+scripts/gpu_bundle.py unpacked.
 """
 
 from __future__ import annotations

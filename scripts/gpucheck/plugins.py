@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gpucheck.record import Notes
 from gpucheck.references import reader
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.checks.checks_gpu import DIRECT, GPU_CHECKS
-from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase
+from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase, LibraryReport
+from trtsmith.converter.plugin.host.host import Host
 from trtsmith.converter.plugin.test import test_library
+
+AT_ONCE = 8
+"""Plugins that are tested side by side."""
 
 
 def check(library: Path, references: Path, notes: Notes) -> None:
@@ -38,15 +43,19 @@ def check(library: Path, references: Path, notes: Notes) -> None:
             if result.check == DIRECT:
                 ran.add((result.creator, result.case))
 
-    report = test_library(
-        library,
-        gpu=True,
-        definitions=contract_cases(),
-        gpu_cases=given,
-        progress=progress,
-    )
-    for name in dict.fromkeys(result.creator for result in report.results):
-        mine = [result for result in report.results if result.creator == name]
+    definitions = tuple(contract_cases())
+
+    def tested(name: str) -> LibraryReport:
+        return test_library(
+            library, gpu=True, only=name, definitions=definitions, gpu_cases=given, progress=progress
+        )
+
+    # Each has a child process of its own, which does most of the work.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        reports = list(pool.map(tested, creators_of(library)))
+    results = [result for report in reports for result in report.results]
+    for name in dict.fromkeys(result.creator for result in results):
+        mine = [result for result in results if result.creator == name]
         verdicts = Counter(result.verdict for result in mine)
         reasons = Counter(f"{r.check}: {r.note}" for r in mine if r.verdict is CheckStatus.NOT_TESTABLE)
         counts = {verdict.value.replace(" ", "_"): verdicts[verdict] for verdict in CheckStatus}
@@ -58,5 +67,12 @@ def check(library: Path, references: Path, notes: Notes) -> None:
     for (op, types, kind), count in cases.items():
         row = {"op": op, "types": types, "route": f"kernel, {library.stem}", "kind": kind}
         notes.row(**row, cases=count, passed=right[op, types, kind])
-    counted = ", ".join(f"{report.count(verdict)} {verdict.value}" for verdict in CheckStatus)
-    notes.summary(f"{counted}; {kernels.total()} kernels passed, on {report.gpu}")
+    verdicts = Counter(result.verdict for result in results)
+    counted = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in CheckStatus)
+    notes.summary(f"{counted}; {kernels.total()} kernels passed, on {reports[0].gpu}")
+
+
+def creators_of(library: Path) -> list[str]:
+    """The names of the library's plugins."""
+    with Host().open(library) as opened:
+        return [str(creator.info.name) for creator in opened.creators]
