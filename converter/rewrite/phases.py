@@ -7,12 +7,14 @@ types of the graph inferred and leaves them so. On the graph that comes out no r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
 import numpy as np
 
 from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
@@ -21,6 +23,7 @@ from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.fold import fold
 from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
+from trtsmith.converter.rewrite.precision.opset import at_least
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
 from trtsmith.converter.rewrite.rules import RULES
@@ -143,6 +146,16 @@ def _concerned(work: Rewriting) -> list[Pass]:
     return [one for one in work.options.passes if one.concerns(kinds)]
 
 
+def _opset(work: Rewriting) -> Rewriting:
+    """Only for rules that have to write what the model's opset has not. Where it cannot be, they refuse."""
+    kinds = {f"{domain}::{name}" if domain else name for domain, name in work.graph.kinds()}
+    wanted = max((r.opset for r in work.options.legal_rules() if kinds.intersection(r.op_types)), default=1)
+    if work.graph.opset("") < wanted and not work.graph.functions:
+        with suppress(ConversionError):
+            work.graph.become(at_least(work.graph.model(), wanted))
+    return work
+
+
 def _legalise(work: Rewriting) -> Rewriting:
     done = apply_rules(work.graph, work.options.legal_rules(), work.options.target)
     rewrites = (*work.rewrites, *done.rewrites)
@@ -186,6 +199,11 @@ PHASES = (
     Phase("freeze", "inputs that the user gave values are constants", _freeze),
     Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
     Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
+    Phase(
+        "opset",
+        "the model is of an opset that has the operators which a rule writes for a node of it",
+        _opset,
+    ),
     Phase(
         "legalise",
         "standard operators that TensorRT does not import are made of those that it does",
