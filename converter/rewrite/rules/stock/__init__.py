@@ -1,10 +1,12 @@
 """Rewrites plugins of TensorRT, mmdeploy and others that standard operators express."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.converter.rewrite.rules.stock.grid_samplers import STOCK_GRID_SAMPLER
 from trtsmith.converter.rewrite.rules.stock.group_norm import STOCK_GROUP_NORM
 from trtsmith.converter.rewrite.rules.stock.instance_norm import STOCK_INSTANCE_NORM
 
 RULES: tuple[NodeRule, ...] = (
     STOCK_INSTANCE_NORM,
     STOCK_GROUP_NORM,
+    STOCK_GRID_SAMPLER,
 )
