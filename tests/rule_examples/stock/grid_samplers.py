@@ -119,10 +119,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
         }""",
         f"""<ir_version: 8, opset_import: ["" : 17, "mmdeploy" : 1]>
         g {_SIGNATURE} {{ y = mmdeploy.grid_sampler <padding_mode = 3> (x, p) }}""",
-        f"""<ir_version: 8, opset_import: ["" : 17, "aten" : 1]>
-        g (float[2, 3, 5, 7] x, float[2, 4, 3, 2] p, int64 m) => (float[2, 3, 4, 3] y) <bool no = {{0}}> {{
+        """<ir_version: 8, opset_import: ["" : 17, "aten" : 1]>
+        g (float[2, 3, 5, 7] x, float[2, 4, 3, 2] p, int64 m) => (float[2, 3, 4, 3] y) <bool no = {0}> {
             y = aten.grid_sampler (x, p, m, m, no)
-        }}""",
+        }""",
         """<ir_version: 8, opset_import: ["" : 11, "mmdeploy" : 1]>
         g (float[2, 3, 5, 7] x, float[2, 4, 3, 2] p, bool c) => (float[2, 3, 4, 3] y) {
             y = If (c) <

@@ -4,9 +4,13 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.stock.grid_samplers import STOCK_GRID_SAMPLER
 from trtsmith.converter.rewrite.rules.stock.group_norm import STOCK_GROUP_NORM
 from trtsmith.converter.rewrite.rules.stock.instance_norm import STOCK_INSTANCE_NORM
+from trtsmith.converter.rewrite.rules.stock.rotate import STOCK_ROTATE
+from trtsmith.converter.rewrite.rules.stock.rotated_feature_align import STOCK_ROTATED_FEATURE_ALIGN
 
 RULES: tuple[NodeRule, ...] = (
     STOCK_INSTANCE_NORM,
     STOCK_GROUP_NORM,
     STOCK_GRID_SAMPLER,
+    STOCK_ROTATE,
+    STOCK_ROTATED_FEATURE_ALIGN,
 )
