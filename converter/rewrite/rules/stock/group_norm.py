@@ -19,7 +19,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu, unknown, unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import REQUIRED, kinds, narrow, settings, wide
+from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, wide
 
 _DIFFUSION_GROUPS = 32
 
@@ -31,7 +31,7 @@ def _settings(node: NodeView) -> Mapping[str, Any] | Refusal:
         if isinstance(given, Refusal):
             return given
         return {"groups": _DIFFUSION_GROUPS, "epsilon": given["epsilon"], "silu": bool(given["bSwish"])}
-    groups = 1 if node.op_type == "GroupNormalizationPlugin" else REQUIRED
+    groups = 1 if node.op_type == "GroupNormalizationPlugin" else int
     given = settings(node, eps=1e-5, num_groups=groups)
     if isinstance(given, Refusal):
         return given

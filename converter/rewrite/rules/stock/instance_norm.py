@@ -14,7 +14,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import REQUIRED, kinds, narrow, settings, wide
+from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, wide
 
 _NONE = np.zeros(0, np.float32)
 
@@ -36,7 +36,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _with_attributes(w: Writer, dtype: str) -> Replacement | Refusal:
-    given = settings(w.node, epsilon=REQUIRED, scales=_NONE, bias=_NONE, relu=0, alpha=0.0)
+    given = settings(w.node, epsilon=float, scales=_NONE, bias=_NONE, relu=0, alpha=0.0)
     if isinstance(given, Refusal):
         return given
     scales, bias = given["scales"], given["bias"]

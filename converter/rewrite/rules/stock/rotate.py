@@ -14,7 +14,6 @@ from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
 from trtsmith.converter.rewrite.rules.stock.sampling import MODES, OPSET, TIES, grid_sample, known_number
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    REQUIRED,
     kinds,
     narrow,
     settings,
@@ -25,7 +24,7 @@ from trtsmith.importers.dtypes import FLOATS
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    given = settings(node, interpolation=REQUIRED)
+    given = settings(node, interpolation=int)
     if isinstance(given, Refusal):
         return given
     mode = known_number(given["interpolation"], MODES[:2], "interpolation")

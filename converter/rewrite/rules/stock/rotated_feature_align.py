@@ -12,7 +12,6 @@ from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
 from trtsmith.converter.rewrite.rules.stock.sampling import OPSET, grid_sample
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    REQUIRED,
     kinds,
     narrow,
     settings,
@@ -26,7 +25,7 @@ _CORNERS = ((1, 1), (-1, 1), (-1, -1), (1, -1))
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    given = settings(node, spatial_scale=REQUIRED, points=1)
+    given = settings(node, spatial_scale=float, points=1)
     if isinstance(given, Refusal):
         return given
     points, dtype, dims = given["points"], node.dtype(0), node.shape(0)

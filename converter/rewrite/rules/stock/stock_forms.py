@@ -14,9 +14,6 @@ from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
 from trtsmith.importers.registry import MODELOPT_DOMAIN
 
-REQUIRED = object()
-"""The default of an attribute that a node must have."""
-
 _ANYWHERE = (MODELOPT_DOMAIN, "TRT", "trt")
 
 
@@ -33,7 +30,8 @@ def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
 def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:
     """The node's attributes, each of the type of its default; a Refusal for one that is missing, unknown or of another.
 
-    A number may come as a list of one. A default that is an array stands for floats, in a tensor or a list.
+    A type in a default's place: the node must have the attribute. A number may come as a list of one. A default that is an
+    array stands for floats, in a tensor or a list.
     """
     unknown = [a.name for a in node.proto.attribute if a.name not in (*defaults, *PLUGIN_ATTRIBUTES)]
     if unknown:
@@ -42,7 +40,7 @@ def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:
     found: dict[str, Any] = {}
     for name, default in defaults.items():
         if not node.given(name):
-            if default is REQUIRED:
+            if isinstance(default, type):
                 return _attribute(node, f"attribute {name!r} is missing", f"a node with {name!r}")
             found[name] = default
             continue
@@ -52,7 +50,7 @@ def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:
             value = np.asarray(value, np.float32).reshape(-1)
         elif isinstance(value, list) and len(value) == 1:
             value = value[0]
-        wanted = type(default) if default is not REQUIRED else float
+        wanted = default if isinstance(default, type) else type(default)
         if not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
             return _attribute(node, f"attribute {name!r} is {value!r}", f"a value of type {wanted.__name__}")
         found[name] = value
