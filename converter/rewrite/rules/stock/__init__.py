@@ -2,6 +2,8 @@
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.stock.detection_heads import STOCK_DETECTION_HEADS
+from trtsmith.converter.rewrite.rules.stock.disentangled_attention import STOCK_DISENTANGLED_ATTENTION
+from trtsmith.converter.rewrite.rules.stock.fused_attention import STOCK_FUSED_ATTENTION
 from trtsmith.converter.rewrite.rules.stock.grid_samplers import STOCK_GRID_SAMPLER
 from trtsmith.converter.rewrite.rules.stock.group_norm import STOCK_GROUP_NORM
 from trtsmith.converter.rewrite.rules.stock.instance_norm import STOCK_INSTANCE_NORM
@@ -18,4 +20,6 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_SCATTER_ND,
     STOCK_SCATTER_ELEMENTS,
     STOCK_DETECTION_HEADS,
+    STOCK_DISENTANGLED_ATTENTION,
+    STOCK_FUSED_ATTENTION,
 )
