@@ -1,10 +1,12 @@
 """Rewrites TensorRT's plugin for DeBERTa's attention scores as gathers and sums.
 
-He et al., arXiv 2006.03654. Source: NVIDIA/TensorRT, plugin/disentangledAttentionPlugin/disentangledKernel.cu: result[i, j, k]
-= (data0[i, j, k] + data1[i, j, p(j - k)] + data2[i, k, p(j - k)]) * factor. Every release since 8.4 is built with
-kDISENTANGLED_VERSION 2, logarithmic buckets, whatever the node's plugin_version says: with m = span / 2 and the last size z
-of data1, p(d) = span + d up to |d| = m, and beyond it span +- (m + ceil((log |d| - log m) / (log(z - 1) - log m) * (m - 1))),
-clamped to the table.
+He et al., arXiv 2006.03654. Source: NVIDIA/TensorRT, plugin/disentangledAttentionPlugin/disentangledKernel.cu:
+
+    result[i, j, k] = (data0[i, j, k] + data1[i, j, p(j - k)] + data2[i, k, p(j - k)]) * factor
+
+Every release since 8.4 is built with kDISENTANGLED_VERSION 2, logarithmic buckets, whatever the node's plugin_version says.
+With m = span / 2 and z the last size of data1, p(d) is span + d up to |d| = m; beyond it, p(d) is span plus or minus
+m + ceil((log |d| - log m) / (log(z - 1) - log m) * (m - 1)), clamped to the table.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _indices(w: Writer, span: int, last: int) -> str:
-    """p(j - k) for queries j and keys k of every head, int64: a table of all distances up to the one from which p stays the same."""
+    """p(j - k) for queries j and keys k of every head, int64. A table has all distances up to where p changes no more."""
     farthest = last
     while positions(span, last, farthest)[[0, -1]].tolist() != [0, 2 * span - 1]:
         farthest *= 2
