@@ -135,6 +135,13 @@ _EXAMPLES = (
         opset=9,
         kind="float16",
     ),
+    Example(
+        "as many images as a batch has",
+        """<ir_version: 6, opset_import: ["" : 8, "TRT" : 1]>
+        g (float[N, 2, 1, 1] n, float[1, 3, 2, 2] x) => (float[N, 3, 2, 2] y) { y = TRT.BatchTilePlugin_TRT (n, x) }""",
+        feeds={"n": np.zeros((4, 2, 1, 1), np.float32)},
+        expected=lambda inputs: {"y": np.concatenate([inputs["x"]] * len(inputs["n"]))},
+    ),
     _example("a leaky ReLU", "TRT.LReLU_TRT <negSlope = 0.1>", _leaky, (2, 3), opset=8),
     _example(
         "clipped, an old opset",
@@ -186,6 +193,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
         _refused("Reorg_TRT <stride = 2>", "1, 6, 4, 4", "1, 24, 2, 2"),
         _refused("Reorg_TRT <stride = 2>", "1, 4, H, 4", "1, 16, K, 2"),
         _refused("CoordConvAC", "1, 4, 4, 5", "1, 6, 4, 5"),
+        """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
+        g (float[4, 2] n, float[2, 3] x) => (float[4, 3] y) { y = TRT.BatchTilePlugin_TRT (n, x) }""",
         _refused('LReLU_TRT <negSlope = "steep">', "1, 4"),
     ),
 }

@@ -6,6 +6,7 @@ Source: NVIDIA/TensorRT, release 8.6, under plugin/:
 - reorgPlugin and common/kernels/reorgForward.cu: Darknet's order, in which the input counts as [N, C / s^2, H s, W s].
 - coordConvACPlugin/coordConvACPluginKernels.cu: two channels behind the input, each row's and each column's place from -1
   to 1; the kernel mixes up rows and columns of images that are not square.
+- batchTilePlugin: the second operand, of batch 1, as often as the first one has images.
 - leakyReluPlugin, clipPlugin, geluPlugin (GELU by tanh, behind an optional bias).
 """
 
@@ -95,6 +96,22 @@ def _coordinates(w: Writer, dtype: str) -> Refusal | None:
     return None
 
 
+def _tile(w: Writer, dtype: str) -> Refusal | None:
+    given, dims = settings(w.node), w.node.shape(1)
+    if isinstance(given, Refusal):
+        return given
+    if dims is None:
+        return unknown(w.node, 1, "the rank")
+    if dims[:1] != (1,):
+        return Refusal(
+            f"the batch of its second operand is {dims[0] if dims else 'missing'}",
+            "a batch of 1",
+            "export the model with that operand as one image",
+        )
+    w.do("Expand", "x1", w.concat([w.size("x0", 0), *[w.ints(1)] * (len(dims) - 1)]), result="y0")
+    return None
+
+
 def _leaky_relu(w: Writer, dtype: str) -> Refusal | None:
     given = settings(w.node, negSlope=float)
     if isinstance(given, Refusal):
@@ -125,6 +142,7 @@ _BODIES: Mapping[str, tuple[Body, str]] = {
     "Normalize_TRT": (_normalize, "a sum of squares and a quotient"),
     "Reorg_TRT": (_reorg, "SpaceToDepth in Darknet's order"),
     "CoordConvAC": (_coordinates, "Concat with constant coordinates"),
+    "BatchTilePlugin_TRT": (_tile, "Expand"),
     "LReLU_TRT": (_leaky_relu, "LeakyRelu"),
     "Clip_TRT": (_clip, "Clip"),
     "CustomGeluPluginDynamic": (_gelu, "GELU by tanh"),
