@@ -226,6 +226,12 @@ def run_to_precision(model: Model, options: Options) -> Rewriting:
     return _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options))
 
 
+def run_rules(model: Model, rules: Sequence[NodeRule]) -> Model:
+    """The model with what these rules write, and nothing else done to it. `model`: its types inferred."""
+    work = Rewriting(Graph(model), Options(passes=(), rules=rules))
+    return _legalise(_opset(work)).model
+
+
 def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:
     """The precision and the phases behind it; and the graph as the precision left it."""
     precision, *rest = PHASES[_BEFORE_PRECISION:]
