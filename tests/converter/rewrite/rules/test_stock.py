@@ -19,6 +19,7 @@ from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.precision.opset import BF16_OPSET
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules import stock
 from trtsmith.converter.verify.graphs import verify_graphs
@@ -28,6 +29,7 @@ ALL = [
     for rule in stock.RULES
     for example in examples_of(rule)
 ]
+GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "custom-operators.md"
 SAMPLER = """g (float[1, 2, 4, 4] x, float[1, 3, 3, 2] p) => (float[1, 2, 3, 3] y)"""
 FEEDS = {
     "x": np.random.default_rng(1).standard_normal((1, 2, 4, 4)).astype(np.float32),
@@ -69,12 +71,15 @@ def test_float16_stays(example: Example, tmp_path: Path) -> None:
         assert np.abs(array.astype(np.float64) - wanted).max() <= bound
 
 
+def knows_bfloat16(example: Example) -> bool:
+    opset = re.search(r'"" : (\d+)', example.text)
+    return opset is not None and int(opset[1]) >= BF16_OPSET
+
+
 @pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
-@pytest.mark.parametrize("example", ALL)
+@pytest.mark.parametrize("example", [p for p in ALL if knows_bfloat16(p.values[0])])
 def test_bfloat16_builds(example: Example, tmp_path: Path) -> None:
     result = rewrite(example_model(Example("", in_type(example.text, "bfloat16")), tmp_path))
-    if any(entry.version < 13 and not entry.domain for entry in result.model.proto.opset_import):
-        pytest.skip("ONNX has no bfloat16 in this opset")
     assert plan(result).convertible
     save_model(result.model, tmp_path / "rewritten.onnx")
     profile = {
@@ -154,3 +159,10 @@ def test_the_user_hears_which_pixel_is_nearest(tmp_path: Path) -> None:
     model = load_model(saved(tmp_path, 16, "y = mmdeploy.grid_sampler <interpolation_mode = 1> (x, p)"))
     (warning,) = rewrite(model).warnings()
     assert "half way between two pixels" in warning
+
+
+def test_the_guide_lists_every_name() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    names = {kind.rpartition("::")[2] for rule in stock.RULES for kind in rule.op_types}
+    domains = {kind.rpartition("::")[0] for rule in stock.RULES for kind in rule.op_types} - {""}
+    assert [name for name in sorted(names | domains) if f"`{name}`" not in text] == []
