@@ -93,6 +93,12 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "stock-diffusion": (
         """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
         g (float[2, 3, 6] x, float[18] g) => (float[2, 3, 6] y) { y = trt.plugins.LayerNorm <axis = 1> (x, g, g) }""",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 3, 6] x) => (float[2, 3, 6] y) { y = LayerNorm <epsilon = 0.00001> (x) }""",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 4] x) => (float[2, 2] y, float[2, 2] z) { y, z = SplitGeLU (x) }""",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (int32[2, 4] x) => (int32[2, 2] y) { y = SplitGeLU (x) }""",
         """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
         g (float[2, 3, 7] x) => (float[2, 3, 3] y) { y = trt.plugins.SplitGeLU (x) }""",
     ),

@@ -94,6 +94,10 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-fused-attention": (
         """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
+        g (float16[2, 5, 2, 4] q, float[2, 7, 2, 2, 4] x) => (float16[2, 5, 2, 4] y) {
+            y = trt.plugins.fMHCA (q, x)
+        }""",
+        """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
         g (float[2, 5, 3, 3, D] x) => (float[2, 5, 3, D] y) { y = trt.plugins.fMHA_V2 (x) }""",
     ),
 }

@@ -17,15 +17,16 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
     kinds,
     narrow,
     settings,
     too_old,
     wide,
 )
-from trtsmith.importers.dtypes import FLOATS
 
 _GATHER_BATCHES = 12
 """The first opset whose GatherND knows batches."""
@@ -48,11 +49,9 @@ def _gather_topk(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _grid_priors(node: NodeView) -> Replacement | Refusal | None:
-    given, dtype = settings(node, stride_h=1, stride_w=1), node.dtype(0)
+    given, dtype = settings(node, stride_h=1, stride_w=1), str(node.dtype(0))
     if isinstance(given, Refusal):
         return given
-    if dtype not in FLOATS:
-        return unknown_type(node)
     if node.opset < _GATHER_BATCHES:
         return too_old(node, _GATHER_BATCHES, "Range")
     w = Writer(node)
@@ -71,7 +70,7 @@ def _grid_priors(node: NodeView) -> Replacement | Refusal | None:
 
 
 def _corner_pool(node: NodeView) -> Replacement | Refusal | None:
-    given, dtype, dims = settings(node, mode=int), node.dtype(0), node.shape(0)
+    given, dtype, dims = settings(node, mode=int), str(node.dtype(0)), node.shape(0)
     if isinstance(given, Refusal):
         return given
     mode = given["mode"]
@@ -81,8 +80,6 @@ def _corner_pool(node: NodeView) -> Replacement | Refusal | None:
             "0 (top), 1 (bottom), 2 (left) or 3 (right)",
             "export the node with one of these",
         )
-    if dtype is None:
-        return unknown_type(node)
     axis = 0 if mode in (_TOP, _BOTTOM) else 1
     size = dims[2 + axis] if dims is not None and len(dims) == 4 else None
     if not size:
@@ -103,6 +100,7 @@ _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {
     "GridPriorsTRT": _grid_priors,
     "MMCVCornerPool": _corner_pool,
 }
+_PORTS = {"GatherTopk": Ports(2, floats=()), "GridPriorsTRT": Ports(3), "MMCVCornerPool": Ports()}
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -113,6 +111,6 @@ STOCK_DETECTION_HEADS = NodeRule(
     "stock-detection-heads",
     "mmdeploy's GatherTopk and GridPriorsTRT and mmcv's corner pooling become GatherND, sums and MaxPool",
     kinds(*_BODIES, domains=("mmdeploy", "mmcv")),
-    _rewrite,
+    checked(_PORTS, _rewrite),
     opset=_GATHER_BATCHES,
 )

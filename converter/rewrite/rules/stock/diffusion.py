@@ -14,9 +14,15 @@ from collections.abc import Callable, Mapping
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import layer_norm, unknown, unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, wide
-from trtsmith.importers.dtypes import FLOATS
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import layer_norm, unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
+    kinds,
+    narrow,
+    settings,
+    wide,
+)
 
 _ROOT_OF_TWO = 1.4140625
 
@@ -75,14 +81,17 @@ _BODIES: Mapping[str, tuple[Callable[[Writer, str], Refusal | None], str]] = {
     "SeqLen2Spatial": (_to_spatial, "sums and Transpose"),
 }
 
+_PORTS = {
+    "LayerNorm": Ports(3, floats=(0, 1, 2)),
+    "SplitGeLU": Ports(),
+    "SeqLen2Spatial": Ports(4, floats=(0, 1, 2), alike=True),
+}
+
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    dtype = node.dtype(0)
-    if dtype not in FLOATS:
-        return unknown_type(node)
     body, what = _BODIES[node.op_type]
     w = Writer(node)
-    refusal = body(w, dtype)
+    refusal = body(w, str(node.dtype(0)))
     return refusal or Replacement(w.nodes(), what)
 
 
@@ -90,5 +99,5 @@ STOCK_DIFFUSION = NodeRule(
     "stock-diffusion",
     "pointwise plugins of TensorRT's demo/Diffusion become standard operators",
     kinds(*_BODIES),
-    _rewrite,
+    checked(_PORTS, _rewrite),
 )

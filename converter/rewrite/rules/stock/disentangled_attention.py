@@ -15,9 +15,8 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, settings, too_old
-from trtsmith.importers.dtypes import FLOATS
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings, too_old
 
 _OPSET = 12
 """The first one with GatherElements, Range, and Min and Max of integers."""
@@ -42,10 +41,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     given = settings(node, span=int, factor=float)
     if isinstance(given, Refusal):
         return given
-    span, dtype = given["span"], node.dtype(0)
+    span, dtype = given["span"], str(node.dtype(0))
     sizes = [dims[-1] if (dims := node.shape(i)) else None for i in (1, 2)]
-    if dtype not in FLOATS:
-        return unknown_type(node)
     if None in sizes:
         return unknown(node, 1 + sizes.index(None), "the last size")
     last, other = (int(size or 0) for size in sizes)
@@ -83,6 +80,6 @@ STOCK_DISENTANGLED_ATTENTION = NodeRule(
     "stock-disentangled-attention",
     "TensorRT's plugin for DeBERTa's attention scores becomes gathers and sums",
     kinds("DisentangledAttention_TRT"),
-    _rewrite,
+    checked({"DisentangledAttention_TRT": Ports(3, floats=(0, 1, 2), alike=True)}, _rewrite),
     opset=_OPSET,
 )

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, settings
-from trtsmith.importers.dtypes import FLOATS
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings
+
+_PORTS = {
+    "ScaledDotProductAttentionTRT": Ports(3, 4, floats=(0, 1, 2), results=2, alike=True),
+    "fMHA_V2": Ports(),
+    "fMHCA": Ports(2, floats=(0, 1), alike=True),
+}
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    given, dtype, dims = settings(node), node.dtype(0), node.shape(0)
+    given, dtype, dims = settings(node), str(node.dtype(0)), node.shape(0)
     if isinstance(given, Refusal):
         return given
-    if dtype not in FLOATS:
-        return unknown_type(node)
     width = dims[-1] if dims else None
     if not width:
         return unknown(node, 0, "the last size")
@@ -56,6 +59,6 @@ def _parts(w: Writer, packed: str, count: int) -> list[str]:
 STOCK_FUSED_ATTENTION = NodeRule(
     "stock-fused-attention",
     "attention of mmdeploy and of TensorRT's demo/Diffusion becomes products and a Softmax",
-    kinds("ScaledDotProductAttentionTRT", "fMHA_V2", "fMHCA", domains=("mmdeploy",)),
-    _rewrite,
+    kinds(*_PORTS, domains=("mmdeploy",)),
+    checked(_PORTS, _rewrite),
 )

@@ -17,7 +17,7 @@ from typing import Any
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.sampling import (
     MODES,
     OPSET,
@@ -26,11 +26,22 @@ from trtsmith.converter.rewrite.rules.stock.sampling import (
     grid_sample,
     known_number,
 )
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, too_old, wide
-from trtsmith.importers.dtypes import FLOATS
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
+    kinds,
+    narrow,
+    settings,
+    too_old,
+    wide,
+)
 
 _SCALED = ("GridSampler2DTRT", "GridSampler2DTRT2")
-_ATEN = ("grid_sampler", "grid_sampler_2d")
+_ATEN = ("aten::grid_sampler", "aten::grid_sampler_2d")
+_PORTS = {
+    **dict.fromkeys(("grid_sampler", "GridSample", *_SCALED), Ports(2, floats=(0, 1))),
+    **dict.fromkeys(_ATEN, Ports(5, floats=(0, 1))),
+}
 
 Mode = tuple[str, str, bool]
 """Interpolation, padding, and whether -1 and 1 are the middles of the outer pixels."""
@@ -80,9 +91,6 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     mode = _mode(node)
     if isinstance(mode, Refusal):
         return mode
-    dtype = node.dtype(0)
-    if dtype not in FLOATS or node.dtype(1) not in FLOATS:
-        return unknown_type(node)
     rank = node.rank(0) or node.rank(1)
     if rank is None:
         return unknown(node, 0, "the rank")
@@ -98,7 +106,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     grid = wide(w, "x1", node.dtype(1))
     if node.op_type in _SCALED:
         grid = w.transpose(w.do("Div", grid, w.number(10.0, "float32")), [0, 2, 3, 1])
-    narrow(w, grid_sample(w, wide(w, "x0", dtype), grid, *mode), dtype, "y0")
+    narrow(w, grid_sample(w, wide(w, "x0", node.dtype(0)), grid, *mode), str(node.dtype(0)), "y0")
     rounds = mode[0] == "nearest" and node.domain not in ("aten", "com.microsoft")
     return Replacement(w.nodes(), "GridSample", tuple(_notes(node, mode[0])), TIES if rounds else "")
 
@@ -109,9 +117,9 @@ STOCK_GRID_SAMPLER = NodeRule(
     (
         *kinds("grid_sampler", domains=("mmdeploy", "mmcv")),
         *kinds(*_SCALED, domains=("custom_op", "custom")),
-        *(f"aten::{name}" for name in _ATEN),
+        *_ATEN,
         "com.microsoft::GridSample",
     ),
-    _rewrite,
+    checked(_PORTS, _rewrite),
     opset=OPSET,
 )

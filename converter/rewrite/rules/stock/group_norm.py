@@ -18,10 +18,12 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu, unknown, unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, wide
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu, unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, narrow, settings, wide
 
 _DIFFUSION_GROUPS = 32
+
+_NAMES = ("GroupNormalizationPlugin", "GroupNorm", "GroupNormPluginDynamic")
 
 
 def _settings(node: NodeView) -> Mapping[str, Any] | Refusal:
@@ -39,9 +41,7 @@ def _settings(node: NodeView) -> Mapping[str, Any] | Refusal:
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    dtype, dims = node.dtype(0), node.shape(0)
-    if dtype is None:
-        return unknown_type(node)
+    dtype, dims = str(node.dtype(0)), node.shape(0)
     if dims is None:
         return unknown(node, 0, "the rank")
     given = _settings(node)
@@ -71,6 +71,6 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 STOCK_GROUP_NORM = NodeRule(
     "stock-group-norm",
     "plugins for group normalisation become InstanceNormalization of groups",
-    kinds("GroupNormalizationPlugin", "GroupNorm", "GroupNormPluginDynamic"),
-    _rewrite,
+    kinds(*_NAMES),
+    checked(dict.fromkeys(_NAMES, Ports(3, floats=(0, 1, 2))), _rewrite),
 )

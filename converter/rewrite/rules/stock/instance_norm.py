@@ -13,17 +13,26 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, wide
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
+    kinds,
+    narrow,
+    settings,
+    wide,
+)
 
 _NONE = np.zeros(0, np.float32)
 
+_PORTS = {
+    "InstanceNormalization_TRT": Ports(),
+    "TRTInstanceNormalization": Ports(3, floats=(0, 1, 2)),
+    "MMCVInstanceNormalization": Ports(3, floats=(0, 1, 2)),
+}
+
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    dtype = node.dtype(0)
-    if dtype is None:
-        return unknown_type(node)
-    w = Writer(node)
+    w, dtype = Writer(node), str(node.dtype(0))
     if node.op_type == "InstanceNormalization_TRT":
         return _with_attributes(w, dtype)
     given = settings(node, epsilon=1e-5)
@@ -59,11 +68,6 @@ def _with_attributes(w: Writer, dtype: str) -> Replacement | Refusal:
 STOCK_INSTANCE_NORM = NodeRule(
     "stock-instance-norm",
     "plugins for instance normalisation become InstanceNormalization",
-    kinds(
-        "InstanceNormalization_TRT",
-        "TRTInstanceNormalization",
-        "MMCVInstanceNormalization",
-        domains=("mmdeploy", "mmcv"),
-    ),
-    _rewrite,
+    kinds(*_PORTS, domains=("mmdeploy", "mmcv")),
+    checked(_PORTS, _rewrite),
 )

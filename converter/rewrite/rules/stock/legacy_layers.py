@@ -18,9 +18,15 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, unknown, unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, wide
-from trtsmith.importers.dtypes import FLOATS
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
+    kinds,
+    narrow,
+    settings,
+    wide,
+)
 
 Body = Callable[[Writer, str], Refusal | None]
 
@@ -150,12 +156,9 @@ _BODIES: Mapping[str, tuple[Body, str]] = {
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    dtype = node.dtype(0)
-    if dtype not in FLOATS:
-        return unknown_type(node)
     body, what = _BODIES[node.op_type]
     w = Writer(node)
-    refusal = body(w, dtype)
+    refusal = body(w, str(node.dtype(0)))
     return refusal or Replacement(w.nodes(), what)
 
 
@@ -163,5 +166,5 @@ STOCK_LEGACY_LAYERS = NodeRule(
     "stock-legacy-layers",
     "plugins of old releases of TensorRT become standard operators",
     kinds(*_BODIES),
-    _rewrite,
+    checked({**dict.fromkeys(_BODIES, Ports()), "BatchTilePlugin_TRT": Ports(2, floats=())}, _rewrite),
 )

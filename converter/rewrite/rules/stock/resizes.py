@@ -15,20 +15,27 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, narrow, settings, too_old, wide
-from trtsmith.importers.dtypes import FLOATS
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
+    kinds,
+    narrow,
+    settings,
+    too_old,
+    wide,
+)
 
 _OPSET = 11
 """The first one whose Resize says where pixels are."""
 
 _NONE = np.zeros(0, np.float32)
 
+_NAMES = ("ResizeNearest_TRT", "TRTBicubicInterpolate")
+
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    dtype, dims = node.dtype(0), node.shape(0)
-    if dtype not in FLOATS:
-        return unknown_type(node)
+    dtype, dims = str(node.dtype(0)), node.shape(0)
     if dims is None or len(dims) != 4:
         return unknown(node, 0, "the rank")
     if node.opset < _OPSET:
@@ -83,7 +90,7 @@ def _bicubic(node: NodeView, dtype: str, dims: Sequence[int | None]) -> Replacem
 STOCK_RESIZES = NodeRule(
     "stock-resizes",
     "plugins that enlarge images become Resize",
-    kinds("ResizeNearest_TRT", "TRTBicubicInterpolate", domains=("mmdeploy",)),
-    _rewrite,
+    kinds(*_NAMES, domains=("mmdeploy",)),
+    checked(dict.fromkeys(_NAMES, Ports()), _rewrite),
     opset=_OPSET,
 )

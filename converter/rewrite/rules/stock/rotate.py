@@ -11,16 +11,18 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
 from trtsmith.converter.rewrite.rules.stock.sampling import MODES, OPSET, TIES, grid_sample, known_number
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
     kinds,
     narrow,
     settings,
     too_old,
     wide,
 )
-from trtsmith.importers.dtypes import FLOATS
+
+_NAMES = ("RotateTRT", "RotateTRT2")
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -30,9 +32,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     mode = known_number(given["interpolation"], MODES[:2], "interpolation")
     if isinstance(mode, Refusal):
         return mode
-    dtype = node.dtype(0)
-    if dtype not in FLOATS or node.dtype(1) not in FLOATS or node.dtype(2) not in FLOATS:
-        return unknown_type(node)
+    dtype = str(node.dtype(0))
     if node.opset < OPSET:
         return too_old(node, OPSET, "GridSample")
     w = Writer(node)
@@ -72,7 +72,7 @@ def _grid(w: Writer) -> str:
 STOCK_ROTATE = NodeRule(
     "stock-rotate",
     "BEVFormer_tensorrt's rotation becomes GridSample",
-    kinds("RotateTRT", "RotateTRT2", domains=("custom_op", "custom")),
-    _rewrite,
+    kinds(*_NAMES, domains=("custom_op", "custom")),
+    checked(dict.fromkeys(_NAMES, Ports(3, floats=(0, 1, 2))), _rewrite),
     opset=OPSET,
 )

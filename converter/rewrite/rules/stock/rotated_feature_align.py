@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.sampling import OPSET, grid_sample
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Ports,
+    checked,
     kinds,
     narrow,
     settings,
     too_old,
     wide,
 )
-from trtsmith.importers.dtypes import FLOATS
 
 _CORNERS = ((1, 1), (-1, 1), (-1, -1), (1, -1))
 """Along the width and the height of a box."""
@@ -28,11 +29,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     given = settings(node, spatial_scale=float, points=1)
     if isinstance(given, Refusal):
         return given
-    points, dtype, dims = given["points"], node.dtype(0), node.shape(0)
+    points, dtype, dims = given["points"], str(node.dtype(0)), node.shape(0)
     if points not in (1, 5):
         return Refusal(f"its points are {points}", "1 or 5", "export the node with 1 or 5 points")
-    if dtype not in FLOATS or node.dtype(1) not in FLOATS:
-        return unknown_type(node)
     if dims is None or len(dims) != 4 or dims[2] is None or dims[3] is None:
         return unknown(node, 0, "a spatial size")
     if node.opset < OPSET:
@@ -85,6 +84,6 @@ STOCK_ROTATED_FEATURE_ALIGN = NodeRule(
     "stock-rotated-feature-align",
     "mmcv's alignment of features to rotated boxes becomes GridSample",
     kinds("MMCVRotatedFeatureAlign", domains=("mmcv", "mmdeploy")),
-    _rewrite,
+    checked({"MMCVRotatedFeatureAlign": Ports(2, floats=(0, 1))}, _rewrite),
     opset=OPSET,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.stock.stock_forms import kinds, settings, too_old
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings, too_old
 
 _DOMAINS = ("mmdeploy", "mmcv")
 _SCATTER = 11
@@ -59,7 +59,7 @@ STOCK_SCATTER_ND = NodeRule(
     "stock-scatter-nd",
     "ScatterND of a plugin's domain becomes ONNX's",
     kinds("ScatterND", domains=_DOMAINS),
-    _scatter_nd,
+    checked({"ScatterND": Ports(3, floats=())}, _scatter_nd),
     opset=_SCATTER,
 )
 
@@ -67,6 +67,6 @@ STOCK_SCATTER_ELEMENTS = NodeRule(
     "stock-scatter-elements",
     "ScatterElements of a plugin's domain becomes ONNX's",
     kinds("ScatterElements", domains=_DOMAINS),
-    _scatter_elements,
+    checked({"ScatterElements": Ports(3, floats=())}, _scatter_elements),
     opset=_REDUCTION,
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
+from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
 from trtsmith.importers.registry import MODELOPT_DOMAIN
 
@@ -25,6 +28,67 @@ def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
     places = (*_ANYWHERE, *domains)
     found = [f"{domain}::{name}" for name in names for domain in places]
     return (*(name for name in names if not onnx.defs.has(name)), *found)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a plugin takes and gives.
+
+    least, most: how many operands. floats: which of them are of floating-point types. results: how many outputs.
+    alike: whether all of these operands are of one type.
+    """
+
+    least: int = 1
+    most: int = 0
+    floats: tuple[int, ...] = (0,)
+    results: int = 1
+    alike: bool = False
+
+
+Rewriter = Callable[[NodeView], Replacement | Refusal | None]
+
+
+def checked(ports: Mapping[str, Ports], rewrite: Rewriter) -> Rewriter:
+    """The rule for nodes that have the ports of their op_type (or of domain::op_type); others are refused."""
+
+    def rewrite_checked(node: NodeView) -> Replacement | Refusal | None:
+        known = ports.get(f"{node.domain}::{node.op_type}") or ports[node.op_type]
+        return _misfit(node, known) or rewrite(node)
+
+    return rewrite_checked
+
+
+def _misfit(node: NodeView, ports: Ports) -> Refusal | None:
+    most = max(ports.least, ports.most)
+    count = f"{ports.least}" + (f" to {most}" if most > ports.least else "")
+    if not ports.least <= len(node.inputs) <= most or not all(node.inputs[: ports.least]):
+        given = sum(map(bool, node.inputs))
+        return Refusal(
+            f"it has {given} operands",
+            f"{count} operands, as the plugin {node.op_type} takes them",
+            "rename the node if it is of another plugin of that name, or correct its operands",
+        )
+    if any(node.used(index) for index in range(ports.results, len(node.outputs))):
+        return Refusal(
+            f"{len(node.outputs)} outputs of it are used",
+            f"{ports.results}, as the plugin {node.op_type} gives",
+            "rename the node if it is of another plugin of that name, or correct its outputs",
+        )
+    for index in ports.floats:
+        dtype = node.dtype(index)
+        if dtype not in FLOATS:
+            return unknown_type(node) if dtype is None else _of_type(node, index, " or ".join(FLOATS))
+        if ports.alike and dtype != node.dtype(0):
+            return _of_type(node, index, f"{node.dtype(0)}, as the first operand")
+    return None
+
+
+def _of_type(node: NodeView, index: int, wanted: str) -> Refusal:
+    return Refusal(
+        f"its operand {node.input(index)!r} is {node.dtype(index)}",
+        f"an operand of type {wanted}",
+        "cast the operand where the model is exported",
+    )
 
 
 def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:

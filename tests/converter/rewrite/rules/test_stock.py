@@ -24,11 +24,8 @@ from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules import stock
 from trtsmith.converter.verify.graphs import verify_graphs
 
-ALL = [
-    pytest.param(example, id=f"{rule.name}-{example.name}")
-    for rule in stock.RULES
-    for example in examples_of(rule)
-]
+NAMED = [(f"{rule.name}-{example.name}", example) for rule in stock.RULES for example in examples_of(rule)]
+ALL = [pytest.param(example, id=name) for name, example in NAMED]
 GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "custom-operators.md"
 SAMPLER = """g (float[1, 2, 4, 4] x, float[1, 3, 3, 2] p) => (float[1, 2, 3, 3] y)"""
 FEEDS = {
@@ -54,7 +51,7 @@ def in_type(text: str, dtype: str) -> str:
     return text.replace(signature[0], re.sub(r"\bfloat(16)?\[", f"{dtype}[", signature[0]))
 
 
-@pytest.mark.parametrize("example", [p for p in ALL if "earest" not in p.values[0].name])
+@pytest.mark.parametrize("example", [pytest.param(e, id=name) for name, e in NAMED if "earest" not in name])
 def test_float16_stays(example: Example, tmp_path: Path) -> None:
     wide = example_model(Example("", in_type(example.text, "float"), feeds=example.feeds), tmp_path)
     inputs = example_feeds(wide, example)
@@ -77,16 +74,16 @@ def knows_bfloat16(example: Example) -> bool:
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
-@pytest.mark.parametrize("example", [p for p in ALL if knows_bfloat16(p.values[0])])
+@pytest.mark.parametrize("example", [pytest.param(e, id=name) for name, e in NAMED if knows_bfloat16(e)])
 def test_bfloat16_builds(example: Example, tmp_path: Path) -> None:
     result = rewrite(example_model(Example("", in_type(example.text, "bfloat16")), tmp_path))
     assert plan(result).convertible
     save_model(result.model, tmp_path / "rewritten.onnx")
-    profile = {
-        value.name: Profile(*[(example.feeds or {})[value.name].shape] * 3)
-        for value in result.model.proto.graph.input
-        if any(not d.HasField("dim_value") for d in value.type.tensor_type.shape.dim)
-    }
+    profile = {}
+    for value in result.model.proto.graph.input:
+        if any(not d.HasField("dim_value") for d in value.type.tensor_type.shape.dim):
+            shape = (example.feeds or {})[value.name].shape
+            profile[value.name] = Profile(shape, shape, shape)
     request = BuildRequest(
         tmp_path / "rewritten.onnx",
         tmp_path / "engine",
