@@ -19,6 +19,16 @@ BF16_OPSET = 13
 QDQ_OPSET = 19
 """From here on, QuantizeLinear and DequantizeLinear know other types than float32."""
 
+_FAILURES = (
+    version_converter.ConvertError,
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    LookupError,
+)
+"""What onnx's converter raises: the first two are no RuntimeError."""
+
 _APART = "trtsmith.apart"
 """Where custom nodes that have no domain are while onnx's converter runs, which leaves nodes of other domains alone."""
 
@@ -42,7 +52,7 @@ def at_least(model: Model, opset: int) -> Model:
         raise _refused(model, old, opset, f"node {nested.name!r} ({nested.op_type}) has graphs inside")
     try:
         return infer_shapes(_converted(model, opset))
-    except (RuntimeError, ValueError, TypeError) as error:
+    except _FAILURES as error:
         raise _refused(model, old, opset, " ".join(str(error).split())[:300]) from error
 
 
