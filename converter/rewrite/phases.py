@@ -14,11 +14,12 @@ from functools import partial
 import numpy as np
 
 from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView
 from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.fold import fold
@@ -149,8 +150,17 @@ def _concerned(work: Rewriting) -> list[Pass]:
 def _opset(work: Rewriting) -> Rewriting:
     """Only for rules that have to write what the model's opset has not. Where it cannot be, they refuse."""
     kinds = {f"{domain}::{name}" if domain else name for domain, name in work.graph.kinds()}
-    wanted = max((r.opset for r in work.options.legal_rules() if kinds.intersection(r.op_types)), default=1)
-    if work.graph.opset("") < wanted and not work.graph.functions:
+    rules = [r for r in work.options.legal_rules() if r.opset != 1 and kinds.intersection(r.op_types)]
+    if not rules or work.graph.functions:
+        return work
+    wanted = 1
+    for node in work.graph.nodes():
+        kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        for rule in rules:
+            if kind in rule.op_types:
+                view = NodeView(up_to_date(node), node.name, node.scope, target=work.options.target)
+                wanted = max(wanted, rule.opset_for(view))
+    if work.graph.opset("") < wanted:
         with suppress(ConversionError):
             work.graph.become(at_least(work.graph.model(), wanted))
     return work

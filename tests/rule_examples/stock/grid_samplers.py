@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
-from tests.rule_examples.stock.sampling_oracle import sampled
+from tests.rule_examples.stock.sampling_oracle import sampled, sampled_volumes
 
 _RNG = np.random.default_rng(3)
 _X = _RNG.standard_normal((2, 3, 5, 7)).astype(np.float32)
@@ -107,15 +107,61 @@ _EXAMPLES = (
     ),
 )
 
+_VOLUMES = _RNG.standard_normal((1, 2, 3, 4, 5)).astype(np.float32)
+_PLACES = _RNG.uniform(-1.5, 1.5, (1, 2, 2, 3, 3)).astype(np.float32)
+
+
+def _scaled_volumes(inputs: Arrays) -> Arrays:
+    grid = inputs["p"].transpose(0, 2, 3, 4, 1).astype(np.float64) / 10
+    return {"y": sampled_volumes(inputs["x"], grid, "bilinear", "border").astype(np.float32)}
+
+
+_OF_VOLUMES = (
+    Example(
+        "volumes, an opset whose GridSample has none",
+        """<ir_version: 8, opset_import: ["" : 16, "mmdeploy" : 1]>
+        g (float[N, 2, D, H, W] x, float[N, d, h, w, 3] p) => (float[N, 2, d, h, w] y) {
+            y = mmdeploy.grid_sampler <interpolation_mode = 0, padding_mode = 2, align_corners = 1> (x, p)
+        }""",
+        feeds={"x": _VOLUMES, "p": _PLACES},
+        rtol=1e-4,
+        atol=1e-5,
+        expected=lambda inputs: {
+            "y": sampled_volumes(inputs["x"], inputs["p"], "bilinear", "reflection", True).astype(np.float32)
+        },
+    ),
+    Example(
+        "BEVFormer's volumes",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[1, 2, 3, 4, 5] x, float[1, 3, 2, 2, 3] p) => (float[1, 2, 2, 2, 3] y) {
+            y = GridSampler3DTRT2 <interpolation_mode = 0, padding_mode = 1, align_corners = 0> (x, p)
+        }""",
+        feeds={"x": _VOLUMES, "p": (10 * _PLACES).transpose(0, 4, 1, 2, 3).copy()},
+        rtol=1e-4,
+        atol=1e-5,
+        expected=_scaled_volumes,
+    ),
+    Example(
+        "nearest voxels",
+        """<ir_version: 10, opset_import: ["" : 20, "aten" : 1]>
+        g (float[1, 2, 3, 4, 5] x, float[1, 2, 2, 3, 3] p) => (float[1, 2, 2, 2, 3] y)
+        <int64 one = {1}, int64 zero = {0}, bool no = {0}> { y = aten.grid_sampler_3d (x, p, one, zero, no) }""",
+        feeds={"x": _VOLUMES, "p": _PLACES},
+        expected=lambda inputs: {
+            "y": sampled_volumes(inputs["x"], inputs["p"], "nearest").astype(np.float32)
+        },
+    ),
+)
+
 EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-grid-sampler": _EXAMPLES,
+    "stock-grid-sampler": (*_EXAMPLES, *_OF_VOLUMES),
 }
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-grid-sampler": (
         """<ir_version: 8, opset_import: ["" : 17, "mmdeploy" : 1]>
         g (float[1, 2, 3, 4, 5] x, float[1, 2, 2, 2, 3] p) => (float[1, 2, 2, 2, 2] y) {
-            y = mmdeploy.grid_sampler (x, p)
+            y = mmdeploy.grid_sampler <interpolation_mode = 2> (x, p)
         }""",
         f"""<ir_version: 8, opset_import: ["" : 17, "mmdeploy" : 1]>
         g {_SIGNATURE} {{ y = mmdeploy.grid_sampler <padding_mode = 3> (x, p) }}""",

@@ -28,6 +28,31 @@ def _place(at: float, size: int, padding: str, aligned: bool) -> float:
     return at
 
 
+def sampled_volumes(
+    volumes: np.ndarray, grid: np.ndarray, mode: str, padding: str = "zeros", aligned: bool = False
+) -> np.ndarray:
+    """volumes [N, C, D, H, W] at grid [N, d, h, w, 3] of (x, y, z) from -1 to 1; bilinear or nearest."""
+    n, c, *sizes = volumes.shape
+    result = np.zeros((n, c, *grid.shape[1:4]))
+    for place in np.ndindex(n, *grid.shape[1:4]):
+        at = []
+        for g, size in zip(grid[place].astype(np.float64)[::-1], sizes, strict=True):
+            raw = (g + 1) / 2 * (size - 1) if aligned else ((g + 1) * size - 1) / 2
+            at.append(_place(raw, size, padding, aligned))
+        corners = np.ndindex(2, 2, 2) if mode == "bilinear" else [(0, 0, 0)]
+        for corner in corners:
+            if mode == "bilinear":
+                voxel = [int(np.floor(p)) + up for p, up in zip(at, corner, strict=True)]
+                weight = float(np.prod([1 - abs(p - v) for p, v in zip(at, voxel, strict=True)]))
+            else:
+                voxel, weight = [round(p) for p in at], 1.0
+            if all(0 <= v < size for v, size in zip(voxel, sizes, strict=True)):
+                result[(place[0], slice(None), *place[1:])] += (
+                    weight * volumes[(place[0], slice(None), *voxel)]
+                )
+    return result
+
+
 def sampled(
     images: np.ndarray, grid: np.ndarray, mode: str, padding: str = "zeros", aligned: bool = False
 ) -> np.ndarray:

@@ -6,7 +6,8 @@ Sources:
   gridSample.cpp: PyTorch's numbers for the mode and the padding. mmdeploy's TensorRT plugin has no bicubic mode and computes
   bilinear in its place; the model means bicubic.
 - PyTorch, aten/src/ATen/native/native_functions.yaml: grid_sampler has them as its third to fifth operand.
-- DerryHub/BEVFormer_tensorrt, det2trt/models/functions/grid_sampler.py: the grid is [N, 2, h, w], from -10 to 10.
+- DerryHub/BEVFormer_tensorrt, det2trt/models/functions/grid_sampler.py: the grid is [N, 2, h, w] or [N, 3, d, h, w], from
+  -10 to 10.
 - microsoft/onnxruntime, docs/ContribOperators.md: com.microsoft.GridSample is what ONNX took over in opset 16.
 """
 
@@ -23,6 +24,7 @@ from trtsmith.converter.rewrite.rules.stock.sampling import (
     OPSET,
     PADDINGS,
     TIES,
+    VOLUMES_OPSET,
     grid_sample,
     known_number,
 )
@@ -36,8 +38,8 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     wide,
 )
 
-_SCALED = ("GridSampler2DTRT", "GridSampler2DTRT2")
-_ATEN = ("aten::grid_sampler", "aten::grid_sampler_2d")
+_SCALED = ("GridSampler2DTRT", "GridSampler2DTRT2", "GridSampler3DTRT", "GridSampler3DTRT2")
+_ATEN = ("aten::grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d")
 _PORTS = {
     **dict.fromkeys(("grid_sampler", "GridSample", *_SCALED), Ports(2, floats=(0, 1))),
     **dict.fromkeys(_ATEN, Ports(5, floats=(0, 1))),
@@ -87,6 +89,10 @@ def _notes(node: NodeView, mode: str) -> Sequence[str]:
     return ("bicubic, as PyTorch and onnxruntime compute it; mmdeploy's plugin computes bilinear there",)
 
 
+def _opset(node: NodeView) -> int:
+    return VOLUMES_OPSET if (node.rank(0) or node.rank(1)) == 5 else OPSET
+
+
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     mode = _mode(node)
     if isinstance(mode, Refusal):
@@ -94,18 +100,19 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     rank = node.rank(0) or node.rank(1)
     if rank is None:
         return unknown(node, 0, "the rank")
-    if rank != 4:
+    if rank not in (4, 5) or (rank == 5 and mode[0] == "bicubic"):
         return Refusal(
-            f"its input has {rank} dimensions",
-            "images, NxCxHxW: TensorRT samples no volumes before version 11.2",
-            "sample images, or slices of the volume one by one",
+            f"its input has {rank} dimensions, and its mode is {mode[0]}",
+            "images, NxCxHxW, or volumes, NxCxDxHxW, in a mode other than bicubic",
+            "export the node with the mode bilinear, or sample images",
         )
-    if node.opset < OPSET:
-        return too_old(node, OPSET, "GridSample")
+    if node.opset < _opset(node):
+        return too_old(node, _opset(node), "GridSample")
     w = Writer(node)
     grid = wide(w, "x1", node.dtype(1))
     if node.op_type in _SCALED:
-        grid = w.transpose(w.do("Div", grid, w.number(10.0, "float32")), [0, 2, 3, 1])
+        last = [0, *range(2, rank), 1]
+        grid = w.transpose(w.do("Div", grid, w.number(10.0, "float32")), last)
     narrow(w, grid_sample(w, wide(w, "x0", node.dtype(0)), grid, *mode), str(node.dtype(0)), "y0")
     rounds = mode[0] == "nearest" and node.domain not in ("aten", "com.microsoft")
     return Replacement(w.nodes(), "GridSample", tuple(_notes(node, mode[0])), TIES if rounds else "")
@@ -121,5 +128,5 @@ STOCK_GRID_SAMPLER = NodeRule(
         "com.microsoft::GridSample",
     ),
     checked(_PORTS, _rewrite),
-    opset=OPSET,
+    opset=_opset,
 )

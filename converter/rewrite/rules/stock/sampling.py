@@ -6,7 +6,10 @@ from trtsmith.converter.rewrite.engine.node_rule import Refusal
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 
 OPSET = 16
-"""The first one with GridSample."""
+"""The first one with GridSample, of images alone."""
+
+VOLUMES_OPSET = 20
+"""The first one whose GridSample takes volumes."""
 
 MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
@@ -18,7 +21,7 @@ TIES = "points half way between two pixels take the even one, as in PyTorch; the
 
 
 def grid_sample(w: Writer, images: str, grid: str, mode: str, padding: str, aligned: bool) -> str:
-    """Samples of float32 images [N, C, H, W] at a grid [N, h, w, 2] of (x, y) from -1 to 1. Of opset 16 and later."""
+    """Samples of float32 images [N, C, H, W] at a grid [N, h, w, 2] of (x, y) from -1 to 1, or of volumes at (x, y, z)."""
     name = _RENAMED.get(mode, mode) if w.node.opset >= 20 else mode
     return w.do("GridSample", images, grid, mode=name, padding_mode=padding, align_corners=int(aligned))
 
