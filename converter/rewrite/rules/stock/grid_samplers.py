@@ -8,7 +8,8 @@ Sources:
 - PyTorch, aten/src/ATen/native/native_functions.yaml: grid_sampler has them as its third to fifth operand.
 - DerryHub/BEVFormer_tensorrt, det2trt/models/functions/grid_sampler.py: the grid is [N, 2, h, w] or [N, 3, d, h, w], from
   -10 to 10.
-- microsoft/onnxruntime, docs/ContribOperators.md: com.microsoft.GridSample is what ONNX took over in opset 16.
+- microsoft/onnxruntime, docs/ContribOperators.md: com.microsoft.GridSample is what ONNX took over in opset 16. TensorRT's
+  parser takes it as it is, so it is not refused for the model's opset; but no type of it is inferred.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "export the node with the mode bilinear, or sample images",
         )
     if node.opset < _opset(node):
-        return too_old(node, _opset(node), "GridSample")
+        return None if node.domain == "com.microsoft" else too_old(node, _opset(node), "GridSample")
     w = Writer(node)
     grid = wide(w, "x1", node.dtype(1))
     if node.op_type in _SCALED:

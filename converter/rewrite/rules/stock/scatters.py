@@ -1,6 +1,7 @@
 """Rewrites ScatterND and ScatterElements that name a plugin's domain as ONNX's own.
 
-TensorRT's parser looks at the op_type alone; of such a node no type is inferred, and no other rule sees it. Sources:
+TensorRT's parser looks at the op_type alone and takes such a node; but no type of it is inferred, and no other rule sees it.
+So it is left alone where the model's opset has no such operator and cannot be brought to one that has. Sources:
 open-mmlab/mmdeploy, csrc/mmdeploy/backend_ops/tensorrt/scatternd/trt_scatternd.cpp; NVIDIA/TensorRT,
 plugin/scatterPlugin/scatterPlugin.cpp (indices are int32 in both) and plugin/scatterElementsPlugin/README.md ("in compliance
 with the ONNX specification"; `axis` is 0 where it is absent).
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings, too_old
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings
 
 _DOMAINS = ("mmdeploy", "mmcv")
 _SCATTER = 11
@@ -25,7 +26,7 @@ def _scatter_nd(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(given, Refusal):
         return given
     if node.opset < _SCATTER:
-        return too_old(node, _SCATTER, "ScatterND")
+        return None
     w = Writer(node)
     w.do("ScatterND", "x0", _indices(w), "x2", result="y0")
     return Replacement(w.nodes(), "ONNX's ScatterND")
@@ -43,7 +44,7 @@ def _scatter_elements(node: NodeView) -> Replacement | Refusal | None:
             "compute the reduction by other operators, such as a sum and a count for a mean",
         )
     if node.opset < _REDUCTION:
-        return too_old(node, _REDUCTION, f"ScatterElements with the reduction {reduction!r}")
+        return None
     w = Writer(node)
     w.do(
         "ScatterElements", "x0", _indices(w), "x2", result="y0", axis=int(given["axis"]), reduction=reduction

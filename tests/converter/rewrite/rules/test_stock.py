@@ -163,3 +163,15 @@ def test_the_guide_lists_every_name() -> None:
     names = {kind.rpartition("::")[2] for rule in stock.RULES for kind in rule.op_types}
     domains = {kind.rpartition("::")[0] for rule in stock.RULES for kind in rule.op_types} - {""}
     assert [name for name in sorted(names | domains) if f"`{name}`" not in text] == []
+
+
+def test_what_tensorrt_takes_by_its_name_is_not_refused_for_the_opset(tmp_path: Path) -> None:
+    body = """z = If (c) < then_branch = a () => (float t) { t = ReduceMax <keepdims = 0> (x) },
+                            else_branch = b () => (float e) { e = ReduceMin <keepdims = 0> (x) } >
+        s = Add (x, z)
+        y = com.microsoft.GridSample (s, p)"""
+    text = f"""<ir_version: 8, opset_import: ["" : 11, "com.microsoft" : 1]>
+        {SAMPLER.replace("2] p)", "2] p, bool c)")} {{ {body} }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    result = rewrite(load_model(tmp_path / "m.onnx"))
+    assert not result.rewrites and not result.declined and plan(result).convertible
