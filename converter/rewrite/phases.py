@@ -7,20 +7,24 @@ types of the graph inferred and leaves them so. On the graph that comes out no r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
 import numpy as np
 
 from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.write_back import up_to_date
+from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView
 from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
 from trtsmith.converter.rewrite.fold import fold
 from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
+from trtsmith.converter.rewrite.precision.opset import at_least
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
 from trtsmith.converter.rewrite.rules import RULES
@@ -143,6 +147,25 @@ def _concerned(work: Rewriting) -> list[Pass]:
     return [one for one in work.options.passes if one.concerns(kinds)]
 
 
+def _opset(work: Rewriting) -> Rewriting:
+    """Only for rules that have to write what the model's opset has not. Where it cannot be, they refuse."""
+    kinds = {f"{domain}::{name}" if domain else name for domain, name in work.graph.kinds()}
+    rules = [r for r in work.options.legal_rules() if r.opset != 1 and kinds.intersection(r.op_types)]
+    if not rules or work.graph.functions:
+        return work
+    wanted = 1
+    for node in work.graph.nodes():
+        kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        for rule in rules:
+            if kind in rule.op_types:
+                view = NodeView(up_to_date(node), node.name, node.scope, target=work.options.target)
+                wanted = max(wanted, rule.opset_for(view))
+    if work.graph.opset("") < wanted:
+        with suppress(ConversionError):
+            work.graph.become(at_least(work.graph.model(), wanted))
+    return work
+
+
 def _legalise(work: Rewriting) -> Rewriting:
     done = apply_rules(work.graph, work.options.legal_rules(), work.options.target)
     rewrites = (*work.rewrites, *done.rewrites)
@@ -187,6 +210,11 @@ PHASES = (
     Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
     Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
     Phase(
+        "opset",
+        "the model is of an opset that has the operators which a rule writes for a node of it",
+        _opset,
+    ),
+    Phase(
         "legalise",
         "standard operators that TensorRT does not import are made of those that it does",
         _legalise,
@@ -206,6 +234,12 @@ _BEFORE_PRECISION = next(index for index, phase in enumerate(PHASES) if phase.ru
 def run_to_precision(model: Model, options: Options) -> Rewriting:
     """The phases before the precision. `model`: its types inferred."""
     return _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options))
+
+
+def run_rules(model: Model, rules: Sequence[NodeRule]) -> Model:
+    """The model with what these rules write, and nothing else done to it. `model`: its types inferred."""
+    work = Rewriting(Graph(model), Options(passes=(), rules=rules))
+    return _legalise(_opset(work)).model
 
 
 def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:

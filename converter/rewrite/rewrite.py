@@ -28,11 +28,12 @@ from trtsmith.converter.rewrite.phases import (
     Rewriting,
     paused,
     run_from_precision,
+    run_rules,
     run_to_precision,
 )
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import own_long_sums
-from trtsmith.converter.rewrite.rules import RULES
+from trtsmith.converter.rewrite.rules import RULES, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.expansion import MIN_OPSET, expand_model, plugin_nodes
@@ -170,11 +171,16 @@ def expand(model: Model) -> Model:
         ) from error
 
 
+_OF_TENSORRT = "_TRT"
+"""onnxruntime has schemas of four TensorRT plugins, for its TensorRT provider, and no kernels of its own."""
+
+
 @cache
 def _onnxruntime_operators() -> frozenset[tuple[str, str]]:
     import onnxruntime.capi.onnxruntime_pybind11_state as ort_state  # what is only rewritten does without it
 
-    return frozenset((normalise_domain(s.domain), s.name) for s in ort_state.get_all_operator_schema())
+    schemas = ((normalise_domain(s.domain), s.name) for s in ort_state.get_all_operator_schema())
+    return frozenset((domain, name) for domain, name in schemas if not name.endswith(_OF_TENSORRT))
 
 
 def onnxruntime_runs(domain: str, op_type: str) -> bool:
@@ -192,10 +198,19 @@ def reference(model: Model) -> Model:
 
 
 def lowered(model: Model) -> Model:
-    """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these."""
+    """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these.
+
+    Plugins that standard operators express are written in these.
+    """
     model = without_crashes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     graph = Graph(model)
+    foreign = {kind for kind in graph.kinds() if not onnxruntime_runs(*kind) and kind not in functions}
+    names = {f"{domain}::{name}" if domain else name for domain, name in foreign}
+    rules = [rule for rule in stock.RULES if names.intersection(rule.op_types)]
+    if rules:
+        model = run_rules(infer_shapes(model), rules)
+        graph = Graph(model)
     own = {kind for kind in graph.kinds() if onnxruntime_runs(*kind) or kind in functions}
     if not ALIASES.concerns(graph.kinds() - own):
         return model

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+
+Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -17,15 +19,17 @@ class Example:
     scale:    factor of generated floats: large scores make a Softmax one-hot, which hides what is added to them.
     rtol:     |rewritten - original| <= rtol * |original| + atol.
     reference: whether onnx's reference implementation is the oracle, where onnxruntime lacks the operator.
+    expected: the oracle where nothing that is installed runs the node: gives all outputs for all inputs, by name.
     builds:   whether TensorRT builds the rewritten model by now; False needs a sentence in `why`.
     """
 
     name: str
     text: str
-    feeds: Mapping[str, np.ndarray] | None = None
+    feeds: Arrays | None = None
     scale: float = 1.0
     rtol: float = 1e-5
     atol: float = 1e-6
     reference: bool = False
     builds: bool = True
     why: str = ""
+    expected: Callable[[Arrays], Arrays] | None = None

@@ -83,6 +83,8 @@ class NodeRule:
     faults:  if the rule exists for a TensorRT that imports the node and computes it wrongly: its faults. The rule then
         comes last, on the graph in its final types, and only for targets that a fault concerns.
     partly:  faults for which a rule that every target needs does more; it asks `node.has(FAULT)`.
+    opset:   the first one that has the operators which the rule writes, or a function that says so of a node. A model of an
+        earlier one is brought to it before, where onnx's converter can; the rule refuses where it cannot.
     """
 
     name: str
@@ -92,12 +94,16 @@ class NodeRule:
     flavour: str = ""
     faults: tuple[Fault, ...] = ()
     partly: tuple[Fault, ...] = ()
+    opset: int | Callable[[NodeView], int] = 1
 
     def concerns(self, target: Target) -> bool:
         """Whether graphs for the target are offered to the rule."""
         if self.faults:
             return any(fault.concerns(target) for fault in self.faults)
         return self.flavour in ("", target.flavour)
+
+    def opset_for(self, node: NodeView) -> int:
+        return self.opset if isinstance(self.opset, int) else self.opset(node)
 
 
 class NodeView:

@@ -19,6 +19,19 @@ BF16_OPSET = 13
 QDQ_OPSET = 19
 """From here on, QuantizeLinear and DequantizeLinear know other types than float32."""
 
+_FAILURES = (
+    version_converter.ConvertError,
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    LookupError,
+)
+"""What onnx's converter raises: the first two are no RuntimeError."""
+
+_APART = "trtsmith.apart"
+"""Where custom nodes that have no domain are while onnx's converter runs, which leaves nodes of other domains alone."""
+
 
 def opset_of(model: Model) -> int:
     """The version of ONNX's own operators that the model imports."""
@@ -39,7 +52,7 @@ def at_least(model: Model, opset: int) -> Model:
         raise _refused(model, old, opset, f"node {nested.name!r} ({nested.op_type}) has graphs inside")
     try:
         return infer_shapes(_converted(model, opset))
-    except (RuntimeError, ValueError, TypeError) as error:
+    except _FAILURES as error:
         raise _refused(model, old, opset, " ".join(str(error).split())[:300]) from error
 
 
@@ -70,7 +83,17 @@ def _converted(model: Model, opset: int) -> Model:
     for field, items in (("initializer", kept), ("node", nodes)):
         graph.ClearField(field)
         getattr(graph, field).extend(items)
+    for node in graph.node:
+        if not normalise_domain(node.domain) and not onnx.defs.has(node.op_type):
+            node.domain = _APART
+    light.opset_import.append(helper.make_opsetid(_APART, 1))
     done = version_converter.convert_version(light, opset)
+    for node in done.graph.node:
+        if node.domain == _APART:
+            node.domain = ""
+    known = [entry for entry in done.opset_import if entry.domain != _APART]
+    done.ClearField("opset_import")
+    done.opset_import.extend(known)
     inputs = [value for value in done.graph.input if value.name not in away or value.name in fed]
     done.graph.ClearField("input")
     done.graph.input.extend(inputs)

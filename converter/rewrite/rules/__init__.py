@@ -19,9 +19,11 @@ from trtsmith.converter.rewrite.rules import (
     selection,
     sequences,
     signal,
+    stock,
 )
 
 FAMILIES = (
+    stock,
     control_flow,
     sequences,
     pointwise,

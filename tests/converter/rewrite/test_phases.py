@@ -41,6 +41,7 @@ def test_the_order_is_the_declared_one() -> None:
         "freeze",
         "fold",
         "custom_ops",
+        "opset",
         "legalise",
         "types",
         "precision",

@@ -98,6 +98,7 @@ def test_rewriting_twice_changes_nothing_more(tmp_path: Path) -> None:
 
 def test_reference_keeps_what_onnxruntime_has(tmp_path: Path) -> None:
     assert onnxruntime_runs("com.microsoft", "Inverse") and not onnxruntime_runs("mmcv", "MMCVDeformConv2d")
+    assert not onnxruntime_runs("", "EfficientNMS_TRT")
     kept = load_model(inverse(tmp_path / "i.onnx"))
     assert reference(kept) is kept
     made = reference(load_model(convolution(tmp_path / "c.onnx")))

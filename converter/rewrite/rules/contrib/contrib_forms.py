@@ -101,9 +101,14 @@ def activation(
     return w.do(name, data, result=result, **{key: float(value) for (key, _), value in pairs})
 
 
-def layer_norm(w: Writer, data: str, scale: str, shift: str, dtype: str, result: str = "") -> str:
-    """LayerNormalization over the last axis, in float32 if `dtype` has fewer bits, as ONNX's stash_type = 1 means."""
-    epsilon = w.node.attributes.get("epsilon", 1e-12)
+def layer_norm(
+    w: Writer, data: str, scale: str, shift: str, dtype: str, result: str = "", default: float = 1e-12
+) -> str:
+    """LayerNormalization over the last axis, in float32 if `dtype` has fewer bits, as ONNX's stash_type = 1 means.
+
+    default: epsilon, where the node has none.
+    """
+    epsilon = w.node.attributes.get("epsilon", default)
     if w.node.opset >= 17:
         inputs = [name for name in (data, scale, shift) if name]
         return w.do("LayerNormalization", *inputs, result=result, axis=-1, epsilon=epsilon)

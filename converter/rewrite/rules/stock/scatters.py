@@ -1,0 +1,73 @@
+"""Rewrites ScatterND and ScatterElements that name a plugin's domain as ONNX's own.
+
+TensorRT's parser looks at the op_type alone and takes such a node; but no type of it is inferred, and no other rule sees it.
+So it is left alone where the model's opset has no such operator and cannot be brought to one that has. Sources:
+open-mmlab/mmdeploy, csrc/mmdeploy/backend_ops/tensorrt/scatternd/trt_scatternd.cpp; NVIDIA/TensorRT,
+plugin/scatterPlugin/scatterPlugin.cpp (indices are int32 in both) and plugin/scatterElementsPlugin/README.md ("in compliance
+with the ONNX specification"; `axis` is 0 where it is absent).
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings
+
+_DOMAINS = ("mmdeploy", "mmcv")
+_SCATTER = 11
+_REDUCTION = 18
+"""The first opsets with ScatterND, and with every reduction of ScatterElements."""
+
+_REDUCTIONS = ("add", "mul", "max", "min", "none")
+
+
+def _scatter_nd(node: NodeView) -> Replacement | Refusal | None:
+    given = settings(node)
+    if isinstance(given, Refusal):
+        return given
+    if node.opset < _SCATTER:
+        return None
+    w = Writer(node)
+    w.do("ScatterND", "x0", _indices(w), "x2", result="y0")
+    return Replacement(w.nodes(), "ONNX's ScatterND")
+
+
+def _scatter_elements(node: NodeView) -> Replacement | Refusal | None:
+    given = settings(node, axis=0, reduction=str if node.domain not in _DOMAINS else "none")
+    if isinstance(given, Refusal):
+        return given
+    reduction = given["reduction"]
+    if reduction not in _REDUCTIONS:
+        return Refusal(
+            f"its reduction is {reduction!r}",
+            f"one of {', '.join(_REDUCTIONS)}",
+            "compute the reduction by other operators, such as a sum and a count for a mean",
+        )
+    if node.opset < _REDUCTION:
+        return None
+    w = Writer(node)
+    w.do(
+        "ScatterElements", "x0", _indices(w), "x2", result="y0", axis=int(given["axis"]), reduction=reduction
+    )
+    return Replacement(w.nodes(), "ONNX's ScatterElements")
+
+
+def _indices(w: Writer) -> str:
+    return "x1" if w.node.dtype(1) == "int64" else w.cast("x1", "int64")
+
+
+STOCK_SCATTER_ND = NodeRule(
+    "stock-scatter-nd",
+    "ScatterND of a plugin's domain becomes ONNX's",
+    kinds("ScatterND", domains=_DOMAINS),
+    checked({"ScatterND": Ports(3, floats=())}, _scatter_nd),
+    opset=_SCATTER,
+)
+
+STOCK_SCATTER_ELEMENTS = NodeRule(
+    "stock-scatter-elements",
+    "ScatterElements of a plugin's domain becomes ONNX's",
+    kinds("ScatterElements", domains=_DOMAINS),
+    checked({"ScatterElements": Ports(3, floats=())}, _scatter_elements),
+    opset=_REDUCTION,
+)

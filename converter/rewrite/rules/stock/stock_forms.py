@@ -1,0 +1,146 @@
+"""Reads nodes of foreign plugins: their names in each domain, their attributes, and what they leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
+from trtsmith.importers.dtypes import FLOATS
+from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
+from trtsmith.importers.registry import MODELOPT_DOMAIN
+
+_ANYWHERE = (MODELOPT_DOMAIN, "TRT", "trt")
+
+
+def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
+    """These plugins in the domains that models in the wild have them in: none, modelopt's, TensorRT's, and `domains`.
+
+    A name that ONNX has too is the plugin's only in one of these domains.
+    """
+    places = (*_ANYWHERE, *domains)
+    found = [f"{domain}::{name}" for name in names for domain in places]
+    return (*(name for name in names if not onnx.defs.has(name)), *found)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a plugin takes and gives.
+
+    least, most: how many operands. floats: which of them are of floating-point types. results: how many outputs.
+    alike: whether all of these operands are of one type.
+    """
+
+    least: int = 1
+    most: int = 0
+    floats: tuple[int, ...] = (0,)
+    results: int = 1
+    alike: bool = False
+
+
+Rewriter = Callable[[NodeView], Replacement | Refusal | None]
+
+
+def checked(ports: Mapping[str, Ports], rewrite: Rewriter) -> Rewriter:
+    """The rule for nodes that have the ports of their op_type (or of domain::op_type); others are refused."""
+
+    def rewrite_checked(node: NodeView) -> Replacement | Refusal | None:
+        known = ports.get(f"{node.domain}::{node.op_type}") or ports[node.op_type]
+        return _misfit(node, known) or rewrite(node)
+
+    return rewrite_checked
+
+
+def _misfit(node: NodeView, ports: Ports) -> Refusal | None:
+    most = max(ports.least, ports.most)
+    count = f"{ports.least}" + (f" to {most}" if most > ports.least else "")
+    if not ports.least <= len(node.inputs) <= most or not all(node.inputs[: ports.least]):
+        given = sum(map(bool, node.inputs))
+        return Refusal(
+            f"it has {given} operands",
+            f"{count} operands, as the plugin {node.op_type} takes them",
+            "rename the node if it is of another plugin of that name, or correct its operands",
+        )
+    if any(node.used(index) for index in range(ports.results, len(node.outputs))):
+        return Refusal(
+            f"{len(node.outputs)} outputs of it are used",
+            f"{ports.results}, as the plugin {node.op_type} gives",
+            "rename the node if it is of another plugin of that name, or correct its outputs",
+        )
+    for index in ports.floats:
+        dtype = node.dtype(index)
+        if dtype not in FLOATS:
+            return unknown_type(node) if dtype is None else _of_type(node, index, " or ".join(FLOATS))
+        if ports.alike and dtype != node.dtype(0):
+            return _of_type(node, index, f"{node.dtype(0)}, as the first operand")
+    return None
+
+
+def _of_type(node: NodeView, index: int, wanted: str) -> Refusal:
+    return Refusal(
+        f"its operand {node.input(index)!r} is {node.dtype(index)}",
+        f"an operand of type {wanted}",
+        "cast the operand where the model is exported",
+    )
+
+
+def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:
+    """The node's attributes, each of the type of its default; a Refusal for one that is missing, unknown or of another.
+
+    A type in a default's place: the node must have the attribute. A number may come as a list of one. A default that is an
+    array stands for floats, in a tensor or a list.
+    """
+    unknown = [a.name for a in node.proto.attribute if a.name not in (*defaults, *PLUGIN_ATTRIBUTES)]
+    if unknown:
+        known = ", ".join(sorted(defaults)) or "none"
+        return _attribute(node, f"attribute {unknown[0]!r} is unknown", f"only these attributes: {known}")
+    found: dict[str, Any] = {}
+    for name, default in defaults.items():
+        if not node.given(name):
+            if isinstance(default, type):
+                return _attribute(node, f"attribute {name!r} is missing", f"a node with {name!r}")
+            found[name] = default
+            continue
+        value = node.attributes[name]
+        if isinstance(default, np.ndarray):
+            value = numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+            value = np.asarray(value, np.float32).reshape(-1)
+        elif isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        wanted = default if isinstance(default, type) else type(default)
+        if not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
+            return _attribute(node, f"attribute {name!r} is {value!r}", f"a value of type {wanted.__name__}")
+        found[name] = value
+    return found
+
+
+def _attribute(node: NodeView, reason: str, expected: str) -> Refusal:
+    return Refusal(
+        reason, expected, f"correct the attributes of the {node.op_type} where the model is exported"
+    )
+
+
+def too_old(node: NodeView, opset: int, operator: str) -> Refusal:
+    """The model could not be brought to an opset that has the operator which the rule writes."""
+    return Refusal(
+        f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
+        f"opset {opset} or later",
+        f"export the model with opset {opset} or later",
+    )
+
+
+def wide(w: Writer, data: str, dtype: str | None) -> str:
+    """The value in float32."""
+    return w.do("Identity", data) if dtype == "float32" else w.cast(data, "float32")
+
+
+def narrow(w: Writer, data: str, dtype: str, result: str = "") -> str:
+    """A float32 value in the type that the node's output has."""
+    return w.do("Identity", data, result=result) if dtype == "float32" else w.cast(data, dtype, result=result)

@@ -1,0 +1,103 @@
+"""Models that the rule stock-fused-attention takes, with the formula, query by query in float64, as the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.rule_examples.example import Arrays, Example
+
+_RNG = np.random.default_rng(2)
+
+
+def _attended(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """q [S, D], k and v [T, D], mask [S, T]: the result and the weights."""
+    result, weights = [], []
+    for row, query in enumerate(q.astype(np.float64)):
+        scores = np.array([float(query @ key) / np.sqrt(q.shape[1]) for key in k.astype(np.float64)])
+        powers = np.exp(scores + (0 if mask is None else mask[row]))
+        weights.append(powers / powers.sum())
+        result.append(weights[-1] @ v.astype(np.float64))
+    return np.stack(result), np.stack(weights)
+
+
+def _batches(inputs: Arrays) -> Arrays:
+    q, k, v = (inputs[name] for name in "qkv")
+    mask = inputs.get("m")
+    rows = [
+        _attended(q[b], k[b], v[b], mask if mask is None or mask.ndim == 2 else mask[b])
+        for b in range(q.shape[0])
+    ]
+    result, weights = (np.stack(part).astype(q.dtype) for part in zip(*rows, strict=True))
+    return {"y": result, "w": weights}
+
+
+def _heads(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Arrays:
+    """All [B, S, H, D]."""
+    result = np.empty(q.shape, q.dtype)
+    for b, h in np.ndindex(q.shape[0], q.shape[2]):
+        result[b, :, h] = _attended(q[b, :, h], k[b, :, h], v[b, :, h])[0]
+    return {"y": result}
+
+
+def _random(*shape: int) -> np.ndarray:
+    return _RNG.standard_normal(shape).astype(np.float32)
+
+
+_EXAMPLES = (
+    Example(
+        "mmdeploy's with a mask for all, an old opset, unknown sizes",
+        """<ir_version: 8, opset_import: ["" : 11, "mmdeploy" : 1]>
+        g (float[B, S, 4] q, float[B, T, 4] k, float[B, T, 4] v, float[S, T] m)
+            => (float[B, S, 4] y, float[B, S, T] w) {
+            y, w = mmdeploy.ScaledDotProductAttentionTRT (q, k, v, m)
+        }""",
+        feeds={"q": _random(2, 3, 4), "k": _random(2, 5, 4), "v": _random(2, 5, 4), "m": _random(3, 5)},
+        rtol=1e-4,
+        expected=_batches,
+    ),
+    Example(
+        "a mask for each",
+        """<ir_version: 8, opset_import: ["" : 17, "mmdeploy" : 1]>
+        g (float[2, 3, 4] q, float[2, 5, 4] k, float[2, 5, 4] v, float[2, 3, 5] m)
+            => (float[2, 3, 4] y, float[2, 3, 5] w) {
+            y, w = mmdeploy.ScaledDotProductAttentionTRT (q, k, v, m)
+        }""",
+        rtol=1e-4,
+        expected=_batches,
+    ),
+    Example(
+        "Q, K and V in one, float16",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float16[2, 5, 3, 3, 8] x) => (float16[2, 5, 3, 8] y) { y = fMHA_V2 (x) }""",
+        feeds={"x": _random(2, 5, 3, 3, 8).astype(np.float16)},
+        rtol=1e-2,
+        atol=5e-3,
+        expected=lambda inputs: _heads(*(inputs["x"][:, :, :, part] for part in range(3))),
+    ),
+    Example(
+        "K and V in one",
+        """<ir_version: 8, opset_import: ["" : 13, "trt.plugins" : 1]>
+        g (float[B, S, 2, 4] q, float[B, T, 2, 2, 4] x) => (float[B, S, 2, 4] y) { y = trt.plugins.fMHCA (q, x) }""",
+        feeds={"q": _random(2, 5, 2, 4), "x": _random(2, 7, 2, 2, 4)},
+        rtol=1e-4,
+        atol=1e-5,
+        expected=lambda inputs: _heads(inputs["q"], inputs["x"][:, :, :, 0], inputs["x"][:, :, :, 1]),
+    ),
+)
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "stock-fused-attention": _EXAMPLES,
+}
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "stock-fused-attention": (
+        """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
+        g (float16[2, 5, 2, 4] q, float[2, 7, 2, 2, 4] x) => (float16[2, 5, 2, 4] y) {
+            y = trt.plugins.fMHCA (q, x)
+        }""",
+        """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
+        g (float[2, 5, 3, 3, D] x) => (float[2, 5, 3, D] y) { y = trt.plugins.fMHA_V2 (x) }""",
+    ),
+}

@@ -1,0 +1,200 @@
+"""Models that the rule stock-legacy-layers takes, with the kernels' index arithmetic in numpy as the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import tanh
+
+import numpy as np
+
+from tests.rule_examples.example import Arrays, Example
+
+_RNG = np.random.default_rng(13)
+
+
+def _normalized(weights: list[float], across: bool) -> Callable[[Arrays], Arrays]:
+    def expected(inputs: Arrays) -> Arrays:
+        x = inputs["x"].astype(np.float64)
+        result = np.empty(x.shape)
+        for n, c, h, w in np.ndindex(*x.shape):
+            squares = (x[n] if across else x[n, :, h, w]) ** 2
+            result[n, c, h, w] = x[n, c, h, w] / np.sqrt(squares.sum() + 0.01) * weights[c % len(weights)]
+        return {"y": result.astype(inputs["x"].dtype)}
+
+    return expected
+
+
+def _reorganised(stride: int) -> Callable[[Arrays], Arrays]:
+    def expected(inputs: Arrays) -> Arrays:
+        x = inputs["x"]
+        n, channels, height, width = x.shape
+        few = channels // (stride * stride)
+        flat, result = x.reshape(-1), np.empty(x.size, x.dtype)
+        for place in range(x.size):
+            rest, w = divmod(place, width)
+            rest, h = divmod(rest, height)
+            batch, c = divmod(rest, channels)
+            offset, c_in = divmod(c, few)
+            row, column = divmod(offset, stride)
+            h_in, w_in = h * stride + row, w * stride + column
+            result[place] = flat[w_in + width * stride * (h_in + height * stride * (c_in + few * batch))]
+        return {"y": result.reshape(n, channels * stride * stride, height // stride, width // stride)}
+
+    return expected
+
+
+def _with_coordinates(inputs: Arrays) -> Arrays:
+    x = inputs["x"]
+    n, _, height, width = x.shape
+    length, step = height * width, np.float32(2 / (height - 1))
+    more = np.empty((n, 2 * length), np.float32)
+    for index in range(length):
+        more[:, index] = -1 + (index // width) * step
+        more[:, index + length] = -1 + ((index + length) % height) * step
+    return {"y": np.concatenate([x, more.reshape(n, 2, height, width).astype(x.dtype)], 1)}
+
+
+def _bent(inputs: Arrays) -> Arrays:
+    x = inputs["x"].astype(np.float64) + np.array([0.5, -0.25, 1.0])
+    inner = x * (0.035677408136300125 * x * x + 0.7978845608028654)
+    halves = [0.5 + 0.5 * tanh(value) for value in inner.reshape(-1)]
+    return {"y": (x * np.reshape(halves, x.shape)).astype(inputs["x"].dtype)}
+
+
+def _leaky(inputs: Arrays) -> Arrays:
+    x = inputs["x"]
+    return {"y": np.where(x > 0, x, x * x.dtype.type(0.1))}
+
+
+def _example(
+    name: str,
+    call: str,
+    expected: Callable[[Arrays], Arrays],
+    shape: tuple[int, ...],
+    out: tuple[int, ...] = (),
+    opset: int = 13,
+    kind: str = "float",
+    open_: str = "",
+) -> Example:
+    dims, results = (", ".join(map(str, sizes)) for sizes in (shape, out or shape))
+    if open_:
+        dims, results = (
+            dims.replace(dims.split(", ")[0], open_, 1),
+            results.replace(results.split(", ")[0], open_, 1),
+        )
+    dtype = np.float16 if kind == "float16" else np.float32
+    return Example(
+        name,
+        f"""<ir_version: 6, opset_import: ["" : {opset}, "TRT" : 1]>
+        g ({kind}[{dims}] x) => ({kind}[{results}] y) {{ y = {call} (x) }}""",
+        feeds={"x": (2 * _RNG.standard_normal(shape)).astype(dtype)},
+        rtol=4e-3 if kind == "float16" else 1e-5,
+        atol=4e-3 if kind == "float16" else 1e-6,
+        expected=expected,
+    )
+
+
+_CHANNELS = "acrossSpatial = 0, channelShared = 0, eps = 0.01, nbWeights = 1, weights = [1.0, 2.0, -0.5]"
+_IMAGES = "acrossSpatial = 1, channelShared = 1, eps = 0.01, weights = float[1] {20.0}"
+
+_EXAMPLES = (
+    _example(
+        "L2 of channels, an old opset, an unknown batch",
+        f"TRT.Normalize_TRT <{_CHANNELS}>",
+        _normalized([1.0, 2.0, -0.5], False),
+        (2, 3, 4, 5),
+        opset=9,
+        open_="N",
+    ),
+    _example(
+        "L2 of images, float16",
+        f"TRT.Normalize_TRT <{_IMAGES}>",
+        _normalized([20.0], True),
+        (2, 3, 2, 2),
+        opset=17,
+        kind="float16",
+    ),
+    _example(
+        "Darknet's reorganisation",
+        "Reorg_TRT <stride = 2>",
+        _reorganised(2),
+        (2, 8, 6, 4),
+        (2, 32, 3, 2),
+        open_="N",
+    ),
+    _example(
+        "by three", "TRT.Reorg_TRT <stride = [3]>", _reorganised(3), (1, 9, 3, 6), (1, 81, 1, 2), opset=9
+    ),
+    _example("coordinates", "CoordConvAC", _with_coordinates, (2, 1, 5, 5), (2, 3, 5, 5), open_="N"),
+    _example(
+        "coordinates in float16",
+        'TRT.CoordConvAC <plugin_version = "1">',
+        _with_coordinates,
+        (1, 2, 4, 4),
+        (1, 4, 4, 4),
+        opset=9,
+        kind="float16",
+    ),
+    Example(
+        "as many images as a batch has",
+        """<ir_version: 6, opset_import: ["" : 8, "TRT" : 1]>
+        g (float[N, 2, 1, 1] n, float[1, 3, 2, 2] x) => (float[N, 3, 2, 2] y) { y = TRT.BatchTilePlugin_TRT (n, x) }""",
+        feeds={"n": np.zeros((4, 2, 1, 1), np.float32)},
+        expected=lambda inputs: {"y": np.concatenate([inputs["x"]] * len(inputs["n"]))},
+    ),
+    _example("a leaky ReLU", "TRT.LReLU_TRT <negSlope = 0.1>", _leaky, (2, 3), opset=8),
+    _example(
+        "clipped, an old opset",
+        "TRT.Clip_TRT <clipMin = -0.5, clipMax = 1.5>",
+        lambda inputs: {"y": np.clip(inputs["x"], -0.5, 1.5)},
+        (2, 3, 4),
+        opset=10,
+    ),
+    _example(
+        "clipped, float16",
+        "TRT.Clip_TRT <clipMin = -0.5, clipMax = 1.5>",
+        lambda inputs: {"y": np.clip(inputs["x"], np.float16(-0.5), np.float16(1.5))},
+        (2, 3, 4),
+        kind="float16",
+    ),
+    _example(
+        "GELU behind a bias",
+        "CustomGeluPluginDynamic <type_id = 0, bias = float[1, 1, 3] {0.5, -0.25, 1.0}>",
+        _bent,
+        (4, 2, 3),
+        opset=11,
+    ),
+    _example(
+        "GELU in float16",
+        "TRT.CustomGeluPluginDynamic <type_id = 1, bias = [0.5, -0.25, 1.0]>",
+        _bent,
+        (4, 2, 3),
+        opset=20,
+        kind="float16",
+    ),
+)
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "stock-legacy-layers": _EXAMPLES,
+}
+
+
+def _refused(call: str, dims: str, results: str = "") -> str:
+    return f"""<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
+    g (float[{dims}] x) => (float[{results or dims}] y) {{ y = TRT.{call} (x) }}"""
+
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "stock-legacy-layers": (
+        _refused(
+            f"Normalize_TRT <{_CHANNELS.replace('acrossSpatial = 0', 'acrossSpatial = 1')}>", "2, 3, 4, 5"
+        ),
+        _refused(f"Normalize_TRT <{_CHANNELS}>", "2, 4, 4, 5"),
+        _refused("Reorg_TRT <stride = 2>", "1, 6, 4, 4", "1, 24, 2, 2"),
+        _refused("Reorg_TRT <stride = 2>", "1, 4, H, 4", "1, 16, K, 2"),
+        _refused("CoordConvAC", "1, 4, 4, 5", "1, 6, 4, 5"),
+        """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
+        g (float[4, 2] n, float[2, 3] x) => (float[4, 3] y) { y = TRT.BatchTilePlugin_TRT (n, x) }""",
+        _refused('LReLU_TRT <negSlope = "steep">', "1, 4"),
+    ),
+}

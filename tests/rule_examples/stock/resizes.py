@@ -1,0 +1,110 @@
+"""Models that the rule stock-resizes takes, with the kernels' index arithmetic in numpy as the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.rule_examples.example import Arrays, Example
+
+_RNG = np.random.default_rng(14)
+
+
+def _nearest(scale: float) -> Callable[[Arrays], Arrays]:
+    def expected(inputs: Arrays) -> Arrays:
+        x = inputs["x"]
+        rows, columns = (
+            [int(np.float32(place) / np.float32(scale)) for place in range(int(size * scale))]
+            for size in x.shape[2:]
+        )
+        return {"y": x[:, :, rows][..., columns]}
+
+    return expected
+
+
+def _weight(distance: float) -> float:
+    """Keys 1981 with a = -0.75."""
+    d, a = abs(distance), -0.75
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
+
+
+def _matrix(size: int, factor: int, aligned: bool) -> np.ndarray:
+    """[new, old]: weights of an axis; pixels beyond the edge are those at the edge."""
+    new = size * factor
+    found = np.zeros((new, size))
+    for place in range(new):
+        at = place * (size - 1) / (new - 1) if aligned else (place + 0.5) / factor - 0.5
+        for tap in range(int(np.floor(at)) - 1, int(np.floor(at)) + 3):
+            found[place, min(max(tap, 0), size - 1)] += _weight(at - tap)
+    return found
+
+
+def _bicubic(height: int, width: int, aligned: bool) -> Callable[[Arrays], Arrays]:
+    def expected(inputs: Arrays) -> Arrays:
+        x = inputs["x"].astype(np.float64)
+        rows, columns = (
+            _matrix(x.shape[axis], factor, aligned) for axis, factor in ((2, height), (3, width))
+        )
+        return {"y": (rows @ x @ columns.T).astype(inputs["x"].dtype)}
+
+    return expected
+
+
+_EXAMPLES = (
+    Example(
+        "nearest, an opset whose Resize has no modes, unknown sizes",
+        """<ir_version: 6, opset_import: ["" : 10]>
+        g (float[N, 2, H, W] x) => (float[N, 2, h, w] y) { y = ResizeNearest_TRT <scale = 2.0> (x) }""",
+        feeds={"x": _RNG.standard_normal((2, 2, 3, 4)).astype(np.float32)},
+        expected=_nearest(2),
+    ),
+    Example(
+        "nearest, a fraction, float16",
+        """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
+        g (float16[1, 2, 3, 5] x) => (float16[1, 2, 5, 8] y) { y = TRT.ResizeNearest_TRT <scale = [1.7]> (x) }""",
+        expected=_nearest(1.7),
+    ),
+    Example(
+        "bicubic, aligned",
+        """<ir_version: 8, opset_import: ["" : 11, "mmdeploy" : 1]>
+        g (float[N, 2, 3, 5] x) => (float[N, 2, 6, 15] y) {
+            y = mmdeploy.TRTBicubicInterpolate <scale_factor = [2.0, 3.0], align_corners = 1> (x)
+        }""",
+        feeds={"x": _RNG.standard_normal((2, 2, 3, 5)).astype(np.float32)},
+        rtol=1e-4,
+        atol=1e-5,
+        expected=_bicubic(2, 3, aligned=True),
+    ),
+    Example(
+        "bicubic",
+        """<ir_version: 8, opset_import: ["" : 18, "mmdeploy" : 1]>
+        g (float[1, 2, 3, 1] x) => (float[1, 2, 12, 1] y) {
+            y = mmdeploy.TRTBicubicInterpolate <scale_factor = [4.0, 1.0], align_corners = 0> (x)
+        }""",
+        rtol=1e-4,
+        atol=1e-5,
+        expected=_bicubic(4, 1, aligned=False),
+    ),
+)
+
+EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "stock-resizes": _EXAMPLES,
+}
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "stock-resizes": (
+        """<ir_version: 8, opset_import: ["" : 17, "mmdeploy" : 1]>
+        g (float[1, 2, 4, 4] x) => (float[1, 2, 6, 8] y) {
+            y = mmdeploy.TRTBicubicInterpolate <scale_factor = [1.5, 2.0], align_corners = 0> (x)
+        }""",
+        """<ir_version: 8, opset_import: ["" : 17, "mmdeploy" : 1]>
+        g (float[1, 2, 4, 1] x) => (float[1, 2, 8, 1] y) {
+            y = mmdeploy.TRTBicubicInterpolate <scale_factor = [2.0, 1.0]> (x)
+        }""",
+        """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
+        g (float[1, 2, 4, 1] x) => (float[1, 2, 8, 2] y) { y = TRT.ResizeNearest_TRT <scale = -2.0> (x) }""",
+    ),
+}
