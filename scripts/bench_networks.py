@@ -68,7 +68,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-networks-") as folder:
         decisions = json.loads(DECISIONS.read_text(encoding="utf-8"))
         bundle = str(model_folder(arguments.bundle))
-        options = {"bundle": bundle, "ways": arguments.way, "decisions": decisions, "count": len(jobs)}
+        options: dict[str, Any] = {
+            "bundle": bundle,
+            "ways": arguments.way,
+            "decisions": decisions,
+            "count": len(jobs),
+        }
+        options |= {"gate": arguments.gate, "making_s": arguments.making_seconds}
         found = run_jobs(
             "networkbench.job", deque(jobs), len(jobs), arguments.seconds, Path(folder), end, **options
         )
@@ -100,6 +106,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--way", nargs="+", choices=WAYS, default=list(WAYS), help="these only")
     parser.add_argument("--seconds", type=float, default=500.0, help="for all together (default %(default)g)")
+    parser.add_argument(
+        "--making-seconds",
+        type=float,
+        default=200.0,
+        help="for what is built and compiled (default %(default)g)",
+    )
+    parser.add_argument("--gate", default="", help="a file: nothing is timed before it is there")
     parser.add_argument("--output", type=Path, help="the record")
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
     return parser.parse_args(argv)

@@ -25,16 +25,21 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")  # there are as many
 
 SHOWN_LAYERS = 25
 
-MOST_MAKING_S = 200.0
-"""Jobs that are made later than that disturb those that are timed."""
-
 
 def work(
-    job: str, folder: Path, bundle: str, ways: list[str], decisions: dict[str, Any], count: int
+    job: str,
+    folder: Path,
+    bundle: str,
+    ways: list[str],
+    decisions: dict[str, Any],
+    count: int,
+    gate: str,
+    making_s: float,
 ) -> dict[str, Any]:
     """`job`: network:precision:batch. decisions: networkbench/decisions.py. count: jobs that are made side by side; none is
-    timed before all are made."""
+    timed before all are made, and `gate` is there, or making_s are over. What is not made then is left out."""
     began = time.monotonic()
+    torch.set_num_threads(4)  # of the CPU: as many jobs as cores are made at once
     name, precision, batch = job.split(":")
     network = ours(name, Path(bundle))
     feeds = _inputs(name, int(batch))
@@ -50,6 +55,9 @@ def work(
                 make = makers.get(way)
                 if make is None:
                     continue
+                if time.monotonic() > began + making_s:
+                    missing[way] = "no time was left to make it"
+                    continue
                 try:
                     made[way] = make()
                 except Exception as error:  # a way that fails is a finding of its own
@@ -59,7 +67,7 @@ def work(
         (folder / f"{job}.made").touch()
     rows: dict[str, Any] = {way: {"unavailable": reason} for way, reason in missing.items()}
     ready = time.monotonic()
-    with _alone(folder, count, began + MOST_MAKING_S), products(precision):
+    with _alone(folder, count, gate, began + making_s), products(precision):
         alone = time.monotonic()
         exact = _exact(network, feeds, folder / f"{name}.{batch}.npz")
         for way, figures in medians({way: it.run for way, it in made.items()}).items():
@@ -123,9 +131,11 @@ def _short(profile: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _alone(folder: Path, count: int, latest: float) -> Iterator[None]:
-    """Waits until every job is made, or it is late, and until no other is timed."""
-    while len(list(folder.glob("*.made"))) < count and time.monotonic() < latest:
+def _alone(folder: Path, count: int, gate: str, latest: float) -> Iterator[None]:
+    """Waits until every job is made and the gate is there, or it is late, and until no other is timed."""
+    while time.monotonic() < latest:
+        if len(list(folder.glob("*.made"))) >= count and (not gate or Path(gate).exists()):
+            break
         time.sleep(0.2)
     with (folder / "alone.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
