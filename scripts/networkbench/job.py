@@ -112,7 +112,8 @@ def _inputs(name: str, batch: int) -> dict[str, np.ndarray]:
 def _exact(network: Network, feeds: Mapping[str, np.ndarray], kept: Path) -> Mapping[str, np.ndarray]:
     """The outputs in float64, by name. kept: the file that has them for the jobs of other precisions."""
     if not kept.exists():
-        np.savez(kept, **network.framework([feeds], EXACT)[0])
+        outputs: dict[str, Any] = network.framework([feeds], EXACT)[0]
+        np.savez(kept, **outputs)
     return dict(np.load(kept))
 
 
