@@ -76,11 +76,12 @@ class DeviceBuffer:
 
     def write(self, array: np.ndarray) -> None:
         if array.nbytes:
+            data = np.ascontiguousarray(array)
             self._native.call(
                 "device_copy_in",
                 self.pointer,
-                array.ctypes.data,
-                array.nbytes,
+                data.ctypes.data,
+                data.nbytes,
                 where=f"{self._where}, {self._what}",
             )
 

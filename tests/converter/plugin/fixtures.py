@@ -130,7 +130,8 @@ def repeat_case(plugin: str, dtype: str = "float32", name: str = "small") -> Con
 
 def repeat_gpu_case(plugin: str, dtype: str = "float32", batch: int = 2, inputs: int = 1) -> GpuCase:
     """The kernel's case. inputs: as many of one shape, of which the plugin reads the first."""
-    x = np.random.default_rng(0).standard_normal((batch, 3, 4)).astype(dtype)
+    # In memory column by column, as an operator's cases may come from linear algebra.
+    x = np.asfortranarray(np.random.default_rng(0).standard_normal((batch, 3, 4)).astype(dtype))
     axis = 1 if plugin in ("RepeatIOExt", "RepeatExt") else 0
     y = np.concatenate([x, x, x], axis=axis).astype(np.float64)
     return GpuCase(
