@@ -20,6 +20,7 @@ from docpages import (  # noqa: E402
     command_line,
     evidence,
     messages,
+    network_times,
     operator_matrix,
     operators,
     plugin_checks,
@@ -53,6 +54,10 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
+    },
+    "docs/evidence/networks.md": {
+        "networks": network_times.network_times,
+        "layers of networks": network_times.network_layers,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_table import bench_tables
+from docpages import network_times
 from docpages.marks import markdown_table
 from gpucheck import engine_tables
 from onnxcoverage.record import operator_rows, outcomes_of
@@ -276,6 +277,7 @@ def figures() -> str:
             f"{convolution['native']['median_us']:,.0f} µs in standard operators",
             f"{convolution['plugin']['median_us']:,.0f} µs: {convolution['ratio']:.1f} times as fast",
         ),
+        *_network_rows(),
         (
             f"ONNX's tests as engines on a GPU, {len(tests):,} cases",
             "",
@@ -304,6 +306,30 @@ def figures() -> str:
         )
     )
     return markdown_table(("", "TensorRT alone", "with trtsmith"), rows)
+
+
+SHOWN_NETWORKS = {
+    "deformable_detr": "Deformable DETR on 800x1333",
+    "bevformer_layer": "a layer of BEVFormer's encoder",
+}
+
+
+def _network_rows() -> list[tuple[str, str, str]]:
+    """Whole engines in fp16, batch 1."""
+    rows = []
+    for row, _ in network_times.measured(network_times.read()):
+        if row["network"] in SHOWN_NETWORKS and (row["precision"], row["batch"]) == ("fp16", 1):
+            ways = row["rows"]
+            engines = [ways[way]["median_ms"] for way in ("native", "GridSample") if way in ways]
+            mine = ways["plugins"]["median_ms"]
+            rows.append(
+                (
+                    f"Engine of {SHOWN_NETWORKS[row['network']]}, fp16, H200",
+                    f"{min(engines):.1f} ms in standard operators",
+                    f"{mine:.2f} ms: {min(engines) / mine:.1f} times as fast",
+                )
+            )
+    return rows
 
 
 def _step(step: str) -> list[dict[str, Any]]:

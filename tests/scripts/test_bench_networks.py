@@ -15,6 +15,7 @@ from tests.exports import exported
 
 RECORD: dict[str, Any] = {
     "gpu": "a GPU",
+    "commit": "a",
     "driver": "1.2",
     "packages": {"torch": "2", "tensorrt-rtx-cu13": "1"},
     "rows": [
@@ -53,14 +54,21 @@ def test_ways_differ_in_what_is_a_plugin(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_the_best_of_the_others_is_compared() -> None:
-    text = network_times.render(RECORD)
+    text = network_times.render([RECORD])
     row = next(line for line in text.splitlines() if line.startswith("| net "))
-    assert "5.000: x2.50" in row, "our own other engine is no rival"
+    assert "5.000: 2.50 times ours" in row, "our own other engine is no rival"
     assert "2.0e-03 / 3.0e-03" in row
     assert "2 MiB / 4 MiB" in row
-    assert "fails" in row
-    assert "other fp32: crashes: SIGSEGV" in text
+    assert "| none |" in row
+    assert "| other " not in text
 
 
 def test_layers_of_float16() -> None:
-    assert "| net, batch 2 | Conv | 3 | 1.500 | 75 % |" in network_times.render_layers(RECORD)
+    assert "| net, batch 2 | Conv | 3 | 1.500 | 75 % |" in network_times.render_layers([RECORD])
+
+
+def test_the_newest_record_that_has_times_counts() -> None:
+    newer = RECORD | {"commit": "b", "rows": [RECORD["rows"][1], RECORD["rows"][0] | {"precision": "fp32"}]}
+    older = RECORD | {"rows": [*RECORD["rows"], RECORD["rows"][0] | {"precision": "fp32"}]}
+    found = [(row["precision"], record["commit"]) for row, record in network_times.measured([newer, older])]
+    assert found == [("fp16", "a"), ("fp32", "b")]
