@@ -22,6 +22,15 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
                 yield from attribute.graphs
 
 
+def values_read(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, inside its subgraphs too; "" for an input that is left out."""
+    yield from node.input
+    for graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from values_read(inner)
+
+
 def graph_attributes(node: onnx.NodeProto) -> list[str]:
     """The name of the attribute that holds it, for each graph inside a node."""
     return [

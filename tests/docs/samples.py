@@ -87,13 +87,11 @@ def _resize(folder: Path) -> None:
 
 def _unknown(folder: Path) -> None:
     nodes = [
-        oh.make_node(
-            "RotatedRoIAlign", ["x", "rois"], ["crops"], name="/roi/align", domain="mmcv", scale=0.25
-        ),
-        oh.make_node("Relu", ["crops"], ["y"], name="/roi/relu"),
+        oh.make_node("TemporalShift", ["x", "shifts"], ["moved"], name="/shift", domain="mmcv"),
+        oh.make_node("Relu", ["moved"], ["y"], name="/relu"),
     ]
-    inputs = [_value("x", (1, 8, 32, 32)), _value("rois", (16, 6))]
-    _save(folder / "unknown.onnx", nodes, inputs, [_value("y", (16, 8, 7, 7))], {})
+    inputs = [_value("x", (1, 8, 32, 32)), _value("shifts", (1, 8))]
+    _save(folder / "unknown.onnx", nodes, inputs, [_value("y", (1, 8, 32, 32))], {})
 
 
 def _normal(*shape: int) -> np.ndarray:

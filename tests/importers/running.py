@@ -53,8 +53,9 @@ def cast_inputs(op: OpDef, made: Mapping[str, np.ndarray], types: Mapping[str, s
 
 
 def types_of(op: OpDef, dtype: str | None = None) -> dict[str, str]:
-    """A dtype for every type variable of the operator."""
-    return op.dtypes(dtype or TYPE_VARIABLES[op.key][0])
+    """A dtype for every type variable of the operator, and for those that have one only."""
+    alone = {variable: types[0] for variable, types in TYPE_VARIABLES.items() if len(types) == 1}
+    return alone | op.dtypes(dtype or TYPE_VARIABLES[op.key][0])
 
 
 def some_case(op: OpDef) -> Case:

@@ -171,7 +171,7 @@ def test_the_broken_sources_have_one_plugin_and_one_wrong_line(tmp_path: Path) -
     broken.break_sources(tmp_path / "cpp")
     expected = "trtsmith_operator(MatrixInverse BINDING matrix_inverse.cpp KERNELS matrix_inverse.cu)\n"
     assert (tmp_path / "cpp" / "ops" / "list.cmake").read_text() == expected
-    sources = [path.read_text() for path in (tmp_path / "cpp" / "kernels").iterdir()]
+    sources = [path.read_text() for path in (tmp_path / "cpp" / "kernels").rglob("*.cu*")]
     assert sum(source.count(broken.WRONG) for source in sources) == 1
     assert not any(broken.RIGHT in source for source in sources)
 

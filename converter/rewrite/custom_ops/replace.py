@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.rewrite.engine.records import Kinds, Pass, Record, Rewrite
 from trtsmith.importers.registry import normalise_domain
@@ -131,8 +132,9 @@ def _wanted(node: Node) -> list[str]:
 def _take_over(scope: Scope, nodes: Iterable[tuple[Node, bool]], made: onnx.GraphProto) -> None:
     """Puts what was made in the place of the nodes that were replaced. It has the nodes' order."""
     graph = scope.whole
+    nodes = list(nodes)
     constants = {tensor.name: tensor for tensor in made.initializer}
-    left = [node for node in reversed(made.node) if node.op_type != "Constant" or node.domain]
+    left = _needed(made, {name for node, _ in nodes for name in _wanted(node)})
     replacements: dict[Node, list[Node]] = {}
     for node, is_replaced in nodes:
         missing = set(_wanted(node))
@@ -152,6 +154,17 @@ def _take_over(scope: Scope, nodes: Iterable[tuple[Node, bool]], made: onnx.Grap
         for name in node.inputs:
             if name and graph.used[name] <= 0:
                 scope.drop_tensor(name)
+
+
+def _needed(made: onnx.GraphProto, wanted: set[str]) -> list[onnx.NodeProto]:
+    """The nodes without which a wanted value is not made, last first: an alias makes outputs that nobody may read."""
+    needed = []
+    for node in reversed(made.node):
+        if wanted.isdisjoint(node.output) or (node.op_type == "Constant" and not node.domain):
+            continue
+        wanted.update(values_read(node))
+        needed.append(node)
+    return needed
 
 
 def _name_apart(

@@ -7,7 +7,7 @@ becomes a constant; what is an attribute there stays one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, constant_node
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 from trtsmith.importers.lowering import parse_statements
@@ -60,7 +60,7 @@ class Writer:
         kept = []
         for node in reversed(self._nodes):
             if needed.intersection(node.output):
-                needed.update(_reads(node))
+                needed.update(values_read(node))
                 kept.append(node)
         return kept[::-1]
 
@@ -280,15 +280,6 @@ class Writer:
                 self._names[name] = self._results.get(name) or self.node.fresh(name)
             node.output.append(self._names[name])
         self._nodes.append(node)
-
-
-def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, inside its subgraphs too."""
-    yield from node.input
-    for graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from _reads(inner)
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ fused kernel in bfloat16.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import onnx
 from onnx import TensorProto as T
@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.walk import subgraphs, values_read
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
@@ -53,7 +53,7 @@ class _Emulator:
         made: list[onnx.NodeProto] = []
         waiting = self._initializers(graph)
         for node in graph.node:  # a weight is widened where it is first read, so that few are held at a time
-            made.extend(waiting.pop(name) for name in _reads(node) if name in waiting)
+            made.extend(waiting.pop(name) for name in values_read(node) if name in waiting)
             made.extend(self._node(node, types))
         made.extend(waiting.values())
         for value in (*graph.input, *graph.output, *graph.value_info):
@@ -102,15 +102,6 @@ class _Emulator:
                 self.changed = True
             elif attribute.name in TYPE_ATTRIBUTES and attribute.i in REDUCED:
                 attribute.i, self.changed = T.FLOAT, True
-
-
-def _reads(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, and the graphs inside it."""
-    yield from node.input
-    for inner in subgraphs(node):
-        yield from (value.name for value in inner.output)
-        for nested in inner.node:
-            yield from _reads(nested)
 
 
 def _types(graph: onnx.GraphProto) -> dict[str, int]:

@@ -21,7 +21,8 @@ def test_it_computes_the_operator_from_the_inputs_that_are_left(op: OpDef, dtype
     model = engine_model(op, case.fields, generated, dtype)
     assert [value.name for value in model.graph.input] == inputs
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    feeds = {name: generated[name].astype(dtype) for name in inputs}
+    types = {port.name: op.dtypes(dtype)[port.type] for port in op.inputs}
+    feeds = {name: generated[name].astype(types[name]) for name in inputs}
     found = session.run(None, feeds)[0].astype(np.float64)
     rounded = {
         port.name: generated[port.name].astype(op.dtypes(dtype)[port.type])
@@ -29,5 +30,8 @@ def test_it_computes_the_operator_from_the_inputs_that_are_left(op: OpDef, dtype
         if port.name in generated
     }
     right = next(iter(op.reference(case.fields, rounded).values()))
+    if not op.tolerance:  # its outputs are exact
+        np.testing.assert_array_equal(found, right)
+        return
     error = np.linalg.norm(found - right) / np.linalg.norm(right)
     assert error <= 2 * op.tolerance[dtype]

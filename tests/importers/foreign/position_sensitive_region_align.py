@@ -37,11 +37,20 @@ def oracle(arrays: Arrays) -> np.ndarray:
     return np.stack(found)
 
 
+def both(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """And from which channel of the map each of them is."""
+    output = oracle(arrays)
+    channels = np.arange(output[0].size).reshape(output.shape[1:])
+    return output, np.broadcast_to(channels, output.shape)
+
+
 ARGUMENTS = frozenset({"spatial_scale", "pooled_height", "pooled_width", "sampling_ratio"})
 FIELDS = {"output_height": BINS[0], "output_width": BINS[1], "spatial_scale": 0.5, "sampling_ratio": 0}
 
 EXAMPLES = (
-    Example(POSITION, "ps_roi_align", "torchvision", {}, torchvision, oracle, constants=ARGUMENTS),
+    Example(
+        POSITION, "ps_roi_align", "torchvision", {}, torchvision, both, constants=ARGUMENTS, types=("T", "S")
+    ),
     Example(POSITION, POSITION, "trtsmith", FIELDS, inputs, oracle),
 )
 

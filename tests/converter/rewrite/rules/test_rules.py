@@ -137,6 +137,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
     rtx_only = [rule for rule in RULES if not rule.concerns(TENSORRT)]
     assert {rule.name for rule in rtx_only} == {
         "half-gates",
+        "image-convolution",
         "byte-casts",
         "constant-logic",
         "log-sums",
