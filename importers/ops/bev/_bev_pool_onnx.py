@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from trtsmith.importers.opdef import Expansion
+from trtsmith.importers.ops.bev._cells_onnx import last_owners
 
 SUM_AXES_INPUT = 13
-SCATTER_MAX = 18
-"""First opsets in which the axes of ReduceSum are an input, and ScatterElements keeps the largest of what is written."""
+"""First opset in which the axes of ReduceSum are an input."""
 
 _POINTS = """
 none = Constant <value = int64[1] {-1}> ()
@@ -91,12 +91,9 @@ cell_negative = Less (cell_given, i0)
 cell_before_end = Less (cell_given, cells)
 cell_not_negative = Not (cell_negative)
 cell_exists = And (cell_not_negative, cell_before_end)
-intervals = Squeeze (interval_sizes)
-numbers_end = Add (intervals, one)
-numbers = Range (one, numbers_end, one)
 cell = Where (cell_exists, cell_given, cells)
 """
-"""The cell of each interval, `cells` where it has none, and the intervals' numbers, from 1."""
+"""The cell of each interval, `cells` where it has none."""
 
 
 def expand_bev_pool(expansion: Expansion) -> str:
@@ -113,29 +110,9 @@ cells = Constant <value = int64[1] {{{cells}}}> ()
 {_POINTS}{_SUMS}{_CELLS}
 sums = {total}
 sums_all = Concat <axis = 0> (zero_row, sums)
-{_owners(expansion.opset, cells)}
+{last_owners(expansion.opset)}
 pooled = Gather <axis = 0> (sums_all, owner)
 grid = Constant <value = int64[3] {{{", ".join(map(str, sizes))}}}> ()
 output_shape = Concat <axis = 0> (grid, channels)
 output = Reshape (pooled, output_shape)
 """
-
-
-def _owners(opset: int, cells: int) -> str:
-    """The number of each cell's last interval, or 0."""
-    if opset >= SCATTER_MAX:
-        return f"""
-one_more = Constant <value = int64[1] {{{cells + 1}}}> ()
-no_owners = Expand (i0, one_more)
-owners = ScatterElements <axis = 0, reduction = "max"> (no_owners, cell, numbers)
-owner = Slice (owners, i0, cells)"""
-    return f"""
-cells_end = Constant <value = int64 {{{cells}}}> ()
-all_cells = Range (zero, cells_end, one)
-cell_shape = Constant <value = int64[2] {{{cells}, 1}}> ()
-cell_column = Reshape (all_cells, cell_shape)
-is_owner = Equal (cell_column, cell)
-owner_number = Where (is_owner, numbers, i0)
-no_owner = Expand (i0, cell_shape)
-owner_or_none = Concat <axis = 1> (no_owner, owner_number)
-owner = ReduceMax <axes = [1], keepdims = 0> (owner_or_none)"""
