@@ -70,7 +70,8 @@ def _bevdet(op_type: str, source: str) -> tuple[Alias, Alias]:
         fields=_fields,
         source=source,
     )
-    return alias, replace(alias, when=None, outputs=("result",), epilogue=_CHANNELS_FIRST)
+    several = replace(alias, when=None, outputs=("result",), epilogue=_CHANNELS_FIRST)
+    return alias, replace(several, source=f"the same with output_z above 1, [1, C, Z, H, W]; {source}")
 
 
 def _bevformer(op_type: str, source: str) -> Alias:

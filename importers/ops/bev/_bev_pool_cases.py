@@ -201,13 +201,14 @@ def _huge(side: int, device: str) -> Huge:
     }
 
     def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        found, results = outputs[0][0, 0], []
-        for place, cut in (("first cells", slice(0, 40)), ("last cells", slice(side - 40, side))):
-            mirror = slice(side - cut.stop, side - cut.start)
-            right = numbers(depth[0, 0, 0, cut])[:, None] * numbers(feat[0, 0, mirror])[::-1]
-            results.append((place, numbers(found[cut]), right))
-        middle = found[side // 2 - 8 : side // 2 + 8]
-        results.append(("cells without points", numbers(middle) + 1, np.ones((16, 80))))
+        """The first forty cells have the last rows of features, the last forty the first; beside them cells are empty."""
+        found, results, empty = outputs[0][0, 0], [], np.zeros((8, 80))
+        first, last = slice(0, 40), slice(side - 40, side)
+        for place, cut, rows in (("first cells", first, last), ("last cells", last, first)):
+            right = numbers(depth[0, 0, 0, cut])[:, None] * numbers(feat[0, 0, rows])
+            parts = [right, empty] if cut is first else [empty, right]
+            wide = slice(0, 48) if cut is first else slice(side - 48, side)
+            results.append((place, numbers(found[wide]), np.concatenate(parts)))
         return results
 
     return Huge(fields, inputs, check)

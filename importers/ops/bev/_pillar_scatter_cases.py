@@ -100,8 +100,9 @@ def _huge(side: int, device: str) -> Huge:
             (f"pillar {i}", numbers(output[:, row, column]), numbers(features[0, i]))
             for i, (row, column) in enumerate(places.tolist())
         ]
-        last = numbers(output[:, side - 1, side - 64 : side - 1])
-        results.append(("cells before the last", last + 1, np.ones(last.shape)))
+        last = np.zeros((2, 64))
+        last[:, -1] = numbers(features[0, 2])
+        results.append(("last cells", numbers(output[:, side - 1, side - 64 :]), last))
         return results
 
     return Huge(fields, {"features": features, "coords": coords, "counts": counts}, check)

@@ -21,7 +21,7 @@ def test_it_computes_the_operator_from_the_inputs_that_are_left(op: OpDef, dtype
     model = engine_model(op, case.fields, generated, dtype)
     assert [value.name for value in model.graph.input] == inputs
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    feeds = {name: generated[name].astype(dtype) for name in inputs}
+    feeds = {name: generated[name].astype(op.dtypes(dtype)[op.port(name).type]) for name in inputs}
     found = session.run(None, feeds)[0].astype(np.float64)
     rounded = {
         port.name: generated[port.name].astype(op.dtypes(dtype)[port.type])
@@ -30,4 +30,4 @@ def test_it_computes_the_operator_from_the_inputs_that_are_left(op: OpDef, dtype
     }
     right = next(iter(op.reference(case.fields, rounded).values()))
     error = np.linalg.norm(found - right) / np.linalg.norm(right)
-    assert error <= 2 * op.tolerance[dtype]
+    assert error <= 2 * op.tolerance.get(dtype, 0)
