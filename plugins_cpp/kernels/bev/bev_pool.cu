@@ -10,8 +10,10 @@ constexpr int32_t kThreads = 256;
 constexpr int32_t kBlocks = 3;  // of a multiprocessor
 constexpr int32_t kWarp = 32;
 constexpr int32_t kLeastLanes = 8;
-// Cells of a block. They are far apart in the grid: near the cameras all cells have hundreds of points, and side by side
-// they would be one block's.
+// Cells of a block. They are far apart in the grid, one of each sixteenth and each at another place of it: near the cameras
+// all cells have hundreds of points, and side by side, or one above the other, they would be one block's. Of a rig like that
+// of nuScenes and 128 x 128 cells, one block in a hundred has more than 750 points, where the mean is 263; with cells at the
+// same place of every sixteenth it is 1,135.
 constexpr int32_t kCells = 16;
 // Points that a team takes at least: fewer are not worth being added up across teams.
 constexpr int64_t kLeastShare = 8;
@@ -25,7 +27,7 @@ struct Arguments {
     BevPoolShape shape;
     int32_t* owners;  // [cells], the last interval of each cell, or -1
     int32_t lanes;
-    int64_t groups;  // of cells: cell c is of group c % groups
+    int64_t groups;  // of cells, as many as there are blocks for a slice
     int64_t pieces;  // groups * slices
 };
 
@@ -33,6 +35,7 @@ struct Arguments {
 struct Shared {
     int64_t ends[kCells + 1];  // ends[k]: points of the cells before k
     int64_t starts[kCells];    // first point of each cell's interval
+    int64_t cells[kCells];     // -1: none
 };
 
 template <typename T, int kVector>
@@ -58,16 +61,17 @@ __global__ void __launch_bounds__(kThreads) ownersKernel(const __grid_constant__
     }
 }
 
-// The first warp reads the intervals of the block's cells, and sums their lengths up.
+// The first warp finds the block's cells, reads their intervals, and sums the lengths up.
 __device__ inline void readIntervals(const Arguments& a, int64_t group, Shared& shared) {
     if (threadIdx.x >= kWarp) {
         return;
     }
     const int32_t lane = static_cast<int32_t>(threadIdx.x);
-    const int64_t cell = group + lane * a.groups;
+    const int64_t cell = lane * a.groups + (group + lane * (a.groups * 5 / 13)) % a.groups;
+    const bool exists = lane < kCells && cell < a.shape.cells;
     int64_t start = 0;
     int64_t count = 0;
-    const int32_t owner = lane < kCells && cell < a.shape.cells ? a.owners[cell] : -1;
+    const int32_t owner = exists ? a.owners[cell] : -1;
     if (owner >= 0) {
         start = a.params.intervalStarts[owner];
         const int64_t left = a.shape.points - start;
@@ -80,6 +84,7 @@ __device__ inline void readIntervals(const Arguments& a, int64_t group, Shared& 
     }
     if (lane < kCells) {
         shared.starts[lane] = start;
+        shared.cells[lane] = exists ? cell : -1;
         shared.ends[lane + 1] = count;
     }
     if (lane == 0) {
@@ -140,8 +145,7 @@ __device__ inline void storeCell(const Arguments& a, const Lane<T, kVector>& lan
 // The team's share of the block's points. Threads of a block must call it together. heads: [kVector, kThreads], the sums
 // of intervals that an earlier team began.
 template <typename T, int kVector>
-__device__ inline void poolCells(const Arguments& a, const Lane<T, kVector>& lane, int64_t group, const Shared& shared,
-                                 float* heads) {
+__device__ inline void poolCells(const Arguments& a, const Lane<T, kVector>& lane, const Shared& shared, float* heads) {
     const int32_t teams = kThreads / a.lanes;
     const int32_t team = static_cast<int32_t>(threadIdx.x) / a.lanes;
     const int64_t total = shared.ends[kCells];
@@ -170,7 +174,7 @@ __device__ inline void poolCells(const Arguments& a, const Lane<T, kVector>& lan
                 heads[v * kThreads + static_cast<int32_t>(threadIdx.x)] = sums[v];
             }
         } else if (stop == end) {
-            storeCell(a, lane, group + cell * a.groups, sums);
+            storeCell(a, lane, shared.cells[cell], sums);
         } else {
             unfinished = true;
         }
@@ -185,13 +189,12 @@ __device__ inline void poolCells(const Arguments& a, const Lane<T, kVector>& lan
                 sums[v] += heads[v * kThreads + head];
             }
         }
-        storeCell(a, lane, group + cell * a.groups, sums);
+        storeCell(a, lane, shared.cells[cell], sums);
     }
     const float zeros[kVector] = {};
     for (int32_t k = team; k < kCells; k += teams) {
-        const int64_t empty = group + k * a.groups;
-        if (shared.ends[k] == shared.ends[k + 1] && empty < a.shape.cells) {
-            storeCell(a, lane, empty, zeros);
+        if (shared.ends[k] == shared.ends[k + 1] && shared.cells[k] >= 0) {
+            storeCell(a, lane, shared.cells[k], zeros);
         }
     }
 }
@@ -212,7 +215,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) poolKernel(const __grid_con
         __syncthreads();
         readIntervals(a, group, shared);
         __syncthreads();
-        poolCells(a, lane, group, shared, heads);
+        poolCells(a, lane, shared, heads);
     }
 }
 
