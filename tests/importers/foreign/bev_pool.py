@@ -1,0 +1,91 @@
+"""The sum of weighted features over intervals of points, as other tools write it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+
+POOL = "BevPool"
+HEIGHT, WIDTH = 3, 4
+
+
+def inputs(planes: int = 1) -> dict[str, np.ndarray | None]:
+    """Five points to a cell, the cells out of order, and two points behind the last interval."""
+    rng = np.random.default_rng(5)
+    cells = np.repeat(rng.permutation(planes * HEIGHT * WIDTH)[:9], 5)
+    points = len(cells) + 2
+    arrays = {
+        "depth": rng.random((2, 4, 3, 5)),
+        "feat": rng.normal(size=(2, 3, 5, 8)),
+        "ranks_depth": rng.integers(0, 120, points),
+        "ranks_feat": rng.integers(0, 30, points),
+        "ranks_bev": np.append(cells, [0, 1]),
+        "interval_starts": np.arange(0, 45, 5),
+        "interval_lengths": np.full(9, 5),
+    }
+    return {n: a.astype(np.float32 if a.dtype.kind == "f" else np.int32) for n, a in arrays.items()}
+
+
+def summed(arrays: Arrays, planes: int) -> np.ndarray:
+    """[planes, height, width, C], point by point."""
+    depth = arrays["depth"].astype(np.float64).ravel()
+    rows = arrays["feat"].astype(np.float64).reshape(-1, arrays["feat"].shape[-1])
+    grid = np.zeros((planes * HEIGHT * WIDTH, rows.shape[1]))
+    for point in range(45):
+        weight = depth[arrays["ranks_depth"][point]]
+        grid[arrays["ranks_bev"][point]] += weight * rows[arrays["ranks_feat"][point]]
+    return grid.reshape(planes, HEIGHT, WIDTH, -1)
+
+
+def one_plane(arrays: Arrays) -> np.ndarray:
+    return summed(arrays, 1)
+
+
+def two_planes(arrays: Arrays) -> np.ndarray:
+    """[1, C, Z, H, W], as TRTBEVPoolv2.forward of BEVDet leaves it."""
+    return summed(arrays, 2)[None].transpose(0, 4, 1, 2, 3)
+
+
+OUT = {"out_height": HEIGHT, "out_width": WIDTH}
+OUTPUT = {"output_height": HEIGHT, "output_width": WIDTH, "output_z": 1}
+FIELDS = {"output_planes": 1, "output_height": HEIGHT, "output_width": WIDTH}
+
+EXAMPLES = (
+    Example(POOL, "bev_pool_v2", "mmdeploy", OUT, inputs, one_plane),
+    Example(POOL, "bev_pool_v2", "mmdeploy", OUTPUT, inputs, one_plane, note="output"),
+    Example(
+        POOL, "bev_pool_v2", "mmdeploy", OUTPUT | {"output_z": 2}, lambda: inputs(2), two_planes, note="z"
+    ),
+    Example(POOL, "bev_pool_v3", "mmdeploy", OUTPUT, inputs, one_plane),
+    Example(POOL, "BEVPoolV2TRT", "", OUT, inputs, one_plane),
+    Example(POOL, "BEVPoolV2TRT2", "custom", OUT, inputs, one_plane),
+    Example(POOL, POOL, "trtsmith", FIELDS, inputs, one_plane),
+)
+
+SHAPES = {
+    "depth": (2, 4, 3, 5),
+    "feat": (2, 3, 5, 8),
+    "ranks_depth": (47,),
+    "ranks_feat": (47,),
+    "ranks_bev": (47,),
+    "interval_starts": (9,),
+    "interval_lengths": (9,),
+}
+
+INCONSISTENT = (
+    Inconsistent(POOL, SHAPES, {"feat": (1, 3, 5, 8)}, "feat[0] = 1, but depth[0] = 2", FIELDS),
+    Inconsistent(POOL, SHAPES, {"feat": (2, 3, 6, 8)}, "feat[2] = 6, but depth[3] = 5", FIELDS),
+    Inconsistent(POOL, SHAPES, {"ranks_feat": (46,)}, "ranks_feat[0] = 46, but ranks_depth[0] = 47", FIELDS),
+    Inconsistent(POOL, SHAPES, {"ranks_bev": (48,)}, "ranks_bev[0] = 48, but ranks_depth[0] = 47", FIELDS),
+    Inconsistent(
+        POOL,
+        SHAPES,
+        {"interval_lengths": (8,)},
+        "interval_lengths[0] = 8, but interval_starts[0] = 9",
+        FIELDS,
+    ),
+    Inconsistent(
+        POOL, SHAPES, {}, "4294967296 cells", FIELDS, {"output_height": 2**20, "output_width": 2**12}
+    ),
+)

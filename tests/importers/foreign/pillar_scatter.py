@@ -1,0 +1,48 @@
+"""The layout of pillars on their grid, as NVIDIA's plugin has it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+
+SCATTER = "PillarScatter"
+HEIGHT, WIDTH = 5, 7
+
+
+def inputs() -> dict[str, np.ndarray | None]:
+    """Two frames of 9 and 6 pillars; every frame's first coordinates are zero, as VoxelGeneratorPlugin writes them."""
+    rng = np.random.default_rng(3)
+    coords = np.zeros((2, 9, 4), np.int32)
+    for frame in coords:
+        frame[:, 2:] = np.stack(np.divmod(rng.permutation(HEIGHT * WIDTH)[:9], WIDTH), axis=-1)
+    return {
+        "features": rng.normal(size=(2, 9, 6)).astype(np.float32),
+        "coords": coords,
+        "counts": np.array([9, 6], np.int32),
+    }
+
+
+def oracle(arrays: Arrays) -> np.ndarray:
+    features = arrays["features"].astype(np.float64)
+    output = np.zeros((2, HEIGHT, WIDTH, features.shape[2]))
+    for frame, count in enumerate(arrays["counts"]):
+        rows, columns = arrays["coords"][frame, :count, 2:].T
+        output[frame, rows, columns] = features[frame, :count]
+    return output.transpose(0, 3, 1, 2)
+
+
+FIELDS = {"output_height": HEIGHT, "output_width": WIDTH}
+
+EXAMPLES = (
+    Example(SCATTER, "PillarScatterPlugin", "TRT", {"dense_shape": [HEIGHT, WIDTH]}, inputs, oracle),
+    Example(SCATTER, SCATTER, "trtsmith", FIELDS, inputs, oracle),
+)
+
+SHAPES = {"features": (2, 9, 6), "coords": (2, 9, 4), "counts": (2,)}
+
+INCONSISTENT = (
+    Inconsistent(SCATTER, SHAPES, {"coords": (2, 8, 4)}, "coords[1] = 8, but features[1] = 9", FIELDS),
+    Inconsistent(SCATTER, SHAPES, {"coords": (2, 9, 3)}, "coords[2] = 3, not 4", FIELDS),
+    Inconsistent(SCATTER, SHAPES, {"counts": (1,)}, "counts[0] = 1, but features[0] = 2", FIELDS),
+)
