@@ -28,3 +28,5 @@ trtsmith_operator(PositionSensitiveRegionAlign
   BINDING position_sensitive_region_align.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(DeformableRegionPool BINDING deformable_region_pool.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(DetectionSelection BINDING detection_selection.cpp KERNELS selection/detection_selection.cu)
+trtsmith_operator(GroupedDeformableSampling
+  BINDING grouped_deformable_sampling.cpp KERNELS sampling/grouped_deformable_sampling.cu)
