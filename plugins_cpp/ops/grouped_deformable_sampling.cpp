@@ -95,6 +95,7 @@ struct GroupedDeformableSampling {
             .groups = params.groups,
             .offsetScale = params.offset_scale,
             .removeCenter = params.remove_center != 0,
+            .maskApart = t.has(kMask),
         };
         return groupedDeformableSampling(arguments, sizes, stream);
     }

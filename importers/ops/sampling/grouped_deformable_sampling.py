@@ -116,11 +116,11 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
 GROUPED_DEFORMABLE_SAMPLING = OpDef(
     name="GroupedDeformableSampling",
     doc=(
-        "Deformable sampling in groups of channels (DCNv3, DCNv4): a kernel's taps, each moved by an offset, are bilinear "
-        "samples of a feature map with its channels last, weighted by a mask and summed for each group. G groups, K taps, "
-        "column by column. Tap (i, j) of output (y, x) lies at y * stride - padding + m + offset_scale * (i * dilation - m + dy), where "
-        "m = dilation * (kernel_shape - 1) // 2, and so across; pixels outside are zero. DCNv3 has offsets and mask in two "
-        "tensors, DCNv4 in one."
+        "Deformable sampling in groups of channels (DCNv3, DCNv4): a kernel's taps, each moved by an offset, are "
+        "bilinear samples of a feature map with its channels last, weighted by a mask and summed for each group. G "
+        "groups, K taps, column by column. Tap (i, j) of output (y, x) lies at y * stride - padding + m + offset_scale "
+        "* (i * dilation - m + dy), where m = dilation * (kernel_shape - 1) // 2, and so across; pixels outside are "
+        "zero. DCNv3 has offsets and mask in two tensors, DCNv4 in one."
     ),
     inputs=(
         Port("x", "T", 4, "[N, H, W, C]"),

@@ -75,7 +75,7 @@ bool isValid(const GroupedDeformableSamplingParams& params, const GroupedDeforma
     int64_t values = 0;
     int64_t offsets = 0;
     int64_t grouped = 0;
-    const int64_t numbers = params.mask == nullptr ? 3 : 2;
+    const int64_t numbers = s.maskApart ? 2 : 3;
     if (s.groups < 1 || s.channels < 0 || s.channels % s.groups != 0 || taps > std::numeric_limits<int32_t>::max() ||
         !elementCount({s.batch, s.height, s.width, s.channels}, values) ||
         !elementCount({s.batch, s.outHeight, s.outWidth, s.channels}, outputs) ||
@@ -86,23 +86,25 @@ bool isValid(const GroupedDeformableSamplingParams& params, const GroupedDeforma
     if (s.removeCenter && (s.kernelHeight % 2 == 0 || s.kernelWidth % 2 == 0)) {
         return false;
     }
-    return outputs == 0 ||
-           (params.offset != nullptr && params.output != nullptr && (values == 0 || params.x != nullptr));
+    if (outputs == 0) {
+        return true;
+    }
+    return params.offset != nullptr && params.output != nullptr && (values == 0 || params.x != nullptr) &&
+           (!s.maskApart || params.mask != nullptr);
 }
 
 GroupedSamplingArguments argumentsOf(const GroupedDeformableSamplingParams& params,
                                      const GroupedDeformableSamplingShape& s, int64_t taps, int64_t elementBytes) {
     const int64_t middleAcross = (s.kernelWidth - 1) * s.dilationWidth / 2;
     const int64_t middleDown = (s.kernelHeight - 1) * s.dilationHeight / 2;
-    const bool together = params.mask == nullptr;
+    const bool together = !s.maskApart;
     GroupedSamplingArguments a{};
     a.params = params;
     a.shape = s;
     a.taps = static_cast<int32_t>(taps);
     a.centre = s.removeCenter ? static_cast<int32_t>(taps / 2) : -1;
     a.offsetGroup = taps * (together ? 3 : 2);
-    a.weights = together && params.offset != nullptr ? static_cast<const char*>(params.offset) + 2 * taps * elementBytes
-                                                     : params.mask;
+    a.weights = together ? static_cast<const char*>(params.offset) + 2 * taps * elementBytes : params.mask;
     a.weightsPixel = together ? s.offsetChannels : s.groups * taps;
     a.weightsGroup = together ? a.offsetGroup : taps;
     a.across = {-s.offsetScale * static_cast<float>(middleAcross), s.offsetScale * static_cast<float>(s.dilationWidth)};

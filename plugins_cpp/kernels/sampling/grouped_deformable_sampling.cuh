@@ -23,7 +23,7 @@ struct GroupedDeformableSamplingParams {
     DType type;          // kFloat32, kFloat16 or kBFloat16; positions and sums are fp32 for all three
     const void* x;       // T [N, H, W, C]
     const void* offset;  // T [N, Ho, Wo, offsetChannels]: 2 * K offsets (dx, dy) for each group
-    const void* mask;    // T [N, Ho, Wo, groups * K]; or null: every group has its K numbers after its offsets
+    const void* mask;    // T [N, Ho, Wo, groups * K], where maskApart
     void* output;        // T [N, Ho, Wo, C]
 };
 
@@ -46,6 +46,7 @@ struct GroupedDeformableSamplingShape {
     int64_t groups;
     float offsetScale;
     bool removeCenter;  // the tap in the middle of an odd kernel is left out
+    bool maskApart;     // or else every group has its K numbers of the mask after its offsets
 };
 
 // cudaErrorInvalidValue for sizes that do not fit together or are too large.
