@@ -30,3 +30,5 @@ trtsmith_operator(DeformableRegionPool BINDING deformable_region_pool.cpp KERNEL
 trtsmith_operator(DetectionSelection BINDING detection_selection.cpp KERNELS selection/detection_selection.cu)
 trtsmith_operator(BevPool BINDING bev_pool.cpp KERNELS bev/bev_pool.cu)
 trtsmith_operator(PillarScatter BINDING pillar_scatter.cpp KERNELS bev/pillar_scatter.cu)
+trtsmith_operator(GroupedDeformableSampling
+  BINDING grouped_deformable_sampling.cpp KERNELS sampling/grouped_deformable_sampling.cu)

@@ -1,0 +1,154 @@
+"""Makes test inputs of grouped deformable sampling, and lists sizes at which networks use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import Arrays, Case, Fields, Huge, HugeCase
+from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops.sampling._grouped_deformable_sampling_geometry import extent, taps
+
+_DEFAULTS: dict[str, Any] = {
+    "kernel_shape": (3, 3),
+    "stride": (1, 1),
+    "padding": (1, 1),
+    "dilation": (1, 1),
+    "groups": 1,
+    "offset_scale": 1.0,
+    "remove_center": 0,
+}
+
+
+def _offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """near: a few pixels, as networks learn them; far: mostly outside; lattice: whole pixels, so that positions are
+    exactly on the border and on the ring around it; strange: not numbers, infinite, beyond every integer type."""
+    if kind == "lattice":
+        return rng.integers(-3, 4, shape).astype(np.float64)
+    offsets = rng.normal(scale=30.0 if kind == "far" else 1.5, size=shape)
+    if kind == "strange":
+        flat = offsets.reshape(-1)
+        flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9], flat[::7].shape)
+    return offsets
+
+
+def _case(
+    name: str,
+    x: tuple[int, int, int, int],
+    groups: int,
+    *,
+    offsets: str = "near",
+    together: bool = False,
+    large: bool = False,
+    **given: Any,
+) -> Case:
+    """x: [N, H, W, C]. together: mask in the tensor of the offsets, with a softmax or not, up to a multiple of 8."""
+    fields = _DEFAULTS | {"groups": groups} | given
+    count = len(taps(fields))
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        places = (x[0], extent(fields, 0, x[1]), extent(fields, 1, x[2]))
+        values = rng.normal(size=x)
+        moved = _offsets(offsets, rng, (*places, groups, 2 * count))
+        if not together:
+            weights = np.exp(rng.normal(size=(*places, groups, count)))
+            weights /= weights.sum(axis=-1, keepdims=True)
+            flat = (*places, groups * count)
+            return {
+                "x": values,
+                "offset": moved.reshape(*places, groups * count * 2),
+                "mask": weights.reshape(flat),
+            }
+        both = np.concatenate([moved, rng.normal(size=(*places, groups, count))], axis=-1)
+        both = both.reshape(*places, groups * count * 3)
+        filling = rng.normal(size=(*places, -both.shape[-1] % 8))
+        return {"x": values, "offset": np.concatenate([both, filling], axis=-1)}
+
+    return Case(name, fields, make, large)
+
+
+BENCHMARKS = (
+    # The first three stages of InternImage-T and of FlashInternImage-T at 224 x 224, eight images.
+    _case("dcnv3_56x56x64", (8, 56, 56, 64), 4, large=True),
+    _case("dcnv3_28x28x128", (8, 28, 28, 128), 8, large=True),
+    _case("dcnv3_14x14x256", (8, 14, 14, 256), 16, large=True),
+    _case("dcnv4_56x56x64", (8, 56, 56, 64), 4, together=True, large=True),
+    _case("dcnv4_28x28x128", (8, 28, 28, 128), 8, together=True, large=True),
+    _case("dcnv4_14x14x256", (8, 14, 14, 256), 16, together=True, large=True),
+)
+
+CASES = (
+    _case("one_of_each", (1, 1, 1, 1), 1, kernel_shape=(1, 1), padding=(0, 0)),
+    _case("stage", (2, 7, 6, 32), 2),
+    _case("stage_together", (2, 7, 6, 32), 2, together=True),
+    _case("stage_three_groups_together", (2, 5, 6, 48), 3, together=True),
+    _case("no_centre", (2, 7, 6, 32), 2, remove_center=1),
+    _case("no_centre_together", (2, 7, 6, 32), 2, remove_center=1, together=True),
+    _case("no_centre_scaled", (1, 6, 7, 16), 1, remove_center=1, offset_scale=2.0),
+    _case("scaled", (1, 6, 7, 16), 1, offset_scale=0.5),
+    _case("strided", (2, 13, 10, 32), 2, stride=(2, 3)),
+    _case("dilated", (1, 13, 15, 16), 1, dilation=(2, 3), padding=(2, 3), offset_scale=1.5),
+    _case("kernel_5x5_together", (1, 9, 8, 32), 2, kernel_shape=(5, 5), padding=(2, 2), together=True),
+    _case("kernel_5x3_no_centre", (1, 9, 8, 16), 1, kernel_shape=(5, 3), padding=(2, 1), remove_center=1),
+    _case("kernel_2x4_even", (1, 9, 8, 16), 1, kernel_shape=(2, 4), padding=(1, 2), offset_scale=0.75),
+    _case("no_padding", (1, 9, 8, 16), 2, padding=(0, 0)),
+    _case("much_padding", (1, 3, 4, 16), 2, padding=(4, 5)),
+    _case("two_by_two", (3, 2, 2, 16), 2),
+    _case("one_row", (1, 1, 13, 16), 2),
+    _case("one_column", (1, 13, 1, 16), 2, together=True),
+    _case("one_channel_a_group", (2, 6, 7, 5), 5),
+    _case("one_channel_a_group_together", (2, 6, 7, 5), 5, together=True, remove_center=1),
+    _case("odd", (2, 7, 11, 21), 3, stride=(2, 1)),
+    _case("odd_groups_of_vectors", (1, 6, 7, 72), 3),
+    _case("wide_groups", (1, 5, 6, 136), 1),
+    _case("many_groups", (1, 5, 6, 160), 20, together=True),
+    _case("whole_pixels", (1, 7, 6, 16), 2, offsets="lattice"),
+    _case("whole_pixels_odd", (1, 7, 6, 3), 1, offsets="lattice"),
+    _case("far_outside", (1, 7, 6, 16), 2, offsets="far"),
+    _case("far_outside_together", (1, 7, 6, 16), 2, offsets="far", together=True),
+    _case("nan_and_huge_offsets", (2, 7, 6, 32), 2, offsets="strange"),
+    _case("nan_and_huge_offsets_odd", (2, 7, 6, 6), 2, offsets="strange", remove_center=1),
+    _case("nan_and_huge_offsets_together", (2, 7, 6, 16), 2, offsets="strange", together=True),
+    _case("no_batch", (0, 7, 6, 16), 2),
+    _case("no_batch_odd", (0, 7, 6, 3), 1, together=True),
+    *BENCHMARKS,
+)
+
+
+def huge(reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]) -> HugeCase:
+    """Eight channels and a 1x1 kernel: at 16500x16500, x and output have 2.18e9 elements each (4.4 GB).
+
+    The reference runs on a crop of both far corners. Offsets are quarters of a pixel, up to 4: exact in float32 at any
+    position, so that the crop's small coordinates mean the same.
+    """
+    crop, far_reach = 96, 6
+    fields = _DEFAULTS | {"kernel_shape": (1, 1), "padding": (0, 0)}
+
+    def make(side: int, device: str) -> Huge:
+        import torch
+
+        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+        offset = torch.randint(-16, 17, (1, side, side, 2), device=device, dtype=torch.int8).to(torch.float16)
+        inputs = {
+            "x": torch.randn(1, side, side, 8, **half),
+            "offset": offset.div_(4),
+            "mask": torch.rand(1, side, side, 1, **half),
+        }
+
+        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+            results = []
+            places = {
+                "near corner": (slice(0, crop), slice(0, crop - far_reach)),
+                "far corner": (slice(side - crop, side), slice(far_reach, crop)),
+            }
+            for place, (part, inner) in places.items():
+                arrays = {name: numbers(tensor[:, part, part]) for name, tensor in inputs.items()}
+                wanted = reference(fields, arrays)["output"][:, inner, inner]
+                results.append((place, numbers(outputs[0][:, part, part][:, inner, inner]), wanted))
+            return results
+
+        return Huge(fields, inputs, check)
+
+    return HugeCase(make, size=16500, small=150)

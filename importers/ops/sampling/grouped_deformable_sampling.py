@@ -1,0 +1,179 @@
+"""Deformable sampling in groups of channels: DCNv3 (arXiv 2211.05778) and DCNv4 (arXiv 2401.06197)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.generation import Meaning
+from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port
+from trtsmith.importers.ops.sampling._grouped_deformable_sampling_aliases import ALIASES
+from trtsmith.importers.ops.sampling._grouped_deformable_sampling_cases import BENCHMARKS, CASES, huge
+from trtsmith.importers.ops.sampling._grouped_deformable_sampling_geometry import check, shape, taps, work
+from trtsmith.importers.ops.sampling._grouped_deformable_sampling_onnx import expand
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """Tap by tap in float64, on an input with a ring of zeros around it.
+
+    A position clamped into the ring reads zero, so no corner needs a test of its own; NaN goes to the ring as well.
+    """
+    x = inputs["x"].astype(np.float64)
+    batch, height, width, channels = x.shape
+    out_h, out_w = inputs["offset"].shape[1:3]
+    groups, scale, order = fields["groups"], fields["offset_scale"], taps(fields)
+    offset, mask = _parts(inputs, groups, len(order))
+    ringed = np.pad(x, ((0, 0), (1, 2), (1, 2), (0, 0)))
+    ringed = ringed.reshape(batch, height + 3, width + 3, groups, channels // groups)
+    n = np.arange(batch)[:, None, None, None]
+    g = np.arange(groups)
+    output = np.zeros((batch, out_h, out_w, groups, channels // groups))
+
+    def along(axis: int, count: int, tap: int) -> np.ndarray:
+        """Where the tap lies for every output row or column, before offsets: the kernel grows about its middle."""
+        middle = fields["dilation"][axis] * (fields["kernel_shape"][axis] - 1) // 2
+        start = np.arange(count) * fields["stride"][axis] - fields["padding"][axis] + middle
+        places: np.ndarray = start + scale * (tap * fields["dilation"][axis] - middle)
+        return places
+
+    for t, (row, column) in enumerate(order):
+        with np.errstate(invalid="ignore"):
+            y = along(0, out_h, row)[:, None, None] + scale * offset[..., t, 1]
+            z = along(1, out_w, column)[:, None] + scale * offset[..., t, 0]
+        y = np.clip(np.nan_to_num(y, nan=-1), -1, height) + 1
+        z = np.clip(np.nan_to_num(z, nan=-1), -1, width) + 1
+        above, left = np.floor(y).astype(np.int64), np.floor(z).astype(np.int64)
+        fy, fz = (y - above)[..., None], (z - left)[..., None]
+        upper = ringed[n, above, left, g] * (1 - fz) + ringed[n, above, left + 1, g] * fz
+        lower = ringed[n, above + 1, left, g] * (1 - fz) + ringed[n, above + 1, left + 1, g] * fz
+        output += (upper * (1 - fy) + lower * fy) * mask[..., t, None]
+    return {"output": output.reshape(batch, out_h, out_w, channels)}
+
+
+def _parts(inputs: Arrays, groups: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets [N, Ho, Wo, G, K, 2] and mask [N, Ho, Wo, G, K], from two tensors or from one."""
+    offset = inputs["offset"].astype(np.float64)
+    places = offset.shape[:3]
+    if "mask" in inputs:
+        mask = inputs["mask"].astype(np.float64)
+        return offset.reshape(*places, groups, count, 2), mask.reshape(*places, groups, count)
+    both = offset[..., : groups * count * 3].reshape(*places, groups, count * 3)
+    return both[..., : 2 * count].reshape(*places, groups, count, 2), both[..., 2 * count :]
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    """grid_sample with a group as an image of its own, as the authors' PyTorch fallback of DCNv3 formulates it.
+
+    In float32 at least, as the authors' kernels compute: half precision has no fractions left at a few hundred pixels.
+    """
+    import torch
+    import torch.nn.functional as functional
+
+    x, offset = inputs["x"], inputs["offset"]
+    batch, height, width, channels = x.shape
+    out_h, out_w = offset.shape[1:3]
+    groups, scale, places = fields["groups"], fields["offset_scale"], taps(fields)
+    count, dtype = len(places), x.dtype
+    exact = torch.float64 if dtype == torch.float64 else torch.float32
+    if x.numel() == 0 or offset.numel() == 0:
+        return (x.new_zeros(batch, out_h, out_w, channels),)
+    if "mask" in inputs:
+        moved, weights = offset, inputs["mask"]
+    else:
+        moved, weights = (
+            offset[..., : groups * count * 3].unflatten(-1, (groups, 3 * count)).split((2 * count, count), -1)
+        )
+    moved = moved.reshape(batch, out_h * out_w, groups, count, 2).transpose(1, 2).to(exact)
+
+    def normalised(axis: int, size: int, outputs: int) -> Any:
+        """Of x or y at [N, G, Ho, Wo, K]; what is far outside stays outside, as grid_sample casts without a check."""
+        middle = fields["dilation"][axis] * (fields["kernel_shape"][axis] - 1) // 2
+        tap = torch.tensor([place[axis] for place in places], device=x.device, dtype=exact)
+        out = torch.arange(outputs, device=x.device) * fields["stride"][axis]
+        out = (out + (middle - fields["padding"][axis])).to(exact)
+        out = out[:, None, None] if axis == 0 else out[None, :, None]
+        place = moved[..., 1 - axis].reshape(batch, groups, out_h, out_w, count)
+        at = out + scale * (tap * fields["dilation"][axis] - middle + place)
+        at = torch.nan_to_num(at, nan=-2.0).clamp(-2, size + 1)
+        return (2 * at + 1) / size - 1
+
+    grid = torch.stack((normalised(1, width, out_w), normalised(0, height, out_h)), -1)
+    sampled = functional.grid_sample(
+        x.to(exact).reshape(batch, height, width, groups, -1).permute(0, 3, 4, 1, 2).flatten(0, 1),
+        grid.reshape(batch * groups, out_h * out_w, count, 2),
+        mode="bilinear",
+        padding_mode="zeros",
+        align_corners=False,
+    )
+    weights = weights.reshape(batch, out_h * out_w, groups, count).transpose(1, 2).to(exact)
+    output = (sampled * weights.reshape(batch * groups, 1, out_h * out_w, count)).sum(-1)
+    output = output.reshape(batch, channels, out_h, out_w).permute(0, 2, 3, 1)
+    return (output.to(dtype).contiguous(),)
+
+
+GROUPED_DEFORMABLE_SAMPLING = OpDef(
+    name="GroupedDeformableSampling",
+    doc=(
+        "Deformable sampling in groups of channels (DCNv3, DCNv4): a kernel's taps, each moved by an offset, are "
+        "bilinear samples of a feature map with its channels last, weighted by a mask and summed for each group. G "
+        "groups, K taps, column by column. Tap (i, j) of output (y, x) lies at y * stride - padding + m + offset_scale "
+        "* (i * dilation - m + dy), where m = dilation * (kernel_shape - 1) // 2, and so across; pixels outside are "
+        "zero. DCNv3 has offsets and mask in two tensors, DCNv4 in one."
+    ),
+    inputs=(
+        Port("x", "T", 4, "[N, H, W, C]"),
+        Port(
+            "offset",
+            "T",
+            4,
+            "[N, Ho, Wo, G*K*2] in pixels, (dx, dy) of each tap; without a mask input, [N, Ho, Wo, at least G*K*3]: for "
+            "each group 2*K offsets, then K numbers of the mask; then filling",
+            positions=True,
+        ),
+        Port(
+            "mask",
+            "T",
+            4,
+            "[N, Ho, Wo, G*K], softmax already applied where there is one",
+            optional=True,
+            meaning=Meaning.SHARE,
+        ),
+    ),
+    outputs=(Port("output", "T", 4, "[N, Ho, Wo, C]"),),
+    fields=(
+        Field("kernel_shape", Kind.INTS, "(height, width)", length=2, default=(3, 3), minimum=1),
+        Field("stride", Kind.INTS, "(height, width)", length=2, default=(1, 1), minimum=1),
+        Field(
+            "padding", Kind.INTS, "(height, width), zeros on both sides", length=2, default=(1, 1), minimum=0
+        ),
+        Field("dilation", Kind.INTS, "(height, width)", length=2, default=(1, 1), minimum=1),
+        Field(
+            "groups",
+            Kind.INT,
+            "G, groups of channels with taps of their own; divides C",
+            default=1,
+            minimum=1,
+        ),
+        Field(
+            "offset_scale",
+            Kind.FLOAT,
+            "factor of the offsets and of the taps' own distances",
+            default=1.0,
+            minimum=0,
+        ),
+        Field("remove_center", Kind.INT, "1: without the tap in the middle", default=0, allowed=(0, 1)),
+    ),
+    shape=shape,
+    check=check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=expand,
+    aliases=ALIASES,
+    cases=CASES,
+    tolerance={"float32": 3e-6, "float16": 4.4e-4, "bfloat16": 3.6e-3},
+    huge=huge(_reference),
+    benchmarks=BENCHMARKS,
+    work=work,
+)
