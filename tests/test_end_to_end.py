@@ -120,7 +120,9 @@ def aliases(opset: int) -> list[tuple[Example, str]]:
     if opset > 18:
         return [(e, e.domain) for e in EXAMPLES if e.op_type == "DeformConv" and e.version == opset]
     domains = {
-        (op.name, s.op_type): (*s.domains, "", "trt.plugins") if s.op_type != "DeformConv" else ("",)
+        (op.name, s.op_type): (*s.domains, *([] if onnx.defs.has(s.op_type) else [""]), "trt.plugins")
+        if s.op_type != "DeformConv"
+        else ("",)
         for op in OPS
         for s in (*op.aliases, own_alias(op))
     }

@@ -13,7 +13,8 @@ bool isShared(int64_t offsets, int64_t batch) { return offsets > 0 ? batch % off
 bool suits(const ReferencePointsShape& references, const MultiscaleDeformableAttentionShape& shape) {
     return (references.batch == 1 || references.batch == shape.batch) &&
            (references.levels == 1 || references.levels == shape.levels) && references.groups > 0 &&
-           shape.points % references.groups == 0 && isShared(references.offsetBatch, shape.batch) && (references.coordinates == 2 || references.coordinates == 4);
+           shape.points % references.groups == 0 && isShared(references.offsetBatch, shape.batch) &&
+           (references.coordinates == 2 || references.coordinates == 4);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ _FIX = "none is needed: softmax and locations stay nodes of their own, which cos
 
 
 @dataclass(frozen=True)
-class _Match:
+class _OffsetMatch:
     """reference, offsets, logits: of the new node; what makes each of them of a tensor of the graph."""
 
     reference: Arranged
@@ -75,7 +75,7 @@ def _softmax(node: gs.Node) -> tuple[gs.Node, Moved] | None:
     return made, moved
 
 
-def _match(node: gs.Node, softmax: gs.Node, weights: Moved) -> _Match:
+def _match(node: gs.Node, softmax: gs.Node, weights: Moved) -> _OffsetMatch:
     moved = weights.axes()
     rank = len(dims_of(softmax.inputs[0]) or ())
     if int(softmax.attrs.get("axis", -1)) % max(rank, 1) != rank - 1:
@@ -92,7 +92,7 @@ def _match(node: gs.Node, softmax: gs.Node, weights: Moved) -> _Match:
     found: Locations = find_locations(
         _input(node, "sampling_locations"), _input(node, "spatial_shapes"), _points(node)
     )
-    return _Match(found.reference, found.offsets, logits)
+    return _OffsetMatch(found.reference, found.offsets, logits)
 
 
 def _points(node: gs.Node) -> int:
@@ -108,7 +108,7 @@ def _input(node: gs.Node, port: str) -> gs.Tensor:
     return node.inputs[names.index(port)]
 
 
-def _plugin_nodes(node: gs.Node, match: _Match) -> list[gs.Node]:
+def _plugin_nodes(node: gs.Node, match: _OffsetMatch) -> list[gs.Node]:
     name = f"{node.name}/{OP.name}"
     nodes: list[gs.Node] = []
     inputs = {port.name: _input(node, port.name) for port in OP.inputs if _has(port.name)}

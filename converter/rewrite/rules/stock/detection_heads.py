@@ -19,7 +19,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -100,7 +100,11 @@ _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {
     "GridPriorsTRT": _grid_priors,
     "MMCVCornerPool": _corner_pool,
 }
-_PORTS = {"GatherTopk": Ports(2, floats=()), "GridPriorsTRT": Ports(3), "MMCVCornerPool": Ports()}
+_PORTS = {
+    "GatherTopk": PluginPorts(2, floats=()),
+    "GridPriorsTRT": PluginPorts(3),
+    "MMCVCornerPool": PluginPorts(),
+}
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

@@ -16,7 +16,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import layer_norm, unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -82,9 +82,9 @@ _BODIES: Mapping[str, tuple[Callable[[Writer, str], Refusal | None], str]] = {
 }
 
 _PORTS = {
-    "LayerNorm": Ports(3, floats=(0, 1, 2)),
-    "SplitGeLU": Ports(),
-    "SeqLen2Spatial": Ports(4, floats=(0, 1, 2), alike=True),
+    "LayerNorm": PluginPorts(3, floats=(0, 1, 2)),
+    "SplitGeLU": PluginPorts(),
+    "SeqLen2Spatial": PluginPorts(4, floats=(0, 1, 2), alike=True),
 }
 
 

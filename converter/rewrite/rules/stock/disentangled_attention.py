@@ -16,7 +16,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings, too_old
+from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings, too_old
 
 _OPSET = 12
 """The first one with GatherElements, Range, and Min and Max of integers."""
@@ -80,6 +80,6 @@ STOCK_DISENTANGLED_ATTENTION = NodeRule(
     "stock-disentangled-attention",
     "TensorRT's plugin for DeBERTa's attention scores becomes gathers and sums",
     kinds("DisentangledAttention_TRT"),
-    checked({"DisentangledAttention_TRT": Ports(3, floats=(0, 1, 2), alike=True)}, _rewrite),
+    checked({"DisentangledAttention_TRT": PluginPorts(3, floats=(0, 1, 2), alike=True)}, _rewrite),
     opset=_OPSET,
 )

@@ -13,12 +13,12 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings
+from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings
 
 _PORTS = {
-    "ScaledDotProductAttentionTRT": Ports(3, 4, floats=(0, 1, 2), results=2, alike=True),
-    "fMHA_V2": Ports(),
-    "fMHCA": Ports(2, floats=(0, 1), alike=True),
+    "ScaledDotProductAttentionTRT": PluginPorts(3, 4, floats=(0, 1, 2), results=2, alike=True),
+    "fMHA_V2": PluginPorts(),
+    "fMHCA": PluginPorts(2, floats=(0, 1), alike=True),
 }
 
 

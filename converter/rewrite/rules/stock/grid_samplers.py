@@ -30,7 +30,7 @@ from trtsmith.converter.rewrite.rules.stock.sampling import (
     known_number,
 )
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -42,8 +42,8 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
 _SCALED = ("GridSampler2DTRT", "GridSampler2DTRT2", "GridSampler3DTRT", "GridSampler3DTRT2")
 _ATEN = ("aten::grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d")
 _PORTS = {
-    **dict.fromkeys(("grid_sampler", "GridSample", *_SCALED), Ports(2, floats=(0, 1))),
-    **dict.fromkeys(_ATEN, Ports(5, floats=(0, 1))),
+    **dict.fromkeys(("grid_sampler", "GridSample", *_SCALED), PluginPorts(2, floats=(0, 1))),
+    **dict.fromkeys(_ATEN, PluginPorts(5, floats=(0, 1))),
 }
 
 Mode = tuple[str, str, bool]

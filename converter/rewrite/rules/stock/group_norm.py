@@ -19,7 +19,14 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu, unknown
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, narrow, settings, wide
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    PluginPorts,
+    checked,
+    kinds,
+    narrow,
+    settings,
+    wide,
+)
 
 _DIFFUSION_GROUPS = 32
 
@@ -72,5 +79,5 @@ STOCK_GROUP_NORM = NodeRule(
     "stock-group-norm",
     "plugins for group normalisation become InstanceNormalization of groups",
     kinds(*_NAMES),
-    checked(dict.fromkeys(_NAMES, Ports(3, floats=(0, 1, 2))), _rewrite),
+    checked(dict.fromkeys(_NAMES, PluginPorts(3, floats=(0, 1, 2))), _rewrite),
 )

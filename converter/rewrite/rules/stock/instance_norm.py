@@ -14,7 +14,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -25,9 +25,9 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
 _NONE = np.zeros(0, np.float32)
 
 _PORTS = {
-    "InstanceNormalization_TRT": Ports(),
-    "TRTInstanceNormalization": Ports(3, floats=(0, 1, 2)),
-    "MMCVInstanceNormalization": Ports(3, floats=(0, 1, 2)),
+    "InstanceNormalization_TRT": PluginPorts(),
+    "TRTInstanceNormalization": PluginPorts(3, floats=(0, 1, 2)),
+    "MMCVInstanceNormalization": PluginPorts(3, floats=(0, 1, 2)),
 }
 
 

@@ -20,7 +20,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -166,5 +166,7 @@ STOCK_LEGACY_LAYERS = NodeRule(
     "stock-legacy-layers",
     "plugins of old releases of TensorRT become standard operators",
     kinds(*_BODIES),
-    checked({**dict.fromkeys(_BODIES, Ports()), "BatchTilePlugin_TRT": Ports(2, floats=())}, _rewrite),
+    checked(
+        {**dict.fromkeys(_BODIES, PluginPorts()), "BatchTilePlugin_TRT": PluginPorts(2, floats=())}, _rewrite
+    ),
 )

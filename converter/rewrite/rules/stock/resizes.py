@@ -17,7 +17,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -91,6 +91,6 @@ STOCK_RESIZES = NodeRule(
     "stock-resizes",
     "plugins that enlarge images become Resize",
     kinds(*_NAMES, domains=("mmdeploy",)),
-    checked(dict.fromkeys(_NAMES, Ports()), _rewrite),
+    checked(dict.fromkeys(_NAMES, PluginPorts()), _rewrite),
     opset=_OPSET,
 )

@@ -13,7 +13,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.stock.sampling import MODES, OPSET, TIES, grid_sample, known_number
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -73,6 +73,6 @@ STOCK_ROTATE = NodeRule(
     "stock-rotate",
     "BEVFormer_tensorrt's rotation becomes GridSample",
     kinds(*_NAMES, domains=("custom_op", "custom")),
-    checked(dict.fromkeys(_NAMES, Ports(3, floats=(0, 1, 2))), _rewrite),
+    checked(dict.fromkeys(_NAMES, PluginPorts(3, floats=(0, 1, 2))), _rewrite),
     opset=OPSET,
 )

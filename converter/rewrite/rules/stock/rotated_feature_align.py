@@ -12,7 +12,7 @@ from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.sampling import OPSET, grid_sample
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    Ports,
+    PluginPorts,
     checked,
     kinds,
     narrow,
@@ -84,6 +84,6 @@ STOCK_ROTATED_FEATURE_ALIGN = NodeRule(
     "stock-rotated-feature-align",
     "mmcv's alignment of features to rotated boxes becomes GridSample",
     kinds("MMCVRotatedFeatureAlign", domains=("mmcv", "mmdeploy")),
-    checked({"MMCVRotatedFeatureAlign": Ports(2, floats=(0, 1))}, _rewrite),
+    checked({"MMCVRotatedFeatureAlign": PluginPorts(2, floats=(0, 1))}, _rewrite),
     opset=OPSET,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Ports, checked, kinds, settings
+from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings
 
 _DOMAINS = ("mmdeploy", "mmcv")
 _SCATTER = 11
@@ -60,7 +60,7 @@ STOCK_SCATTER_ND = NodeRule(
     "stock-scatter-nd",
     "ScatterND of a plugin's domain becomes ONNX's",
     kinds("ScatterND", domains=_DOMAINS),
-    checked({"ScatterND": Ports(3, floats=())}, _scatter_nd),
+    checked({"ScatterND": PluginPorts(3, floats=())}, _scatter_nd),
     opset=_SCATTER,
 )
 
@@ -68,6 +68,6 @@ STOCK_SCATTER_ELEMENTS = NodeRule(
     "stock-scatter-elements",
     "ScatterElements of a plugin's domain becomes ONNX's",
     kinds("ScatterElements", domains=_DOMAINS),
-    checked({"ScatterElements": Ports(3, floats=())}, _scatter_elements),
+    checked({"ScatterElements": PluginPorts(3, floats=())}, _scatter_elements),
     opset=_REDUCTION,
 )

@@ -31,7 +31,7 @@ def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Ports:
+class PluginPorts:
     """What a plugin takes and gives.
 
     least, most: how many operands. floats: which of them are of floating-point types. results: how many outputs.
@@ -48,7 +48,7 @@ class Ports:
 Rewriter = Callable[[NodeView], Replacement | Refusal | None]
 
 
-def checked(ports: Mapping[str, Ports], rewrite: Rewriter) -> Rewriter:
+def checked(ports: Mapping[str, PluginPorts], rewrite: Rewriter) -> Rewriter:
     """The rule for nodes that have the ports of their op_type (or of domain::op_type); others are refused."""
 
     def rewrite_checked(node: NodeView) -> Replacement | Refusal | None:
@@ -58,7 +58,7 @@ def checked(ports: Mapping[str, Ports], rewrite: Rewriter) -> Rewriter:
     return rewrite_checked
 
 
-def _misfit(node: NodeView, ports: Ports) -> Refusal | None:
+def _misfit(node: NodeView, ports: PluginPorts) -> Refusal | None:
     most = max(ports.least, ports.most)
     count = f"{ports.least}" + (f" to {most}" if most > ports.least else "")
     if not ports.least <= len(node.inputs) <= most or not all(node.inputs[: ports.least]):
