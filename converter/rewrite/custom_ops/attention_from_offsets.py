@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from trtsmith.converter.rewrite.custom_ops.attention_locations import Locations, find_locations
+from trtsmith.converter.rewrite.custom_ops.attention_locations import Locations, find_locations, of_each
 from trtsmith.converter.rewrite.custom_ops.broadcasts import ROLES, Arranged, Moved, arrange, climb_moved
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import dtype_of
 from trtsmith.converter.rewrite.custom_ops.grid_sample_attention import OP as PLAIN
 from trtsmith.converter.rewrite.custom_ops.layout import UnprovedError
 from trtsmith.converter.rewrite.custom_ops.shape_values import dims_of
-from trtsmith.converter.rewrite.custom_ops.surgery import all_graphs, domain_of
+from trtsmith.converter.rewrite.custom_ops.surgery import all_graphs, domain_of, opset_of
 from trtsmith.converter.rewrite.custom_ops.traces import producer
 from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
 from trtsmith.importers.fields import plugin_attributes
@@ -30,6 +30,9 @@ from trtsmith.importers.registry import OPS
 
 NAME = "attention-from-offsets"
 OP = next(op for op in OPS if op.chain == NAME)
+
+SOFTMAX_OF_ONE_AXIS = 13
+"""The first opset in which a Softmax is over one axis, and over the last where it is not told."""
 
 _FIX = "none is needed: softmax and locations stay nodes of their own, which costs time and no accuracy"
 
@@ -54,7 +57,7 @@ def take_offsets(graph: gs.Graph) -> Iterator[Record]:
             if softmax is None:
                 continue
             try:
-                match = _match(node, *softmax)
+                match = _match(node, *softmax, opset_of(graph, ""))
             except UnprovedError as error:
                 refusal = Refusal(error.reason, error.expected, _FIX)
                 yield Declined(node.name, node.op, NAME, refusal, fatal=False)
@@ -75,23 +78,27 @@ def _softmax(node: gs.Node) -> tuple[gs.Node, Moved] | None:
     return made, moved
 
 
-def _match(node: gs.Node, softmax: gs.Node, weights: Moved) -> _OffsetMatch:
+def _match(node: gs.Node, softmax: gs.Node, weights: Moved, opset: int) -> _OffsetMatch:
     moved = weights.axes()
     rank = len(dims_of(softmax.inputs[0]) or ())
-    if int(softmax.attrs.get("axis", -1)) % max(rank, 1) != rank - 1:
-        raise UnprovedError(
-            f"the Softmax is over axis {softmax.attrs.get('axis')}", "the last of its axes", softmax
-        )
+    # Before opset 13 all axes from `axis` on are one, and it is 1 where it is not given.
+    axis = int(softmax.attrs.get("axis", -1 if opset >= SOFTMAX_OF_ONE_AXIS else 1))
+    if axis % max(rank, 1) != rank - 1:
+        raise UnprovedError(f"the Softmax is over axis {axis}", "the last of its axes", softmax)
     over = [atom.axis == rank - 1 for role in ROLES[3:5] for atom in moved[role]]
     beside = [atom.axis == rank - 1 for role in ROLES[:3] for atom in moved[role]]
     if not all(over) or any(beside):
         raise UnprovedError(
             "the Softmax is over other axes", "a sum over all levels and points of a head", softmax
         )
+    shared_by = of_each(weights, "weights")
     logits = arrange(softmax.inputs[0], [(role, moved[role]) for role in ROLES[:5]])
     found: Locations = find_locations(
         _input(node, "sampling_locations"), _input(node, "spatial_shapes"), _points(node)
     )
+    if found.shared_by != shared_by:
+        what = f"{found.shared_by} entries of the batch share offsets, and {shared_by} share weights"
+        raise UnprovedError(what, "as many of both", node)
     return _OffsetMatch(found.reference, found.offsets, logits)
 
 

@@ -17,7 +17,7 @@ from trtsmith.converter.rewrite.custom_ops.broadcasts import (
     climb_moved,
     through,
 )
-from trtsmith.converter.rewrite.custom_ops.layout import ONE, Atoms, UnprovedError, extent
+from trtsmith.converter.rewrite.custom_ops.layout import ONE, Atoms, Size, UnprovedError, extent
 from trtsmith.converter.rewrite.custom_ops.surgery import constant_of, domain_of
 from trtsmith.converter.rewrite.custom_ops.traces import producer
 
@@ -26,10 +26,14 @@ _EXPECTED = "reference + offset / (width, height), or centre + offset / points *
 
 @dataclass(frozen=True)
 class Locations:
-    """The plugin's inputs: reference points [., Lq, L or 1, G, 2 or 4] and offsets [., Lq, M, L, P, 2]."""
+    """The plugin's inputs: reference points [., Lq, L or 1, G, 2 or 4] and offsets [., Lq, M, L, P, 2].
+
+    shared_by: entries of the batch that have the same offsets.
+    """
 
     reference: Arranged
     offsets: Arranged
+    shared_by: Size
 
 
 @dataclass(frozen=True)
@@ -99,23 +103,29 @@ def _scalings(moved: Moved) -> Iterator[_Scaled]:
 
 def _proved(reference: Moved, scaled: _Scaled, sizes: np.ndarray, points: int) -> Locations:
     offsets = scaled.moved.axes()
-    for role in ROLES[1:]:
-        if not offsets[role] and not _is_one(scaled.moved, role):
-            raise UnprovedError(f"the offsets are the same along the {role}", "an offset of each", None)
+    shared_by = of_each(scaled.moved, "offsets")
     arranged = arrange(scaled.moved.origin, [(role, offsets[role]) for role in ROLES])
     if scaled.times and not scaled.over:
         tables = [moved for moved in scaled.times if constant_of(moved.origin) is not None]
         if len(tables) == 1 and len(scaled.times) == 1:
-            return Locations(_points(reference), _checked(arranged, tables[0], scaled.number, sizes, False))
+            checked = _checked(arranged, tables[0], scaled.number, sizes, False)
+            return Locations(_points(reference), checked, shared_by)
         if len(scaled.times) == 1:
-            return Locations(_boxes(reference, scaled.times[0], scaled.number, points), arranged)
+            boxes = _boxes(reference, scaled.times[0], scaled.number, points)
+            return Locations(boxes, arranged, shared_by)
     if len(scaled.over) == 1 and not scaled.times:
-        return Locations(_points(reference), _checked(arranged, scaled.over[0], scaled.number, sizes, True))
+        checked = _checked(arranged, scaled.over[0], scaled.number, sizes, True)
+        return Locations(_points(reference), checked, shared_by)
     raise UnprovedError("the offsets are scaled in another way", _EXPECTED, None)
 
 
-def _is_one(moved: Moved, role: str) -> bool:
-    return extent(moved.layout().axes[ROLES.index(role)]) == ONE
+def of_each(moved: Moved, what: str) -> Size:
+    """How many entries of the batch share what is moved. UnprovedError where others share it: queries, heads, samples."""
+    repeats = moved.repeats()
+    for role, times in repeats.items():
+        if role != "batch" and times != ONE:
+            raise UnprovedError(f"the {what} are the same for {times} {role}", f"{what} of each")
+    return repeats["batch"]
 
 
 def _checked(arranged: Arranged, table: Moved, number: float, sizes: np.ndarray, divides: bool) -> Arranged:
@@ -151,6 +161,11 @@ def _reference_roles(moved: Moved) -> list[tuple[str, Atoms]]:
         raise UnprovedError(f"{moved.origin.name!r} differs between heads", "one reference for all heads")
     if int(extent(axes["coordinates"]).number) != 2:
         raise UnprovedError(f"{moved.origin.name!r} has one number a point", "x and y")
+    repeats = moved.repeats()
+    if repeats["queries"] != ONE or (axes["batch"] and repeats["batch"] != ONE):
+        raise UnprovedError(
+            f"queries or entries of the batch share {moved.origin.name!r}", "a reference of each"
+        )
     return [(role, axes[role]) for role in ROLES if role != "heads"]
 
 

@@ -70,6 +70,13 @@ class Moved:
             found[role] = own
         return found
 
+    def repeats(self) -> dict[str, Size]:
+        """By role, how often elements of the origin are repeated along that axis of the end."""
+        return {
+            role: extent(tuple(atom for atom in atoms if str(atom.axis).startswith(REPEATED)))
+            for role, atoms in zip(ROLES, self.layout().axes, strict=False)
+        }
+
     def after(self, more: Moved) -> Moved:
         """From this origin down to the end of `more`, whose origin is this end."""
         assert more.origin is self.end

@@ -112,14 +112,40 @@ NEAR_MISSES: Mapping[str, tuple[str, str, str]] = {
         "all levels and points",
     ),
     "a softmax over heads": (POINTS_FORM, WEIGHTS.replace("axis = -1", "axis = 2"), "the last of its axes"),
+    "weights that heads share": (
+        POINTS_FORM,
+        """
+  first = Slice (scores, zero, samples, query_axis)
+  logits = Unsqueeze (first, query_axis)
+  soft = Softmax <axis = -1> (logits)
+  every = Expand (soft, all_heads)
+  weights = Reshape (every, weight_sizes)""",
+        "weights of each",
+    ),
+    "offsets that points share": (
+        POINTS_FORM.replace(
+            "offsets = Reshape (moves, sizes)",
+            "part = Slice (moves, zero, coordinates, query_axis)\n  few = Reshape (part, few_sizes)\n"
+            "  offsets = Expand (few, all_points)",
+        ),
+        WEIGHTS,
+        "offsets of each",
+    ),
+    "a reference that queries share": (
+        POINTS_FORM.replace("Unsqueeze (points, inner_axes)", "Unsqueeze (point, inner_axes)").replace(
+            "reference =", "point = Slice (points, zero, last_one, last_one)\n  reference =", 1
+        ),
+        WEIGHTS,
+        "a reference of each",
+    ),
     "locations moved on": (POINTS_FORM + "\n  shifted = Add (locations, half)", WEIGHTS, ""),
 }
 
 
-def model_of(locations: str, weights: str) -> Model:
+def model_of(locations: str, weights: str, opset: int = 17) -> Model:
     used = "shifted" if "shifted =" in locations else "locations"
     text = f"""
-<ir_version: 9, opset_import: ["" : 17, "trtsmith" : 1]>
+<ir_version: 9, opset_import: ["" : {opset}, "trtsmith" : 1]>
 attention (float[n,{CELLS},{HEADS},{CHANNELS}] value, float[n,{QUERIES},{HEADS * SAMPLES * 2}] moves,
            float[n,{QUERIES},{HEADS * SAMPLES}] scores, float[n,{QUERIES},2] points, float[n,{QUERIES},4] boxes,
            float[n,{QUERIES},{len(LEVELS)},2] level_points, float[n,{QUERIES},2,2] turns)
@@ -138,6 +164,10 @@ attention (float[n,{CELLS},{HEADS},{CHANNELS}] value, float[n,{QUERIES},{HEADS *
   float[1,1,1,{len(LEVELS)},1,2] inverse = {{{1 / 7!r}, 0.2, 0.25, {1 / 3!r}}},
   float number = {{{POINTS}}}, float half = {{0.5}}, float eighth = {{0.125}},
   int64[1] zero = {{0}}, int64[1] two = {{2}}, int64[1] four = {{4}}, int64[1] last = {{5}},
+  int64[1] samples = {{{SAMPLES}}}, int64[1] query_axis = {{2}}, int64[1] last_one = {{1}},
+  int64[1] coordinates = {{{HEADS * len(LEVELS) * 2}}},
+  int64[4] all_heads = {{1, 1, {HEADS}, 1}}, int64[6] all_points = {{1, 1, 1, 1, {POINTS}, 1}},
+  int64[6] few_sizes = {{-1, {QUERIES}, {HEADS}, {len(LEVELS)}, 1, 2}},
   int64[3] inner_axes = {{2, 3, 4}}, int64[2] apart = {{2, 4}}, int64[3] turn_axes = {{2, 3, 4}}
 >
 {{
@@ -204,6 +234,14 @@ def test_near_misses_stay(name: str) -> None:
     assert len(said) == 1
     assert not said[0].fatal
     assert expected in said[0].refusal.expected
+
+
+def test_a_softmax_of_an_old_opset_has_another_default() -> None:
+    """Over all axes but the first, and not over the last."""
+    points = POINTS_FORM.replace("Unsqueeze (points, inner_axes)", "Unsqueeze <axes = [2, 3, 4]> (points)")
+    default, last = (WEIGHTS.replace("<axis = -1>", how) for how in ("", "<axis = 3>"))
+    assert plugins(rewrite(model_of(points, default, opset=11))) == [PLAIN]
+    assert plugins(rewrite(model_of(points, last, opset=11))) == [FUSED]
 
 
 def test_shared_locations_stay_for_their_other_users() -> None:
