@@ -22,7 +22,7 @@ from trtsmith.converter.rewrite.target import Fault
 _FAULT = Fault(
     "tensorrt_rtx",
     ("1.6.1",),
-    "is two to seven times as slow at a strided convolution of few channels as at the same one of blocks of pixels",
+    "is three to ten times as slow at a strided convolution of few channels as at the same one of blocks of pixels",
     "engines of both forms, timed on an H200",
 )
 
