@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucheck.kernels import RAN
+from gpucheck.kernels import RAN, chosen
 from gpucheck.processes import Ended, run_boxed
 from gpucheck.record import Notes
 from trtsmith.importers.registry import OPS
@@ -61,8 +61,9 @@ def runs_of(tool: Tool) -> list[Run]:
     """Parts with about as many cases each; the first operator alone for a planted fault."""
     if tool.fault:
         return [Run(tool, (OPS[0].name,))]
-    falling = sorted(OPS, key=lambda op: -len(op.cases))
-    return [Run(tool, tuple(op.name for op in falling[part::PARTS])) for part in range(PARTS)]
+    cases = {op.name: len(chosen(op, tool.cases)) for op in OPS}
+    falling = sorted((name for name in cases if cases[name]), key=lambda name: -cases[name])
+    return [Run(tool, tuple(falling[part::PARTS])) for part in range(min(PARTS, len(falling)))]
 
 
 def command(run: Run, script: Path, references: Path) -> list[str]:
