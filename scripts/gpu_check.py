@@ -62,6 +62,7 @@ ENGINE_STEPS = (
     Step("planted", 560, "planted errors, each of which has to be found"),
     Step("networks", 560, "networks against PyTorch's error, at all ends of their shapes"),
     Step("operators", 300, "every operator's cases inside engines, by every route"),
+    Step("engine-sanitizer", 400, "compute-sanitizer's memcheck on all small cases inside engines"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
@@ -73,6 +74,8 @@ ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 
 def main() -> int:
     arguments = parse()
+    if arguments.run_kernels == "engines":
+        return run_engines_watched(arguments.operators)
     if arguments.run_kernels:
         from gpucheck.kernels import run_kernels
 
@@ -102,7 +105,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
     parser.add_argument(
         "--run-kernels",
-        choices=("small", "large", "wide", "overflow", "unwritten"),
+        choices=("small", "large", "wide", "overflow", "unwritten", "engines"),
         help="for compute-sanitizer",
     )
     parser.add_argument("--operators", nargs="+", metavar="NAME", help="with --run-kernels: these only")
@@ -251,6 +254,11 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.plugin_engines import check as check_operators
 
         check_operators(folder, limit_s, notes)
+    elif name == "engine-sanitizer":
+        from gpucheck.sanitizer import ENGINE_TOOLS
+        from gpucheck.sanitizer import check as check_sanitizer
+
+        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, ENGINE_TOOLS)
     elif name == "sums":
         from gpucheck.product_sums import check as check_sums
 
@@ -265,6 +273,19 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.scripts import check as check_script
 
         check_script(name, bundle, limit_s, notes)
+
+
+def run_engines_watched(operators: Sequence[str]) -> int:
+    """What compute-sanitizer watches in the step engine-sanitizer. 1 if an output is wrong."""
+    from gpucheck.kernels import RAN
+    from gpucheck.plugin_engines import run_watched
+
+    with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
+        passed, failures = run_watched(operators, Path(folder))
+    for failure in failures:
+        print(failure)
+    print(f"{passed + len(failures)} {RAN}, {len(failures)} wrong")
+    return 1 if failures else 0
 
 
 def _pytest(what: Sequence[str], limit_s: float, notes: Notes) -> None:

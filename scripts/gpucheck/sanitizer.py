@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -18,6 +19,9 @@ from trtsmith.importers.registry import OPS
 FOUND = 9
 """Exit code with which compute-sanitizer says that it found something."""
 
+ENGINES = "engines"
+"""All small cases inside engines."""
+
 PARTS = 4
 """Runs of a tool, each with its part of the operators: one for all of them takes many minutes."""
 
@@ -26,7 +30,7 @@ PARTS = 4
 class Tool:
     """One of compute-sanitizer's tools with its options.
 
-    cases: which kernels run, as gpucheck.kernels names them.
+    cases: which kernels run, as gpucheck.kernels names them; or ENGINES.
     fault: whether they have a planted fault that must be found; else nothing must be found.
     """
 
@@ -48,6 +52,9 @@ TOOLS = (
     Tool("initcheck finds an unwritten input", ("--tool", "initcheck"), "unwritten", fault=True),
 )
 
+ENGINE_TOOLS = (Tool("memcheck, inside engines", ("--tool", "memcheck"), ENGINES),)
+"""The process that is watched builds the engines, too: TensorRT's own kernels run in it, and are watched with ours."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -58,12 +65,13 @@ class Run:
 
 
 def runs_of(tool: Tool) -> list[Run]:
-    """Parts with about as many cases each; the first operator alone for a planted fault."""
+    """Parts with about as many cases each; the first operator alone for a planted fault; each alone inside engines."""
     if tool.fault:
         return [Run(tool, (OPS[0].name,))]
-    cases = {op.name: len(chosen(op, tool.cases)) for op in OPS}
+    parts = len(OPS) if tool.cases == ENGINES else PARTS
+    cases = {op.name: len(chosen(op, "small" if tool.cases == ENGINES else tool.cases)) for op in OPS}
     falling = sorted((name for name in cases if cases[name]), key=lambda name: -cases[name])
-    return [Run(tool, tuple(falling[part::PARTS])) for part in range(min(PARTS, len(falling)))]
+    return [Run(tool, tuple(falling[part::parts])) for part in range(min(parts, len(falling)))]
 
 
 def command(run: Run, script: Path, references: Path) -> list[str]:
@@ -114,7 +122,7 @@ def check(
             return Ended(None, "", 0.0, f"compute-sanitizer could not be started: {error}")
 
     runs = [run for tool in tools for run in runs_of(tool)]
-    with ThreadPoolExecutor(len(runs)) as pool:
+    with ThreadPoolExecutor(max(os.cpu_count() or 1, len(tools) * PARTS)) as pool:
         for run, ended in zip(runs, pool.map(end, runs), strict=True):
             problem = judge(run.tool, ended)
             ran = re.search(rf"(\d+) {RAN}", ended.output)
