@@ -7,8 +7,8 @@
 Needs the compiled libraries (converter/lib, or TRTSMITH_LIBRARY_DIR), an NVIDIA GPU, numpy, ml_dtypes, onnx, PyTorch
 with CUDA, torchvision, compute-sanitizer and cuobjdump; TensorRT for --engines only, where a step fails that does not
 find it. --bundle: where scripts/gpu_bundle.py unpacked TensorRT and models. Every step runs in a child process with a
-time limit, several at once (--parallel), and the record is written after each. The exit code is 0 only if every step
-ran and passed.
+time limit, several at once (--parallel), on the machine's GPUs in turn, and the record is written after each. The exit
+code is 0 only if every step ran and passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ STEPS = (
     Step("sanitizer", 400, "compute-sanitizer on all small cases and the benchmarks' sizes"),
     Step("plugins-v2", 400, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
     Step("huge", 120, "tensors of more than 2^31 elements"),
-    Step("pytest", 120, "tests/gpu, without those of engines"),
+    Step("pytest", 300, "tests/gpu, without those of engines"),
     Step("resources", 60, "registers and stack of every kernel"),
 )
 # The first has the machine for itself: it measures times. The others run side by side.
@@ -143,12 +143,13 @@ def run_all(arguments: argparse.Namespace) -> int:
     output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / record
     head["command"] = _command(arguments)
     steps = chosen_steps(arguments)
+    gpus = visible_gpus(os.environ)
     done: dict[str, StepResult] = {}
     lock = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as name:
 
         def run(step: Step) -> None:
-            result = _boxed(step, clock, Path(name), arguments.bundle)
+            result = _boxed(step, clock, Path(name), arguments.bundle, gpus[steps.index(step) % len(gpus)])
             with lock:
                 done[step.name] = result
                 ordered = [done[step.name] for step in steps if step.name in done]
@@ -167,7 +168,16 @@ def run_all(arguments: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None) -> StepResult:
+def visible_gpus(environment: Mapping[str, str]) -> list[str]:
+    """The GPUs that steps may use, as CUDA_VISIBLE_DEVICES names them: each step gets one."""
+    asked = environment.get("CUDA_VISIBLE_DEVICES", "")
+    if asked:
+        return asked.split(",")
+    ended = run_boxed(["nvidia-smi", "--list-gpus"], 30)
+    return [str(i) for i in range(len(ended.output.splitlines()))] or ["0"]
+
+
+def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None, gpu: str) -> StepResult:
     limit_s = clock.box(step.limit_s)
     if limit_s is None:
         return StepResult(step.name, "not run", "no time was left", failures=["no time was left"])
@@ -175,6 +185,7 @@ def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None) -> StepR
     # Several processes share the cores; unbounded, each would start a BLAS thread for every one.
     threads = max((os.cpu_count() or 1) // 4, 1) if step is not FIRST else 1
     command = ["env", f"OMP_NUM_THREADS={threads}", f"OPENBLAS_NUM_THREADS={threads}"]
+    command += [f"CUDA_VISIBLE_DEVICES={gpu}"]
     command += [sys.executable, str(Path(__file__).resolve()), "--step", step.name, "--notes", str(notes)]
     # The step's own children end before it does, so that it can still say what they found.
     command += ["--folder", str(folder), "--limit", str(max(limit_s - 10, 1))]
