@@ -41,8 +41,8 @@ __device__ inline void splitTf32(uint32_t value, uint32_t& high, uint32_t& low) 
 // Adds the products of a slice to the sums of kCount of a warp's blocks of 16 rows, from block kFirst on. `inputs` is where
 // the warp's 32 rows are, `weights` where the kFilters rows of weights are.
 template <int kFirst, int kCount, int kFilters>
-__device__ inline void multiplySlice(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                     float (&sums)[2][kFilters / 8][4], float) {
+__device__ inline void multiplyFloats(int slice, uint32_t inputs, uint32_t weights, int lane,
+                                      float (&sums)[2][kFilters / 8][4]) {
     uint32_t high[kCount][4];
     uint32_t low[kCount][4];
 #pragma unroll
@@ -97,8 +97,8 @@ __device__ inline void multiplySlice(int slice, uint32_t inputs, uint32_t weight
 
 // The same for 16-bit elements.
 template <int kFirst, int kCount, int kFilters, typename T>
-__device__ inline void multiplySlice(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                     float (&sums)[2][kFilters / 8][4], T) {
+__device__ inline void multiplyHalves(int slice, uint32_t inputs, uint32_t weights, int lane,
+                                      float (&sums)[2][kFilters / 8][4]) {
     uint32_t rows[kCount][4];
 #pragma unroll
     for (int m = 0; m < kCount; ++m) {
@@ -115,6 +115,16 @@ __device__ inline void multiplySlice(int slice, uint32_t inputs, uint32_t weight
                 multiplyTile(sums[kFirst + m][2 * p + n], rows[m], columns[2 * n], columns[2 * n + 1], T{});
             }
         }
+    }
+}
+
+template <int kFirst, int kCount, int kFilters, typename T>
+__device__ inline void multiplySlice(int slice, uint32_t inputs, uint32_t weights, int lane,
+                                     float (&sums)[2][kFilters / 8][4]) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+        multiplyFloats<kFirst, kCount, kFilters>(slice, inputs, weights, lane, sums);
+    } else {
+        multiplyHalves<kFirst, kCount, kFilters, T>(slice, inputs, weights, lane, sums);
     }
 }
 

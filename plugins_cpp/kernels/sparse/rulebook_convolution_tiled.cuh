@@ -154,11 +154,11 @@ __device__ inline void multiplyStep(const ConvolutionArguments<T>& a, const Dept
         const bool lower = (rows & 0xffffU) != 0;
         const bool upper = (rows >> 16) != 0;
         if (lower && upper) {
-            multiplySlice<0, 2, kFilters>(slice, inputs, weights, lane, sums, T{});
+            multiplySlice<0, 2, kFilters, T>(slice, inputs, weights, lane, sums);
         } else if (lower) {
-            multiplySlice<0, 1, kFilters>(slice, inputs, weights, lane, sums, T{});
+            multiplySlice<0, 1, kFilters, T>(slice, inputs, weights, lane, sums);
         } else if (upper) {
-            multiplySlice<1, 1, kFilters>(slice, inputs, weights, lane, sums, T{});
+            multiplySlice<1, 1, kFilters, T>(slice, inputs, weights, lane, sums);
         }
     }
 }
