@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from trtsmith.importers.opdef import Case, Fields
+from trtsmith.importers.ops.sparse._scans import Grid, scan
 
 Made = dict[str, np.ndarray]
 Change = Callable[[np.random.Generator, np.ndarray], None]
-Grid = tuple[int, int, int, int]
-"""Images, then cells along (z, y, x)."""
 
 
 def cells(rng: np.random.Generator, rows: int, grid: Grid) -> np.ndarray:
@@ -25,21 +24,6 @@ def cells(rng: np.random.Generator, rows: int, grid: Grid) -> np.ndarray:
     return np.stack(np.unravel_index(chosen, grid), axis=1).astype(np.int64)
 
 
-def surface(rng: np.random.Generator, rows: int, grid: Grid) -> np.ndarray:
-    """[rows, 4] different cells near a few slanted planes: about 11 of 27 neighbours are there, as in a LiDAR's frame."""
-    images, _, height, width = grid
-    found = np.zeros((0, 4), np.int64)
-    while len(found) < rows:
-        count = 2 * rows
-        image = rng.integers(0, images, count)
-        y, x = (rng.normal(0.5, 0.07, count) * height), (rng.normal(0.5, 0.07, count) * width)
-        z = np.floor(0.35 * grid[1] + 0.02 * (y % 97) + 0.01 * (x % 61) + rng.random(count) * 1.5)
-        made = np.stack([image, z, np.floor(y), np.floor(x)], 1).astype(np.int64)
-        inside = ((made >= 0) & (made < np.array(grid))).all(1)
-        found = np.unique(np.concatenate([found, made[inside]]), axis=0)
-    return found[np.sort(rng.permutation(len(found))[:rows])]
-
-
 def _strange(rng: np.random.Generator, indices: np.ndarray) -> None:
     """Rows outside of the grid, and rows with the same coordinates."""
     chosen = rng.random(len(indices)) < 0.2
@@ -47,6 +31,10 @@ def _strange(rng: np.random.Generator, indices: np.ndarray) -> None:
     indices[chosen, rng.integers(0, 4, chosen.sum())] = rng.choice(far, chosen.sum())
     again = rng.integers(0, len(indices), len(indices) // 3)
     indices[rng.permutation(len(indices))[: len(again)]] = indices[again]
+
+
+def _any_order(rng: np.random.Generator, indices: np.ndarray) -> None:
+    indices[:] = rng.permutation(indices)
 
 
 def _together(_rng: np.random.Generator, indices: np.ndarray) -> None:
@@ -126,9 +114,12 @@ def _strided(
 
 SUBMANIFOLD_BENCHMARKS = (
     # CenterPoint and BEVFusion on nuScenes: the grid of their first stage and of the two after it.
-    _submanifold("nuscenes_100000", 100_000, (1, 41, 1440, 1440), make=surface, large=True),
-    _submanifold("nuscenes_60000_half", 60_000, (1, 21, 720, 720), make=surface, large=True),
-    _submanifold("nuscenes_batch_4", 200_000, (4, 41, 1440, 1440), make=surface, large=True),
+    _submanifold("nuscenes_100000", 100_000, (1, 41, 1440, 1440), make=scan, large=True),
+    _submanifold("nuscenes_60000_half", 60_000, (1, 21, 720, 720), make=scan, large=True),
+    _submanifold("nuscenes_batch_4", 200_000, (4, 41, 1440, 1440), make=scan, large=True),
+    _submanifold(
+        "nuscenes_100000_any_order", 100_000, (1, 41, 1440, 1440), change=_any_order, make=scan, large=True
+    ),
 )
 
 SUBMANIFOLD_CASES = (
@@ -145,9 +136,9 @@ SUBMANIFOLD_CASES = (
     _submanifold("same_cell", 70, (1, 4, 4, 4), change=_together),
     _submanifold("all_outside", 9, (1, 4, 4, 4), change=_outside),
     _submanifold("huge_grid", 90, (3, 2**14, 2**15, 2**31 - 1), make=lambda rng, rows, _: _corner(rng, rows)),
-    _submanifold("as_networks_have_it", 500, (1, 11, 90, 90), make=surface),
+    _submanifold("as_networks_have_it", 500, (1, 11, 90, 90), make=scan),
     _submanifold("no_rows", 0, (2, 4, 4, 4)),
-    _submanifold("tiles", 20_000, (2, 21, 200, 200), make=surface, large=True, tiles=True),
+    _submanifold("tiles", 20_000, (2, 21, 200, 200), make=scan, large=True, tiles=True),
     *SUBMANIFOLD_BENCHMARKS,
 )
 
@@ -173,10 +164,10 @@ STRIDED_CASES = (
     _strided("more_rows_than_a_block", 700, (2, 8, 16, 16)),
     _strided("odd_words", 300, (3, 5, 17, 23), stride=ONES),
     _strided("far_out", 20, (2, 4, 4, 4), (1, 1, 2), ONES, (0, 0, 2**20), dilation=(1, 1, 2**20)),
-    _strided("as_networks_have_it", 500, (1, 11, 90, 90), make=surface),
+    _strided("as_networks_have_it", 500, (1, 11, 90, 90), make=scan),
     _strided("no_rows", 0, (2, 4, 4, 4)),
-    _strided("tiles", 20_000, (2, 21, 200, 200), make=surface, large=True, tiles=True),
-    _strided("nuscenes_100000", 100_000, (1, 41, 1440, 1440), make=surface, large=True),
+    _strided("tiles", 20_000, (2, 21, 200, 200), make=scan, large=True, tiles=True),
+    _strided("nuscenes_100000", 100_000, (1, 41, 1440, 1440), make=scan, large=True),
     _strided("nuscenes_last_stage", 30_000, (1, 5, 180, 180), (3, 1, 1), (2, 1, 1), (0, 0, 0), large=True),
 )
 

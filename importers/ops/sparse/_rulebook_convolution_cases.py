@@ -9,6 +9,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import Case, Huge, HugeCase
 from trtsmith.importers.ops._huge import SAMPLED, numbers
+from trtsmith.importers.ops.sparse._scans import neighbours, scan
 
 Made = dict[str, np.ndarray]
 Three = tuple[int, int, int]
@@ -20,12 +21,13 @@ def _pairs(rng: np.random.Generator, taps: int, rows: int, inputs: int, share: f
     return np.where((rng.random((taps, rows)) < share) & (inputs > 0), pairs, -1)
 
 
-def _near(rng: np.random.Generator, taps: int, rows: int, inputs: int, share: float) -> np.ndarray:
-    """Rows near the row of the output, as those of neighbouring cells are, and the row itself for the middle tap."""
-    near = np.arange(rows) * inputs // max(rows, 1) + rng.integers(-40, 41, (taps, rows))
-    pairs = np.where(rng.random((taps, rows)) < share, np.clip(near, 0, inputs - 1), -1)
-    pairs[taps // 2] = np.arange(rows) * inputs // max(rows, 1)
-    return pairs
+def _scanned(rng: np.random.Generator, taps: int, rows: int, inputs: int, share: float) -> np.ndarray:
+    """Those of a submanifold convolution over a scan, its rows in order, or in any where the share is 0."""
+    side = 8 * int(np.sqrt(rows)) + 16
+    grid = (1, 21, side, side)
+    cells = scan(rng, rows, grid)
+    size = round(taps ** (1 / 3))
+    return neighbours(cells if share else rng.permutation(cells), grid, (size, size, size))
 
 
 def _strange(rng: np.random.Generator, made: Made) -> None:
@@ -84,13 +86,20 @@ def _case(
 
 
 BENCHMARKS = (
-    # CenterPoint and BEVFusion on nuScenes: submanifold layers of each stage, 11 of 27 neighbours there; then the layer with
-    # strides between two stages.
-    _case("nuscenes_64_64", (100_000, 64, 100_000, 64), bias=False, make=_near, large=True),
-    _case("nuscenes_16_16", (100_000, 16, 100_000, 16), bias=False, make=_near, large=True),
-    _case("nuscenes_32_32", (60_000, 32, 60_000, 32), bias=False, make=_near, large=True),
-    _case("nuscenes_128_128", (30_000, 128, 30_000, 128), bias=False, make=_near, large=True),
-    _case("nuscenes_down_32_64", (60_000, 32, 70_000, 64), share=0.15, bias=False, make=_near, large=True),
+    # CenterPoint and BEVFusion on nuScenes: submanifold layers of each stage, then the layer with strides between two.
+    _case("nuscenes_64_64", (100_000, 64, 100_000, 64), bias=False, make=_scanned, large=True),
+    _case(
+        "nuscenes_64_64_any_order",
+        (100_000, 64, 100_000, 64),
+        share=0.0,
+        bias=False,
+        make=_scanned,
+        large=True,
+    ),
+    _case("nuscenes_16_16", (100_000, 16, 100_000, 16), bias=False, make=_scanned, large=True),
+    _case("nuscenes_32_32", (60_000, 32, 60_000, 32), bias=False, make=_scanned, large=True),
+    _case("nuscenes_128_128", (30_000, 128, 30_000, 128), bias=False, make=_scanned, large=True),
+    _case("nuscenes_down_32_64", (60_000, 32, 70_000, 64), share=0.15, bias=False, large=True),
 )
 
 CASES = (
@@ -103,7 +112,7 @@ CASES = (
     _case("odd_channels", (50, 67, 45, 33)),
     _case("two_tiles_of_filters", (60, 8, 150, 70), (1, 2, 3)),
     _case("wide", (40, 136, 50, 200), (2, 1, 1), share=0.8),
-    _case("as_networks_have_it", (300, 64, 300, 64), make=_near),
+    _case("as_networks_have_it", (300, 64, 300, 64), make=_scanned),
     _case("many_taps", (60, 8, 70, 8), (5, 5, 5)),
     _case("strange_pairs", (50, 16, 60, 12), change=_strange),
     _case("taps_and_rows_without_pairs", (50, 32, 170, 20), change=_some_taps),
@@ -116,7 +125,7 @@ CASES = (
     _case("no_rows", (20, 8, 0, 8)),
     _case("no_channels", (20, 0, 20, 8)),
     _case("no_filters", (20, 8, 20, 0)),
-    _case("tiles", (5000, 64, 5200, 72), make=_near, large=True, tiles=True),
+    _case("tiles", (5200, 64, 5200, 72), make=_scanned, large=True, tiles=True),
     *BENCHMARKS,
 )
 
