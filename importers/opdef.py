@@ -362,6 +362,11 @@ class OpDef:
         return frozenset(filters | {port.name for port in self.inputs if port.type == "I"})
 
     def dtypes(self, key: str) -> dict[str, str]:
-        """A dtype for every type variable, given that of the key: int64 for indices, the first there is for others."""
+        """A dtype for every type variable, given that of the key: int64 for indices, the first there is for others.
+
+        A key of one type has that one, whatever is given: there is one variant of the operator.
+        """
         variables = dict.fromkeys(port.type for port in (*self.inputs, *self.outputs))
-        return {v: "int64" if v == "I" else TYPE_VARIABLES[v][0] for v in variables} | {self.key: key}
+        return {v: "int64" if v == "I" else TYPE_VARIABLES[v][0] for v in variables} | (
+            {} if len(TYPE_VARIABLES[self.key]) == 1 else {self.key: key}
+        )

@@ -27,6 +27,9 @@ from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_A
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
+from trtsmith.importers.ops.sparse.rulebook_convolution import RULEBOOK_CONVOLUTION
+from trtsmith.importers.ops.sparse.strided_rulebook import STRIDED_RULEBOOK
+from trtsmith.importers.ops.sparse.submanifold_rulebook import SUBMANIFOLD_RULEBOOK
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -49,6 +52,9 @@ OPS: tuple[OpDef, ...] = (
     BEV_POOL,
     PILLAR_SCATTER,
     GROUPED_DEFORMABLE_SAMPLING,
+    SUBMANIFOLD_RULEBOOK,
+    STRIDED_RULEBOOK,
+    RULEBOOK_CONVOLUTION,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -32,3 +32,7 @@ trtsmith_operator(BevPool BINDING bev_pool.cpp KERNELS bev/bev_pool.cu)
 trtsmith_operator(PillarScatter BINDING pillar_scatter.cpp KERNELS bev/pillar_scatter.cu)
 trtsmith_operator(GroupedDeformableSampling
   BINDING grouped_deformable_sampling.cpp KERNELS sampling/grouped_deformable_sampling.cu)
+trtsmith_operator(SubmanifoldRulebook BINDING submanifold_rulebook.cpp KERNELS sparse/submanifold_rulebook.cu)
+trtsmith_operator(StridedRulebook DATA_DEPENDENT_SHAPES
+  BINDING strided_rulebook.cpp KERNELS sparse/strided_rulebook.cu)
+trtsmith_operator(RulebookConvolution BINDING rulebook_convolution.cpp KERNELS sparse/rulebook_convolution.cu)
