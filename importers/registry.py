@@ -27,6 +27,7 @@ from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_A
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
+from trtsmith.importers.ops.selection.rotated_box_selection import ROTATED_BOX_SELECTION
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -46,6 +47,7 @@ OPS: tuple[OpDef, ...] = (
     POSITION_SENSITIVE_REGION_ALIGN,
     DEFORMABLE_REGION_POOL,
     DETECTION_SELECTION,
+    ROTATED_BOX_SELECTION,
     BEV_POOL,
     PILLAR_SCATTER,
     GROUPED_DEFORMABLE_SAMPLING,
