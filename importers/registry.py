@@ -28,6 +28,7 @@ from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
 from trtsmith.importers.ops.selection.rotated_box_selection import ROTATED_BOX_SELECTION
+from trtsmith.importers.ops.selection.soft_box_selection import SOFT_BOX_SELECTION
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -48,6 +49,7 @@ OPS: tuple[OpDef, ...] = (
     DEFORMABLE_REGION_POOL,
     DETECTION_SELECTION,
     ROTATED_BOX_SELECTION,
+    SOFT_BOX_SELECTION,
     BEV_POOL,
     PILLAR_SCATTER,
     GROUPED_DEFORMABLE_SAMPLING,
