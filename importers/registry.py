@@ -30,6 +30,8 @@ from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELEC
 from trtsmith.importers.ops.sparse.rulebook_convolution import RULEBOOK_CONVOLUTION
 from trtsmith.importers.ops.sparse.strided_rulebook import STRIDED_RULEBOOK
 from trtsmith.importers.ops.sparse.submanifold_rulebook import SUBMANIFOLD_RULEBOOK
+from trtsmith.importers.ops.selection.rotated_box_selection import ROTATED_BOX_SELECTION
+from trtsmith.importers.ops.selection.soft_box_selection import SOFT_BOX_SELECTION
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -49,6 +51,8 @@ OPS: tuple[OpDef, ...] = (
     POSITION_SENSITIVE_REGION_ALIGN,
     DEFORMABLE_REGION_POOL,
     DETECTION_SELECTION,
+    ROTATED_BOX_SELECTION,
+    SOFT_BOX_SELECTION,
     BEV_POOL,
     PILLAR_SCATTER,
     GROUPED_DEFORMABLE_SAMPLING,

@@ -12,7 +12,7 @@ from trtsmith.importers.opdef import Expansion
 def expand(expansion: Expansion) -> str:
     above = _ABOVE if "score_threshold" in expansion.present else "candidates = Equal (scores, scores)"
     corners = _CENTRES if expansion.fields["center_point_box"] else _CORNERS
-    return _SETUP.format(most=expansion.fields["most"]) + above + _WITHOUT_OTHERS + corners + _LOOP + _ROWS
+    return _SETUP.format(most=expansion.fields["most"]) + above + WITHOUT_OTHERS + corners + _LOOP + ROWS
 
 
 _SETUP = """
@@ -30,7 +30,7 @@ go = Constant <value = bool {{1}}> ()
 
 _ABOVE = "candidates = Greater (scores, score_threshold)"
 
-_WITHOUT_OTHERS = """
+WITHOUT_OTHERS = """
 scores_shape = Shape (scores)
 images = Slice (scores_shape, zero, one)
 classes = Slice (scores_shape, one, two)
@@ -156,7 +156,7 @@ left_behind, bests, valids = Loop <body = take_best (int64 i, bool keep, bool[B,
 }> (steps_scalar, go, left)"""
 """Takes boxes in turn. A box of which a corner is no number, or that has no end, has no area here, and so overlaps none."""
 
-_ROWS = """
+ROWS = """
 flags_in_order = Transpose <perm = [1, 2, 0, 3]> (valids)
 chosen_in_order = Transpose <perm = [1, 2, 0, 3]> (bests)
 places = NonZero (flags_in_order)

@@ -1,9 +1,7 @@
 // Boxes that overlap no better one: ONNX's NonMaxSuppression. Declaration only: needs neither nvcc nor TensorRT.
 //
-// Method: candidates of all images and classes are sorted by score, best first. They are then taken in stripes: those that
-// overlap a box which was kept before drop out, the others are compared with each other, and one block for each image and
-// class goes through the stripe's table of bits. All arithmetic is that of float32, operation by operation as onnxruntime
-// does it, so that both decide alike.
+// The method is that of kernels/selection/box_suppression.cuh. All arithmetic is that of float32, operation by operation as
+// onnxruntime does it, so that both decide alike.
 #pragma once
 
 #include <cuda_runtime_api.h>

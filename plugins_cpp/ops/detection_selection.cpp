@@ -19,12 +19,13 @@ struct DetectionSelection {
         int32_t classAgnostic;
         int32_t centers;
         int32_t probIou;
+        int32_t polygonIou;
         int32_t pixels;
         int32_t clip;
         int32_t classMajor;
         int32_t zeroFiller;
     };
-    static constexpr std::array<Field<Params>, 13> kFields{
+    static constexpr std::array<Field<Params>, 14> kFields{
         field<&Params::scoreThreshold>("score_threshold"),
         field<&Params::iouThreshold>("iou_threshold"),
         field<&Params::inclusive>("inclusive", kZeroOrOne),
@@ -34,6 +35,7 @@ struct DetectionSelection {
         field<&Params::classAgnostic>("class_agnostic", kZeroOrOne),
         field<&Params::centers>("box_coding", kZeroOrOne),
         field<&Params::probIou>("prob_iou", kZeroOrOne),
+        field<&Params::polygonIou>("polygon_iou", kZeroOrOne),
         field<&Params::pixels>("pixels", kZeroOrOne),
         field<&Params::clip>("clip", kZeroOrOne),
         field<&Params::classMajor>("class_major", kZeroOrOne),
@@ -54,7 +56,7 @@ struct DetectionSelection {
         const D& batch = in[1][0];
         const D most = constantLike(batch, p.most);
         out[0] = Shape<D>::of(batch, constantLike(batch, 1));
-        out[1] = Shape<D>::of(batch, most, constantLike(batch, p.probIou != 0 ? 5 : 4));
+        out[1] = Shape<D>::of(batch, most, constantLike(batch, columns(p)));
         for (int32_t i = 2; i < 5; ++i) {
             out[i] = Shape<D>::of(batch, most);
         }
@@ -65,10 +67,13 @@ struct DetectionSelection {
         const Shape<int64_t>& scores = t.in[1].shape;
         const bool boxRank = boxes.rank == 3 || boxes.rank == 4;
         const bool scoreRank = scores.rank == 3 || (scores.rank == 4 && scores[3] == 1);
-        if (!boxRank || !scoreRank || boxes[boxes.rank - 1] != (p.probIou != 0 ? 5 : 4) || boxes[0] != scores[0] ||
+        if (!boxRank || !scoreRank || boxes[boxes.rank - 1] != columns(p) || boxes[0] != scores[0] ||
             boxes[1] != scores[1] || (boxes.rank == 4 && boxes[2] != 1 && boxes[2] != scores[2])) {
-            return "boxes must be [N, B, 4] or [N, B, 1 or C, 4], with prob_iou of 5 numbers, and scores [N, B, C] or "
+            return "boxes must be [N, B, 4] or [N, B, 1 or C, 4], rotated ones of 5 numbers, and scores [N, B, C] or "
                    "[N, B, C, 1]";
+        }
+        if (p.polygonIou != 0 && (p.probIou != 0 || p.centers != 0 || p.pixels != 0 || p.clip != 0)) {
+            return "polygon_iou goes without prob_iou, box_coding, pixels and clip";
         }
         return {};
     }
@@ -87,7 +92,9 @@ struct DetectionSelection {
             .inclusive = p.inclusive != 0,
             .classAgnostic = p.classAgnostic != 0,
             .centers = p.centers != 0,
-            .rotated = p.probIou != 0,
+            .kind = p.polygonIou != 0 ? BoxKind::kPolygons
+                    : p.probIou != 0  ? BoxKind::kProbIou
+                                      : BoxKind::kUpright,
             .pixels = p.pixels != 0,
             .clip = p.clip != 0,
             .classMajor = p.classMajor != 0,
@@ -103,6 +110,8 @@ struct DetectionSelection {
     }
 
 private:
+    static int32_t columns(const Params& p) { return p.probIou != 0 || p.polygonIou != 0 ? 5 : 4; }
+
     static DetectionSelectionShape kernelShape(const Params& p, const Tensors& t) {
         const Shape<int64_t>& boxes = t.in[0].shape;
         const Shape<int64_t>& scores = t.in[1].shape;

@@ -28,6 +28,10 @@ trtsmith_operator(PositionSensitiveRegionAlign
   BINDING position_sensitive_region_align.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(DeformableRegionPool BINDING deformable_region_pool.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(DetectionSelection BINDING detection_selection.cpp KERNELS selection/detection_selection.cu)
+trtsmith_operator(RotatedBoxSelection DATA_DEPENDENT_SHAPES
+  BINDING rotated_box_selection.cpp KERNELS selection/rotated_box_selection.cu)
+trtsmith_operator(SoftBoxSelection DATA_DEPENDENT_SHAPES
+  BINDING soft_box_selection.cpp KERNELS selection/soft_box_selection.cu)
 trtsmith_operator(BevPool BINDING bev_pool.cpp KERNELS bev/bev_pool.cu)
 trtsmith_operator(PillarScatter BINDING pillar_scatter.cpp KERNELS bev/pillar_scatter.cu)
 trtsmith_operator(GroupedDeformableSampling

@@ -2,7 +2,8 @@
 
 Differences that are meant: corners may be in any order, also where mmdeploy takes a box with swapped corners for one without
 an area. More rows than candidates of a class, for which both write nothing, are filled. With pixels, boxes that do not touch
-have nothing in common; NVIDIA's gives them one pixel.
+have nothing in common; NVIDIA's gives them one pixel. Rotated boxes without an area overlap nothing; for mmdeploy they
+overlap everything.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def _fields(**own: float) -> Fields:
         "class_agnostic": 0,
         "box_coding": 0,
         "prob_iou": 0,
+        "polygon_iou": 0,
         "class_major": 1,
         "zero_filler": 0,
     }
@@ -87,6 +89,21 @@ def _mmdeploy_guard(node: AliasedNode) -> Refusal | None:
     if refusal is None and shape is not None and len(shape) != 4:
         refusal = Refusal(f"boxes are {describe(shape)}", "[N, B, 1, 4] or [N, B, C, 4]", "reshape the boxes")
     return refusal
+
+
+def _rotated_guard(node: AliasedNode) -> Refusal | None:
+    refusal = _mmdeploy_guard(node)
+    if refusal is None and node.attrs["clip_boxes"]:
+        refusal = Refusal(
+            "clip_boxes = 1, which limits centres, sizes and angles of rotated boxes to 0 and 1",
+            "clip_boxes = 0, as mmdeploy's exporter writes it",
+            "set clip_boxes to 0",
+        )
+    return refusal
+
+
+def _rotated_fields(node: AliasedNode) -> Fields:
+    return {**_mmdeploy_fields(node), "polygon_iou": 1}
 
 
 def _mmdeploy_fields(node: AliasedNode) -> Fields:
@@ -163,24 +180,37 @@ def _nvidia(op_type: str) -> Alias:
     )
 
 
+_MMDEPLOY = (
+    Attr("background_label_id", Kind.INT, -1),
+    Attr("num_classes", Kind.INT),
+    Attr("topk", Kind.INT),
+    Attr("keep_topk", Kind.INT),
+    Attr("score_threshold", Kind.FLOAT),
+    Attr("iou_threshold", Kind.FLOAT),
+    Attr("is_normalized", Kind.INT, ignored=True),
+    Attr("clip_boxes", Kind.INT, 1),
+    Attr("return_index", Kind.INT, 0),
+)
+
 BATCHED_NMS = (
     _nvidia("BatchedNMSDynamic_TRT"),
     _nvidia("BatchedNMS_TRT"),
     Alias(
+        op_type="TRTBatchedRotatedNMS",
+        domains=("mmdeploy",),
+        inputs=("boxes", "scores"),
+        attributes=_MMDEPLOY,
+        outputs=("dets", "detection_classes", "index"),
+        guard=_rotated_guard,
+        fields=_rotated_fields,
+        epilogue=_mmdeploy_epilogue,
+        source="mmdeploy, trt_batched_rotated_nms.cpp",
+    ),
+    Alias(
         op_type="TRTBatchedNMS",
         domains=("mmdeploy",),
         inputs=("boxes", "scores"),
-        attributes=(
-            Attr("background_label_id", Kind.INT, -1),
-            Attr("num_classes", Kind.INT),
-            Attr("topk", Kind.INT),
-            Attr("keep_topk", Kind.INT),
-            Attr("score_threshold", Kind.FLOAT),
-            Attr("iou_threshold", Kind.FLOAT),
-            Attr("is_normalized", Kind.INT, ignored=True),
-            Attr("clip_boxes", Kind.INT, 1),
-            Attr("return_index", Kind.INT, 0),
-        ),
+        attributes=_MMDEPLOY,
         outputs=("dets", "detection_classes", "index"),
         guard=_mmdeploy_guard,
         fields=_mmdeploy_fields,

@@ -18,18 +18,26 @@ def _float32(node: AliasedNode, name: str) -> str:
 def _prologue(node: AliasedNode) -> str:
     """One image and one class. Boxes of half precision are compared in float32."""
     wide = {name: _float32(node, name) for name in ("rows", "row_scores")}
+    offset = bool(node.attrs.get("offset", 0))
+    grown = "_as_given" if offset else ""
     rows, scores = (f"bs_{name}" if cast else name for name, cast in wide.items())
     return f"""
 {"".join(wide.values())}bs_one = Constant <value = int64[1] {{1}}> ()
 bs_rows_shape = Shape (rows)
 bs_boxes_shape = Concat <axis = 0> (bs_one, bs_rows_shape)
-boxes = Reshape ({rows}, bs_boxes_shape)
+boxes{grown} = Reshape ({rows}, bs_boxes_shape)
 bs_list_shape = Shape (row_scores)
 bs_scores_shape = Concat <axis = 0> (bs_one, bs_one, bs_list_shape)
 scores = Reshape ({scores}, bs_scores_shape)
 max_output_boxes_per_class = Constant <value = int64[1] {{{NO_LIMIT}}}> ()
 iou_threshold = Constant <value = float[1] {{{node.attrs["iou_threshold"]!r}}}> ()
+{_GROWN if offset else ""}"""
+
+
+_GROWN = """bs_pixel = Constant <value = float[4] {0.0, 0.0, 1.0, 1.0}> ()
+boxes = Add (boxes_as_given, bs_pixel)
 """
+"""Sides of boxes, and of what two have in common, are larger by 1 where the second corner is 1 farther away."""
 
 
 _KEPT = """
@@ -42,12 +50,12 @@ def _mmcv_guard(node: AliasedNode) -> Refusal | None:
     threshold = node.attrs["iou_threshold"]
     if threshold < 0:
         return Refusal(f"iou_threshold = {threshold}", "0 or more", "correct 'iou_threshold'")
-    if node.attrs["offset"] == 0:
+    if node.attrs["offset"] in (0, 1):
         return None
     return Refusal(
         f"offset = {node.attrs['offset']}: sides of boxes are larger by it",
-        "offset = 0",
-        "export the model with offset=0, as mmdetection from version 2.0 does",
+        "offset = 0 or 1",
+        "correct 'offset'",
     )
 
 

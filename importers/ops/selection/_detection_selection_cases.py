@@ -18,6 +18,7 @@ _DEFAULTS = {
     "class_agnostic": 0,
     "box_coding": 0,
     "prob_iou": 0,
+    "polygon_iou": 0,
     "pixels": 0,
     "clip": 0,
     "class_major": 0,
@@ -75,6 +76,32 @@ def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {"boxes": np.array([boxes]), "scores": np.array([[*scores, [0.5, 0.25]]])}
 
 
+def _rotated(batch: int, boxes: int, classes: int, *, groups: int = 1) -> Any:
+    """Boxes of centre, size and angle."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        shape = (batch, boxes, groups)
+        middle, size = rng.normal(size=(*shape, 2)) * 2.0, rng.uniform(0.4, 3.0, (*shape, 2))
+        turned = np.concatenate([middle, size, rng.uniform(-4, 4, (*shape, 1))], axis=-1)
+        return {"boxes": turned, "scores": rng.random((batch, boxes, classes))}
+
+    return make
+
+
+def _turned(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Rotated boxes: the same twice, by a right angle, with negative sides, without an area."""
+    right = float(np.pi / 2)
+    boxes = [
+        [0, 0, 2, 1, 0],
+        [0, 0, 2, 1, 0],
+        [0, 0, 1, 2, right],
+        [0, 0, -2, -1, 0],
+        [0, 0, 0, 1, 0],
+        [0, 0, 2, -1, 0],
+    ]
+    return {"boxes": np.array([boxes]), "scores": np.arange(6, 0, -1).reshape(1, 6, 1) / 8}
+
+
 def _no_numbers(_rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Boxes of which a coordinate is no number have the lowest scores: none of them gets into the rows."""
     nan = float("nan")
@@ -101,6 +128,11 @@ CASES = (
     Case("rotated", with_fields(prob_iou=1, iou_threshold=0.25), _inputs(2, 60, 2, angles=True)),
     Case("rotated_centres", with_fields(prob_iou=1, box_coding=1, inclusive=1, clip=1),
          _inputs(2, 60, 2, centres=True, angles=True, groups=2)),
+    Case("polygons", with_fields(polygon_iou=1, iou_threshold=0.125), _rotated(2, 60, 3)),
+    Case("polygons_for_each_class", with_fields(polygon_iou=1, topk=8, class_major=1), _rotated(2, 40, 3, groups=3)),
+    Case("polygons_class_agnostic", with_fields(polygon_iou=1, class_agnostic=1, iou_threshold=0.0),
+         _rotated(1, 300, 2)),
+    Case("strange_polygons", with_fields(polygon_iou=1, iou_threshold=0.375, score_threshold=-1.0), _turned),
     Case("nothing_overlaps", with_fields(iou_threshold=1.0), _inputs(1, 40, 2, spread=0.1)),
     Case("everything_overlaps", with_fields(iou_threshold=0.0, inclusive=1), _inputs(2, 40, 2)),
     Case("none_above", with_fields(score_threshold=2.0), _inputs(2, 30, 2)),
@@ -125,6 +157,8 @@ CASES = (
          _inputs(1, 20_000, 1, spread=0.5), large=True),
     Case("many_of_each_class", with_fields(topk=1000, max_output_boxes=2000), _inputs(2, 3000, 3, ties=500, spread=20.0),
          large=True),
+    Case("many_polygons", with_fields(polygon_iou=1, max_output_boxes=500, iou_threshold=0.125),
+         _rotated(2, 6000, 2), large=True),
     Case("detector", with_fields(max_output_boxes=100, score_threshold=0.875), _inputs(2, 8400, 80, spread=40.0),
          large=True),
 )  # fmt: skip

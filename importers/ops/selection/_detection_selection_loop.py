@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.importers.opdef import Fields
+from trtsmith.importers.ops.selection import _rotated_share_onnx as rotated_share
 
 
 def above(result: str, value: str, limit: str, inclusive: bool) -> str:
@@ -15,6 +16,8 @@ def above(result: str, value: str, limit: str, inclusive: bool) -> str:
 
 
 def take_in_turn(fields: Fields) -> str:
+    upright_or_prob = _LIKENESS if fields["prob_iou"] else _SHARE
+    shares = _polygons() if fields["polygon_iou"] else upright_or_prob
     rivals = "over" if fields["class_agnostic"] else "rival"
     return f"""
 left, number, bests, valids = Loop <body = take_best (int64 i, bool keep, bool[N, P] open, int64[N, U] count)
@@ -28,7 +31,7 @@ left, number, bests, valids = Loop <body = take_best (int64 i, bool keep, bool[N
   is_best_number = Cast <to = 6> (is_best)
   best = ArgMax <axis = 1, keepdims = 1> (is_best_number)
   valid = GatherElements <axis = 1> (open, best)
-{_LIKENESS if fields["prob_iou"] else _SHARE}  {above("reached", "share", "iou_threshold", fields["inclusive"])}
+{shares}  {above("reached", "share", "iou_threshold", fields["inclusive"])}
   best_is_number = GatherElements <axis = 1> (is_number, best)
   two_numbers = And (is_number, best_is_number)
   over = And (reached, two_numbers)
@@ -44,6 +47,14 @@ left, number, bests, valids = Loop <body = take_best (int64 i, bool keep, bool[N
   count_next = Add (count, step)
   go_on = Identity (keep)
 }}> (most, go, open_first, first_count)"""
+
+
+def _polygons() -> str:
+    lines = rotated_share.share("share_given", lambda name: f"GatherElements <axis = 1> ({name}, best)")
+    return f"""{lines}
+share_there = Greater (share_given, r_least_share)
+share = Where (share_there, share_given, r_zero)
+"""
 
 
 _SHARE = """  best_low_a = GatherElements <axis = 1> (low_a, best)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Expansion, Fields
+from trtsmith.importers.ops.selection import _rotated_share_onnx as rotated_share
 from trtsmith.importers.ops.selection._detection_selection_loop import above, take_in_turn
 
 
@@ -26,6 +27,7 @@ def expand(expansion: Expansion) -> str:
             _given(_columns(fields)),
             _PLACES,
             _SPREADS if fields["prob_iou"] else "",
+            _rotated() if fields["polygon_iou"] else "",
             take_in_turn(fields),
             _ROWS,
             _boxes(fields),
@@ -35,7 +37,7 @@ def expand(expansion: Expansion) -> str:
 
 def _columns(fields: Fields) -> int:
     """Numbers of a box."""
-    return 5 if fields["prob_iou"] else 4
+    return 5 if fields["prob_iou"] or fields["polygon_iou"] else 4
 
 
 def _number(value: float) -> str:
@@ -48,6 +50,11 @@ def _orders(fields: Fields) -> dict[str, Any]:
     first, second = ("classes", "boxes") if fields["class_major"] else ("boxes", "classes")
     perm = "[0, 1, 2]" if fields["class_major"] else "[0, 2, 1]"
     return {"first": first, "second": second, "perm": perm, "topk": fields["topk"]}
+
+
+def _rotated() -> str:
+    """Rotated boxes as their share is computed from."""
+    return rotated_share.CONSTANTS + rotated_share.prepare("g0", "g1", "g2", "g3", "g4")
 
 
 def _constants(fields: Fields) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trtsmith.importers.opdef import Fields
+from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE, torch_shares
 
 
 def torch_reference(fields: Fields, inputs: Any) -> tuple[Any, ...]:
@@ -72,7 +73,12 @@ def _kept(fields: Fields, corners: Any, label: Any) -> Any:
     """Which candidates are kept, in their order."""
     import torch
 
-    shares_of = _likenesses(corners) if fields["prob_iou"] else _shares(corners, fields["pixels"])
+    if fields["polygon_iou"]:
+        shares_of = _polygons(corners)
+    elif fields["prob_iou"]:
+        shares_of = _likenesses(corners)
+    else:
+        shares_of = _shares(corners, fields["pixels"])
     left = torch.arange(len(corners), device=corners.device)
     kept: list[Any] = []
     while len(left) and len(kept) < fields["max_output_boxes"]:
@@ -102,6 +108,16 @@ def _shares(corners: Any, extra: int) -> Callable[[Any, Any], Any]:
         nothing = (sides < 0).any(dim=1) | (common <= 0) | (either <= 0)
         found = torch.where(nothing, torch.zeros_like(common), common / either)
         return found.masked_fill(both.isnan(), float("nan"))
+
+    return shares
+
+
+def _polygons(boxes: Any) -> Callable[[Any, Any], Any]:
+    """Intersection over union of rotated boxes."""
+
+    def shares(first: Any, others: Any) -> Any:
+        found = torch_shares(boxes[first], boxes[others])
+        return found.masked_fill(found <= LEAST_SHARE, 0.0)
 
     return shares
 

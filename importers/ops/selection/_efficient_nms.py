@@ -141,6 +141,7 @@ def _fields(node: AliasedNode) -> Fields:
         "class_agnostic": attrs["class_agnostic"],
         "box_coding": centres,
         "prob_iou": 0,
+        "polygon_iou": 0,
         "pixels": 0,
         "clip": 0,
         "class_major": 0,

@@ -21,6 +21,7 @@ def _fields(node: AliasedNode) -> Fields:
         "class_agnostic": 0,
         "box_coding": attrs["center_point_box"],
         "prob_iou": 0,
+        "polygon_iou": 0,
         "pixels": 0,
         "clip": 0,
         "class_major": 0,

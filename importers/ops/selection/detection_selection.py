@@ -12,11 +12,13 @@ from trtsmith.importers.ops.selection._detection_selection_cases import CASES
 from trtsmith.importers.ops.selection._detection_selection_onnx import expand
 from trtsmith.importers.ops.selection._detection_selection_sizes import BENCHMARKS, work
 from trtsmith.importers.ops.selection._detection_selection_torch import torch_reference
+from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE
+from trtsmith.importers.ops.selection._rotated_share import shares as rotated_shares
 
 
 def _columns(fields: Fields) -> int:
     """Numbers of a box."""
-    return 5 if fields["prob_iou"] else 4
+    return 5 if fields["prob_iou"] or fields["polygon_iou"] else 4
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -32,7 +34,8 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _check(fields: Fields, shapes: Any) -> list[str]:
     boxes, scores = shapes.get("boxes"), shapes.get("scores")
-    faults = []
+    others = ("prob_iou", "box_coding", "pixels", "clip")
+    faults = [f"{n} = 1 with polygon_iou = 1" for n in others if fields["polygon_iou"] and fields[n]]
     if boxes is not None:
         if len(boxes) not in (3, 4):
             return [f"boxes have {len(boxes)} dimensions, not 3 or 4"]
@@ -154,7 +157,13 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
             rivals = [k for k in kept if fields["class_agnostic"] or k[1] == class_]
             others = corners[image][tuple(np.array(rivals, np.int64).reshape(-1, 2).T)]
             own = corners[image, box, class_]
-            shares = _likenesses(own, others) if columns == 5 else _shares(own, others, fields["pixels"])
+            if fields["polygon_iou"]:
+                found = [rotated_shares(other, own[None])[0] for other in others]
+                shares = np.array([share if share > LEAST_SHARE else 0.0 for share in found])
+            elif fields["prob_iou"]:
+                shares = _likenesses(own, others)
+            else:
+                shares = _shares(own, others, fields["pixels"])
             if not _reached(shares, fields["iou_threshold"], fields["inclusive"]).any():
                 kept.append((box, class_))
         number[image] = len(kept)
@@ -188,7 +197,7 @@ DETECTION_SELECTION = OpDef(
             "boxes",
             "T",
             None,
-            "[N, B, 4], or [N, B, C, 4]: one for each class; or [N, B, 1, 4]; with prob_iou of 5",
+            "[N, B, 4], or [N, B, C, 4]: one for each class; or [N, B, 1, 4]; with prob_iou or polygon_iou of 5",
         ),
         Port("scores", "T", None, "[N, B, C], or [N, B, C, 1]; a NaN is the score of no candidate"),
     ),
@@ -198,7 +207,7 @@ DETECTION_SELECTION = OpDef(
             "detection_boxes",
             "T",
             3,
-            "[N, K, 4 or 5]: two opposite corners, and the angle; zeros in other rows",
+            "[N, K, 4 or 5]: two opposite corners, and the angle; rotated boxes as given; zeros in other rows",
         ),
         Port("detection_scores", "T", 2, "[N, K]; zeros in other rows"),
         Port("detection_classes", "S", 2, "[N, K]; -1 or 0 in other rows"),
@@ -218,6 +227,11 @@ DETECTION_SELECTION = OpDef(
         _flag(
             "prob_iou",
             "1: boxes have an angle, in radians, as a fifth number, and overlap by TensorRT-YOLO's ProbIoU",
+        ),
+        _flag(
+            "polygon_iou",
+            "1: boxes are centre x and y, width, height and angle in radians from x towards y, also in the results, "
+            "and overlap by the intersection over union of polygons, as RotatedBoxSelection says",
         ),
         _flag("pixels", "1: boxes reach to the end of their last pixel, so that sides are larger by 1"),
         _flag("clip", "1: coordinates of outputs are limited to 0 and 1"),

@@ -44,11 +44,11 @@ __device__ int nextChunk(const Plan& plan, Workroom& room, int64_t image, bool f
     return count;
 }
 
-// One block for each image. Rotated is what params.rotated is: the compiler leaves the other kind of boxes out.
-template <typename T, bool Rotated>
+// One block for each image. Kind is what params.kind is: the compiler leaves other kinds of boxes out.
+template <typename T, BoxKind Kind>
 __global__ void __launch_bounds__(kThreads) selectKernel(Plan plan) {
     __shared__ Workroom room;
-    plan.params.rotated = Rotated;
+    plan.params.kind = Kind;
     const int thread = static_cast<int>(threadIdx.x);
     const int64_t most = plan.shape.most;
     for (int64_t image = blockIdx.x; image < plan.shape.batch; image += gridDim.x) {
@@ -111,8 +111,10 @@ cudaError_t detectionSelection(const DetectionSelectionParams& params, const Det
         if (status != cudaSuccess) {
             return status;
         }
-        return launch(plan.params.rotated ? selectKernel<T, true> : selectKernel<T, false>,
-                      gridBlocks(plan.shape.batch), kThreads, 0, stream, plan);
+        const auto kernel = plan.params.kind == BoxKind::kPolygons  ? selectKernel<T, BoxKind::kPolygons>
+                            : plan.params.kind == BoxKind::kProbIou ? selectKernel<T, BoxKind::kProbIou>
+                                                                    : selectKernel<T, BoxKind::kUpright>;
+        return launch(kernel, gridBlocks(plan.shape.batch), kThreads, 0, stream, plan);
     });
 }
 

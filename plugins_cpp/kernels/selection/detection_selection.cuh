@@ -16,6 +16,12 @@
 
 namespace trtsmith {
 
+enum class BoxKind {
+    kUpright,   // 4 numbers; intersection over union
+    kProbIou,   // 5 numbers, the last an angle in radians; TensorRT-YOLO's ProbIoU
+    kPolygons,  // 5 numbers, centre, size and angle in radians; intersection over union of polygons
+};
+
 struct DetectionSelectionShape {
     int64_t batch;  // below 2^31
     int64_t boxes;  // boxes * classes is below 2^31
@@ -35,8 +41,8 @@ struct DetectionSelectionParams {
     float overlap;         // intersection over union above which two boxes overlap
     bool inclusive;        // equal to a threshold is above it
     bool classAgnostic;    // boxes of different classes overlap, too
-    bool centers;          // boxes are [centre, size]; else two opposite corners
-    bool rotated;          // boxes have an angle, in radians, and overlap by ProbIoU
+    bool centers;          // boxes are [centre, size]; else two opposite corners; not of polygons
+    BoxKind kind;          // what boxes are, and how they overlap
     bool pixels;           // sides are larger by 1 than corners are apart
     bool clip;             // coordinates of outputs are limited to 0 and 1
     bool classMajor;       // of equal scores the first is that of the lower class, then box; else box, then class

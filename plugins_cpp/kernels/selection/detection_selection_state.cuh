@@ -12,6 +12,7 @@
 #include "kernels/dispatch.cuh"
 #include "kernels/order_key.cuh"
 #include "kernels/selection/detection_selection.cuh"
+#include "kernels/selection/rotated_overlap.cuh"
 
 namespace trtsmith {
 namespace detection_selection_detail {
@@ -85,7 +86,7 @@ __device__ inline Place placeOf(const Plan& plan, Key key) {
     return plan.params.classMajor ? Place{rest, outer} : Place{outer, rest};
 }
 
-__device__ inline int columnsOf(const Plan& plan) { return plan.params.rotated ? 5 : 4; }
+__device__ inline int columnsOf(const Plan& plan) { return plan.params.kind == BoxKind::kUpright ? 4 : 5; }
 
 struct Given {
     float4 corners;  // two opposite ones, in any order
@@ -102,7 +103,7 @@ __device__ inline Given givenOf(const Plan& plan, int64_t image, const Place& pl
     const float b = toFloat(given[1]);
     const float c = toFloat(given[2]);
     const float d = toFloat(given[3]);
-    const float angle = plan.params.rotated ? toFloat(given[4]) : 0.0F;
+    const float angle = columnsOf(plan) == 5 ? toFloat(given[4]) : 0.0F;
     if (!plan.params.centers) {
         return {{a, b, c, d}, angle};
     }
@@ -143,11 +144,14 @@ __device__ inline float likenessOf(const Box& one, const Box& other) {
 __device__ inline Box boxOf(const Plan& plan, const Given& given) {
     const float extra = plan.params.pixels ? 1.0F : 0.0F;
     const float4& corners = given.corners;
+    if (plan.params.kind == BoxKind::kPolygons) {
+        return {corners.x, corners.y, corners.z, corners.w, given.angle};
+    }
     const bool swapX = corners.x >= corners.z;
     const bool swapY = corners.y >= corners.w;
     Box box{swapX ? corners.z : corners.x, swapY ? corners.w : corners.y, swapX ? corners.x : corners.z,
             swapY ? corners.y : corners.w, 0.0F};
-    if (plan.params.rotated) {
+    if (plan.params.kind == BoxKind::kProbIou) {
         return distributionOf(box, given.angle);
     }
     box.area =
@@ -155,9 +159,30 @@ __device__ inline Box boxOf(const Plan& plan, const Given& given) {
     return box;
 }
 
+// Of rotated boxes as they are given: centre, size and angle in the members of a Box. The circles around boxes that are
+// looked at more closely are less than 1.5 times as far apart as they reach.
+__device__ inline float polygonShareOf(const Box& better, const Box& later) {
+    const float apartX = later.lowX - better.lowX;
+    const float apartY = later.lowY - better.lowY;
+    const float squares = better.highX * better.highX + better.highY * better.highY + later.highX * later.highX +
+                          later.highY * later.highY;  // 4 times those of the circles
+    if (apartX * apartX + apartY * apartY > 0.50001F * squares) {
+        return 0.0F;
+    }
+    const auto prepared = [](const Box& box) {
+        return rotated_overlap_detail::rotatedBox(box.lowX, box.lowY, box.highX, box.highY, box.area, 1.0F);
+    };
+    return rotated_overlap_detail::rotatedShare(prepared(better), prepared(later));
+}
+
+__device__ inline float uprightShareOf(const Plan& plan, const Box& a, const Box& b) {
+    return box_selection_detail::shareOf(a, b, plan.params.pixels ? 1.0F : 0.0F);
+}
+
 __device__ inline bool overlapOf(const Plan& plan, const Box& a, const Box& b) {
-    const float share =
-        plan.params.rotated ? likenessOf(a, b) : box_selection_detail::shareOf(a, b, plan.params.pixels ? 1.0F : 0.0F);
+    const float share = plan.params.kind == BoxKind::kPolygons  ? polygonShareOf(a, b)
+                        : plan.params.kind == BoxKind::kProbIou ? likenessOf(a, b)
+                                                                : uprightShareOf(plan, a, b);
     return plan.params.inclusive ? share >= plan.params.overlap : share > plan.params.overlap;
 }
 

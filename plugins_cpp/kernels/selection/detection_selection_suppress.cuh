@@ -136,7 +136,7 @@ __device__ void writeRow(const Plan& plan, int64_t image, int64_t row, const Pla
     corners[1] = fromFloat<T>(box.y);
     corners[2] = fromFloat<T>(box.z);
     corners[3] = fromFloat<T>(box.w);
-    if (plan.params.rotated) {
+    if (columnsOf(plan) == 5) {
         corners[4] = fromFloat<T>(given.angle);
     }
     static_cast<T*>(plan.params.outScores)[to] = static_cast<const T*>(plan.params.scores)[score];

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tests.importers.foreign._rotated_boxes import overlap
+
+POLYGONS = -1
+
 
 def overlap_of(a: np.ndarray, b: np.ndarray, extra: int) -> float:
     if len(a) == 5:
-        return prob_iou(a, b)
+        return prob_iou(a, b) if extra == 0 else overlap(a, b)
     sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + extra
     common = np.maximum(sides, 0).prod()
     both = (a[2:] - a[:2] + extra).prod() + (b[2:] - b[:2] + extra).prod()
@@ -34,11 +38,12 @@ def prob_iou(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def selected(
-    boxes: np.ndarray, scores: np.ndarray, most: int, score: float, overlap: float, **options: Any
+    boxes: np.ndarray, scores: np.ndarray, most: int, score: float, limit: float, **options: Any
 ) -> list[list[tuple[int, int]]]:
     """(box, class) of every image, the best first, of corners [N, B, 1 or C, 4 or 5] and scores [N, B, C].
 
-    With 5 numbers the last is an angle, and boxes overlap by ProbIoU. No value is near a threshold, and no scores are equal.
+    With 5 numbers the last is an angle, and boxes overlap by ProbIoU; by polygons where extra is POLYGONS. No value is
+    near a threshold, and no scores are equal.
     options: extra is added to sides; apart, a class is a world of its own; background is left out; topk of each class take
     part.
     """
@@ -58,7 +63,7 @@ def selected(
             for other in kept:
                 if not options.get("apart", True) or other[1] == class_:
                     share = overlap_of(corners[box, class_], corners[other], extra)
-                    if share > overlap:
+                    if share > limit:
                         break
             else:
                 kept.append((box, class_))

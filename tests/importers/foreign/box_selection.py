@@ -47,6 +47,27 @@ def _rows_and_threshold() -> dict[str, np.ndarray | None]:
     return _rows() | {"iou_threshold": np.array(0.2)}
 
 
+def _pixels() -> dict[str, np.ndarray | None]:
+    """First and last pixels of boxes, as whole numbers."""
+    rng = np.random.default_rng(11)
+    low = rng.integers(0, 12, (30, 2))
+    boxes = np.concatenate([low, low + rng.integers(0, 6, (30, 2))], axis=1)
+    return {"boxes": boxes.astype(np.float32), "scores": rng.permuted(np.arange(30.0)).astype(np.float32)}
+
+
+def _kept_of_pixels(inputs: Arrays) -> np.ndarray:
+    """Counts pixels."""
+    kept: list[int] = []
+    marks = [
+        {(x, y) for x in range(int(a), int(c) + 1) for y in range(int(b), int(d) + 1)}
+        for a, b, c, d in inputs["boxes"]
+    ]
+    for box in np.argsort(-inputs["scores"]):
+        if all(len(marks[box] & marks[k]) <= 0.2 * len(marks[box] | marks[k]) for k in kept):
+            kept.append(int(box))
+    return np.array(kept)
+
+
 def _kept(inputs: Arrays) -> np.ndarray:
     """As torchvision and mmcv document it: no limit, no threshold of scores."""
     limits = {"iou_threshold": 0.2, "score_threshold": -1.0, "max_output_boxes_per_class": np.array([1000])}
@@ -60,6 +81,8 @@ EXAMPLES = (
     Example(SELECTION, "nms", "torchvision", {}, _rows_and_threshold, _kept,
             constants=frozenset({"iou_threshold"}), types=("N",)),
     Example(SELECTION, "NonMaxSuppression", "mmcv", MMCV, _rows, _kept, types=("N",)),
+    Example(SELECTION, "NonMaxSuppression", "mmcv", MMCV | {"offset": 1}, _pixels, _kept_of_pixels, note="pixels",
+            types=("N",)),
     Example(SELECTION, SELECTION, "trtsmith", {"center_point_box": 0, "most": 100}, _inputs, _selected),
 )  # fmt: skip
 

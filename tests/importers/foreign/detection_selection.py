@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.importers.foreign._detections import made, rows, selected
+from tests.importers.foreign._detections import POLYGONS, made, rows, selected
 from tests.importers.foreign.model import Arrays, Example, Inconsistent
 
 SELECTION = "DetectionSelection"
@@ -194,12 +194,13 @@ def _batched(note: str, op_type: str = "BatchedNMSDynamic_TRT", groups: int = 1,
     )
 
 
-def _mmdeploy(**changed: Any) -> Any:
+def _mmdeploy(extra: int = 0, **changed: Any) -> Any:
     def oracle(inputs: Arrays) -> tuple[np.ndarray, ...]:
-        attributes = MMDEPLOY | changed
+        attributes = MMDEPLOY | ({"iou_threshold": 0.3125} if extra else {}) | changed
         most, boxes = attributes["keep_topk"], inputs["boxes"]
         limits = attributes["score_threshold"], attributes["iou_threshold"]
-        kept = selected(boxes, inputs["scores"], most, *limits, topk=attributes["topk"])
+        options = {"topk": attributes["topk"], "extra": extra}
+        kept = selected(boxes, inputs["scores"], most, *limits, **options)
         _, corners, scores, classes, index = rows(kept, boxes, inputs["scores"], most, -1)
         if boxes.shape[2] > 1:
             index = np.where(index < 0, -1, classes * boxes.shape[1] + index)
@@ -214,6 +215,27 @@ def _batched_of_mmdeploy(note: str, groups: int = 1, **changed: Any) -> Example:
     return Example(SELECTION, "TRTBatchedNMS", "mmdeploy", attributes, inputs, oracle, note=note, types=types)
 
 
+def _turned(groups: int = 1) -> Any:
+    """Centre, size and angle."""
+
+    def make() -> dict[str, np.ndarray | None]:
+        boxes, scores = made(groups)
+        low, high = boxes[..., :2], boxes[..., 2:]
+        angle = np.random.default_rng(6).integers(-12, 12, (*boxes.shape[:3], 1)) / 8
+        turned = np.concatenate([(low + high) / 2, high - low, angle], -1).astype(np.float32)
+        return {"boxes": turned, "scores": scores}
+
+    return make
+
+
+def _batched_rotated(note: str, groups: int = 1, **changed: Any) -> Example:
+    attributes, oracle = MMDEPLOY | {"iou_threshold": 0.3125} | changed, _mmdeploy(extra=POLYGONS, **changed)
+    op_type, types = "TRTBatchedRotatedNMS", ("T", "S", "S")
+    return Example(
+        SELECTION, op_type, "mmdeploy", attributes, _turned(groups), oracle, note=note, types=types
+    )
+
+
 FIELDS = {
     "score_threshold": 26.5 / 128,
     "iou_threshold": 0.533,
@@ -224,6 +246,7 @@ FIELDS = {
     "class_agnostic": 1,
     "box_coding": 0,
     "prob_iou": 0,
+    "polygon_iou": 0,
     "pixels": 0,
     "clip": 0,
     "class_major": 0,
@@ -264,6 +287,8 @@ EXAMPLES = (
     _batched("", "BatchedNMS_TRT"),
     _batched_of_mmdeploy(""),
     _batched_of_mmdeploy("box_for_each_class", groups=3, topk=5),
+    _batched_rotated(""),
+    _batched_rotated("box_for_each_class", groups=3, topk=5, return_index=0),
     Example(SELECTION, SELECTION, "trtsmith", FIELDS, _own_inputs, _own),
 )
 
@@ -284,5 +309,13 @@ INCONSISTENT = tuple(
 INCONSISTENT += (
     Inconsistent(
         SELECTION, SHAPES, {}, "boxes[2] = 4, but a box has 5 numbers", FIELDS, wrong_fields={"prob_iou": 1}
+    ),
+    Inconsistent(
+        SELECTION,
+        SHAPES,
+        {"boxes": (2, 7, 5)},
+        "clip = 1 with polygon_iou = 1",
+        FIELDS,
+        wrong_fields={"polygon_iou": 1, "clip": 1},
     ),
 )

@@ -1,4 +1,4 @@
-// The state that the kernels of the box selection share, and its layout in the workspace.
+// The state that the kernels of the suppression of boxes share, and its layout in the workspace.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "box_selection.cuh"
-#include "box_selection_overlap.cuh"
-#include "dispatch.cuh"
-#include "enumerate.cuh"
+#include "kernels/box_selection.cuh"
+#include "kernels/dispatch.cuh"
+#include "kernels/enumerate.cuh"
 
 namespace trtsmith {
-namespace box_selection_detail {
 
-constexpr int kWord = 64;       // candidates in a word of bits, and threads that compare
+namespace box_suppression_detail {
+
+constexpr int kWord = 64;       // candidates in a word of bits
 constexpr int kMostWords = 16;  // of a stripe
 
 using Bits = unsigned long long;
@@ -26,12 +26,15 @@ inline int64_t stripeOf(int64_t segments) { return segments <= 256 ? 1024 : segm
 
 struct Candidate {
     uint64_t key;  // segment (image and class), then the score from high to low
-    int64_t at;    // in `scores`
+    int64_t at;    // in the scores
 };
 
-// What all kernels of the selection share. A segment is one class of one image.
+// What all kernels of the suppression share. A segment is one class of one image.
+template <typename Boxes>
 struct Selection {
-    BoxSelectionParams params;
+    using Box = typename Boxes::Box;
+
+    Boxes boxes;
     BoxSelectionShape shape;
     int64_t segments;
     int64_t room;    // kept boxes of a segment
@@ -49,7 +52,7 @@ struct Selection {
     int32_t* kept;  // [segments, room]: boxes
 
     __device__ int64_t limit() const {
-        const int64_t wanted = *params.maxBoxes;
+        const int64_t wanted = boxes.wanted();
         return wanted < room ? (wanted > 0 ? wanted : 0) : room;
     }
     __device__ int64_t firstOf(int64_t segment, int64_t round) const { return starts[segment] + round * stripe; }
@@ -62,12 +65,13 @@ struct Selection {
         return box(segment, sorted[at].at - segment * shape.boxes);
     }
     __device__ Box box(int64_t segment, int64_t index) const {
-        return boxAt(params.boxes, segment / shape.classes * shape.boxes + index, params.centers);
+        return boxes.box(segment / shape.classes * shape.boxes + index);
     }
 };
 
 // Lays the workspace out, or only measures it where it is null. False for sizes that are refused.
-inline bool layOut(const BoxSelectionShape& shape, void* workspace, Selection& s, size_t& size) {
+template <typename Boxes>
+bool layOut(const BoxSelectionShape& shape, void* workspace, Selection<Boxes>& s, size_t& size) {
     int64_t scores = 0;
     if (!elementCount({shape.batch, shape.classes, shape.boxes}, scores) || shape.boxes > INT32_MAX || shape.most < 0) {
         return false;
@@ -105,5 +109,5 @@ inline bool layOut(const BoxSelectionShape& shape, void* workspace, Selection& s
     return true;
 }
 
-}  // namespace box_selection_detail
+}  // namespace box_suppression_detail
 }  // namespace trtsmith

@@ -1,0 +1,244 @@
+"""Selects boxes and lowers the scores of those that overlap a better one: soft non-maximum suppression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Case,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Refusal,
+    Shapes,
+)
+from trtsmith.importers.ops.selection._soft_box_selection_onnx import expand
+
+_NAIVE, _LINEAR, _GAUSSIAN = 0, 1, 2
+
+
+def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    return {"dets": (*shapes["count"], 5), "inds": shapes["count"], "count": ()}
+
+
+def _bounds(_fields: Fields, shapes: Shapes) -> dict[str, Any]:
+    return {"count": shapes["scores"][0]}
+
+
+def _check(_fields: Fields, shapes: Any) -> list[str]:
+    boxes, scores = shapes.get("boxes"), shapes.get("scores")
+    faults = []
+    if boxes is not None and boxes[1] not in (4, None):
+        faults.append(f"boxes[1] = {boxes[1]}, but a box has 4 numbers")
+    if (
+        boxes is not None
+        and scores is not None
+        and None not in (boxes[0], scores[0])
+        and boxes[0] != scores[0]
+    ):
+        faults.append(f"boxes[0] = {boxes[0]}, not {scores[0]} = scores[0]")
+    return faults
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """Bodla et al., arXiv 1704.04503, as mmcv computes it."""
+    boxes, scores = inputs["boxes"].astype(np.float64), inputs["scores"].astype(np.float64)
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    areas = (high - low + fields["offset"]).prod(axis=1)
+    left = [int(i) for i in np.flatnonzero(~np.isnan(scores))]
+    inds: list[int] = []
+    rows: list[np.ndarray] = []
+    while left:
+        best = max(left, key=lambda i: (scores[i], -i))
+        inds.append(best)
+        rows.append(np.append(boxes[best], scores[best]))
+        left.remove(best)
+        sides = np.minimum(high, high[best]) - np.maximum(low, low[best]) + fields["offset"]
+        common = sides.prod(axis=1)
+        either = areas + areas[best] - common
+        real = (sides > 0).all(axis=1) & (either > 0)
+        share = np.divide(common, either, out=np.zeros_like(common), where=real)
+        if fields["method"] == _GAUSSIAN:
+            weight = np.exp(-(share**2) / fields["sigma"])
+        else:
+            lowered = 1 - share if fields["method"] == _LINEAR else np.zeros_like(share)
+            weight = np.where(share >= np.float32(fields["iou_threshold"]), lowered, 1.0)
+        scores = scores * weight
+        left = [i for i in left if scores[i] >= np.float32(fields["min_score"])]
+    return {
+        "dets": np.array(rows).reshape(-1, 5),
+        "inds": np.array(inds, np.int64),
+        "count": np.array(len(inds), np.int32),
+    }
+
+
+def _torch_reference(fields: Fields, inputs: Any) -> tuple[Any, ...]:
+    """In float32 for halves: what is lowered often loses little each time."""
+    import torch
+
+    dtype = torch.promote_types(inputs["boxes"].dtype, torch.float32)
+    boxes, scores = inputs["boxes"].to(dtype), inputs["scores"].to(dtype).clone()
+    first, second = boxes[:, :2], boxes[:, 2:]
+    low, high = torch.minimum(first, second), torch.maximum(first, second)
+    left = (~scores.isnan()).nonzero()[:, 0]
+    inds, best_scores = [], []
+    while len(left):
+        place = int((scores[left] == scores[left].max()).nonzero()[0, 0])
+        best = left[place]
+        inds.append(best)
+        best_scores.append(scores[best])
+        left = torch.cat([left[:place], left[place + 1 :]])
+        meet = torch.minimum(high[left], high[best]) - torch.maximum(low[left], low[best]) + fields["offset"]
+        common = meet.clamp(min=0).prod(dim=1)
+        each = (high[left] - low[left] + fields["offset"]).prod(dim=1)
+        either = each + (high[best] - low[best] + fields["offset"]).prod() - common
+        share = (common / either).nan_to_num(0.0, 0.0, 0.0)
+        share = share.masked_fill(~(either > 0), 0.0)
+        if fields["method"] == _GAUSSIAN:
+            scores[left] *= (-share * share / fields["sigma"]).exp()
+        else:
+            weak = 1 - share if fields["method"] == _LINEAR else torch.zeros_like(share)
+            scores[left] *= torch.where(share >= float(np.float32(fields["iou_threshold"])), weak, 1.0)
+        left = left[scores[left] >= float(np.float32(fields["min_score"]))]
+    count = torch.tensor(len(inds), dtype=torch.int32, device=boxes.device)
+    if not inds:
+        return inputs["boxes"].new_zeros((0, 5)), left.new_zeros(0), count
+    chosen, column = torch.stack(inds), torch.stack(best_scores)[:, None].to(inputs["boxes"].dtype)
+    return torch.cat([inputs["boxes"][chosen], column], dim=1), chosen, count
+
+
+def _inputs(count: int, *, spread: float = 3.0, ties: int = 0, whole: bool = False) -> Any:
+    """Boxes of about unit size, corners in any order; whole: of whole numbers."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        middle, size = rng.normal(size=(count, 2)) * spread, rng.uniform(0.4, 2.0, (count, 2))
+        if whole:
+            middle, size = np.round(middle * 4), np.round(size * 4) * 2
+        sign = rng.choice([-1, 1], (count, 2))
+        scores = rng.random(count)
+        return {
+            "boxes": np.concatenate([middle - sign * size / 2, middle + sign * size / 2], axis=1),
+            "scores": np.floor(scores * ties + 1) / (ties + 1) if ties else scores,
+        }
+
+    return make
+
+
+def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Boxes without an area, twice the same; scores below 0, not a number; and boxes that are not finite and drop out."""
+    nan, inf = float("nan"), float("inf")
+    boxes = [
+        [0, 0, 1, 1], [0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5], [0, 0, 1, 0], [nan, 0, 1, 1], [-inf, -inf, inf, inf],
+        [0, 0, 1, 1], [0, 0, 1, 0.375], [5, 5, 6, 6],
+    ]  # fmt: skip
+    scores = [0.5, 0.5, 0.875, 0.75, 0.0625, 0.09375, nan, -1, 2]
+    return {"boxes": np.array(boxes), "scores": np.array(scores)}
+
+
+def _with(method: int = _LINEAR, **changed: Any) -> dict[str, Any]:
+    usual = {"iou_threshold": 0.3125, "sigma": 0.5, "min_score": 0.0625, "method": method, "offset": 0}
+    return usual | changed
+
+
+def _guard(node: AliasedNode) -> Refusal | None:
+    attrs = node.attrs
+    for name, allowed in (("method", (0, 1, 2)), ("offset", (0, 1))):
+        if attrs[name] not in allowed:
+            expected = "0 (naive), 1 (linear) or 2 (gaussian)" if name == "method" else "0 or 1"
+            return Refusal(f"{name} = {attrs[name]}", expected, f"correct {name!r}")
+    if not 0 <= attrs["iou_threshold"] <= 1:
+        return Refusal(f"iou_threshold = {attrs['iou_threshold']}", "0 to 1", "correct 'iou_threshold'")
+    if attrs["method"] == _GAUSSIAN and not attrs["sigma"] > 0:
+        return Refusal(f"sigma = {attrs['sigma']}", "a number above 0", "correct 'sigma'")
+    return None
+
+
+SOFT_BOX_SELECTION = OpDef(
+    name="SoftBoxSelection",
+    doc=(
+        "Boxes in falling order of their scores, which every better one that overlaps them lowers; those whose score falls "
+        "below min_score drop out. Of equal scores the first wins. The best box stays whatever its score is."
+    ),
+    inputs=(
+        Port("boxes", "T", 2, "[boxes, 4]: two opposite corners"),
+        Port("scores", "T", 1, "[boxes]; a NaN is the score of no candidate"),
+    ),
+    outputs=(
+        Port("dets", "T", 2, "[count, 5]: boxes as given, and their lowered scores"),
+        Port("inds", "N", 1, "[count]: which of the boxes"),
+        Port("count", "S", 0, "number of boxes that are left", size=True),
+    ),
+    fields=(
+        Field("iou_threshold", Kind.FLOAT, "intersection over union from which methods 0 and 1 lower scores"),
+        Field("sigma", Kind.FLOAT, "of method 2"),
+        Field("min_score", Kind.FLOAT, "boxes with a lower score drop out"),
+        Field(
+            "method",
+            Kind.INT,
+            "scores are multiplied by 0: 0; 1: 1 - IoU; 2: exp(-IoU^2 / sigma)",
+            default=_LINEAR,
+            allowed=(_NAIVE, _LINEAR, _GAUSSIAN),
+        ),
+        Field(
+            "offset",
+            Kind.INT,
+            "sides are larger by so much than corners are apart",
+            default=0,
+            allowed=(0, 1),
+        ),
+    ),
+    shape=_shape,
+    bounds=_bounds,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=expand,
+    aliases=(
+        Alias(
+            op_type="SoftNonMaxSuppression",
+            domains=("mmcv",),
+            inputs=("boxes", "scores"),
+            attributes=(
+                Attr("iou_threshold", Kind.FLOAT),
+                Attr("sigma", Kind.FLOAT),
+                Attr("min_score", Kind.FLOAT),
+                Attr("method", Kind.INT),
+                Attr("offset", Kind.INT),
+            ),
+            outputs=("dets", "inds"),
+            guard=_guard,
+            source="mmcv, ops/nms.py; 1.x, soft_nms.cpp for onnxruntime",
+        ),
+    ),
+    tolerance={"float32": 2e-6, "float16": 2.4e-5, "bfloat16": 2e-4},
+    huge="boxes are taken one after the other, each with a look at all: 2^31 would take years",
+    cases=(
+        Case("one_of_each", _with(min_score=0.0), _inputs(2)),
+        Case("no_other", _with(), _inputs(1)),
+        Case("naive", _with(_NAIVE), _inputs(60)),
+        Case("linear", _with(_LINEAR), _inputs(60)),
+        Case("gaussian", _with(_GAUSSIAN), _inputs(60)),
+        Case("wide_gaussian", _with(_GAUSSIAN, sigma=4.0, min_score=0.0), _inputs(70)),
+        Case("pixels", _with(_LINEAR, offset=1), _inputs(50, whole=True)),
+        Case("all_low", _with(min_score=2.0), _inputs(40)),
+        Case("all_stay", _with(min_score=-1.0), _inputs(40)),
+        Case("all_apart", _with(min_score=0.0), _inputs(50, spread=1e3)),
+        Case("one_cluster", _with(_NAIVE, iou_threshold=0.0625), _inputs(90, spread=0.02)),
+        Case("equal_scores", _with(_NAIVE), _inputs(120, ties=4)),
+        Case("more_than_a_block", _with(_GAUSSIAN), _inputs(1500, spread=15.0)),
+        Case("strange", _with(_LINEAR, min_score=0.125), _strange),
+        Case("strange_gaussian", _with(_GAUSSIAN, min_score=0.125), _strange),
+        Case("no_boxes", _with(), _inputs(0)),
+        Case("many", _with(_LINEAR), _inputs(5000, spread=20.0), large=True),
+    ),
+    workspace=True,
+)
