@@ -64,9 +64,9 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     for corner in np.ndindex((1, 1, 1) if nearest else (2, 2, 2)):
         voxel = low + np.reshape(corner, (3, 1, 1, 1, 1))
         ends = np.reshape(sizes, (3, 1, 1, 1, 1))
-        exists: np.ndarray = np.logical_and(voxel >= 0, voxel < ends).all(axis=0)
+        exists = np.all((voxel >= 0) & (voxel < ends), axis=0)
         slab, row, column = np.where(exists, voxel, 0).astype(np.int64)
-        weight: np.ndarray = exists if nearest else exists * np.prod(1 - np.abs(at - voxel), axis=0)
+        weight = exists if nearest else exists * np.prod(1 - np.abs(at - voxel), axis=0)
         output += np.where(exists[..., None], weight[..., None] * x[image, :, slab, row, column], 0)
     return {"output": output.transpose(0, 4, 1, 2, 3)}
 
