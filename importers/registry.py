@@ -24,7 +24,9 @@ from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_A
 from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
+from trtsmith.importers.ops.sampling.feature_reassembly import FEATURE_REASSEMBLY
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
+from trtsmith.importers.ops.sampling.volume_sampling import VOLUME_SAMPLING
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
 from trtsmith.importers.ops.sparse.rulebook_convolution import RULEBOOK_CONVOLUTION
@@ -59,6 +61,8 @@ OPS: tuple[OpDef, ...] = (
     SUBMANIFOLD_RULEBOOK,
     STRIDED_RULEBOOK,
     RULEBOOK_CONVOLUTION,
+    VOLUME_SAMPLING,
+    FEATURE_REASSEMBLY,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -40,3 +40,5 @@ trtsmith_operator(SubmanifoldRulebook BINDING submanifold_rulebook.cpp KERNELS s
 trtsmith_operator(StridedRulebook DATA_DEPENDENT_SHAPES
   BINDING strided_rulebook.cpp KERNELS sparse/strided_rulebook.cu)
 trtsmith_operator(RulebookConvolution BINDING rulebook_convolution.cpp KERNELS sparse/rulebook_convolution.cu)
+trtsmith_operator(VolumeSampling BINDING volume_sampling.cpp KERNELS sampling/volume_sampling.cu)
+trtsmith_operator(FeatureReassembly BINDING feature_reassembly.cpp KERNELS sampling/feature_reassembly.cu)
