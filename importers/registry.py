@@ -9,6 +9,7 @@ import onnx.defs
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Attr, OpDef
 from trtsmith.importers.ops.bev.bev_pool import BEV_POOL
 from trtsmith.importers.ops.bev.pillar_scatter import PILLAR_SCATTER
+from trtsmith.importers.ops.bev.voxel_generation import VOXEL_GENERATION
 from trtsmith.importers.ops.box_selection import BOX_SELECTION
 from trtsmith.importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
 from trtsmith.importers.ops.matrix_inverse import MATRIX_INVERSE
@@ -49,6 +50,7 @@ OPS: tuple[OpDef, ...] = (
     BEV_POOL,
     PILLAR_SCATTER,
     GROUPED_DEFORMABLE_SAMPLING,
+    VOXEL_GENERATION,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

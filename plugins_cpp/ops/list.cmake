@@ -32,3 +32,4 @@ trtsmith_operator(BevPool BINDING bev_pool.cpp KERNELS bev/bev_pool.cu)
 trtsmith_operator(PillarScatter BINDING pillar_scatter.cpp KERNELS bev/pillar_scatter.cu)
 trtsmith_operator(GroupedDeformableSampling
   BINDING grouped_deformable_sampling.cpp KERNELS sampling/grouped_deformable_sampling.cu)
+trtsmith_operator(VoxelGeneration BINDING voxel_generation.cpp KERNELS bev/voxel_generation.cu)

@@ -192,7 +192,7 @@ def test_wrong_attribute(example: Example) -> None:
         if attr.name in example.constants:
             continue
         fraction = () if attr.kind in (Kind.FLOAT, Kind.FLOATS) else (1.5,)
-        for wrong in ("text", *fraction, [1, 1, 1]):
+        for wrong in ("text", *fraction, [1] * 7 if 3 in attr.lengths else [1, 1, 1]):
             refusal = refused(example, **{attr.name: wrong})
             assert repr(attr.name) in refusal.reason, (attr.name, wrong)
 
