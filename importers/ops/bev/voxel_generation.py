@@ -78,7 +78,7 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """One point after the other. Cells are decided in float32."""
     points = inputs["points"]
     frames, most, _ = points.shape
-    voxels = np.zeros((frames, fields["max_voxels"], fields["max_points"], fields["features"]), points.dtype)
+    voxels = np.zeros((frames, fields["max_voxels"], fields["max_points"], fields["features"]))
     coords = np.zeros((frames, fields["max_voxels"], 4), np.int32)
     counts = np.zeros((frames, fields["max_voxels"]), np.int32)
     number = np.zeros(frames, np.int32)
