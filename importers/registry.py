@@ -19,8 +19,8 @@ from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import 
     MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
 )
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
-from trtsmith.importers.ops.reduction.dynamic_scatter_reduction import DYNAMIC_SCATTER_REDUCTION
-from trtsmith.importers.ops.reduction.scatter_reduction import SCATTER_REDUCTION
+from trtsmith.importers.ops.reduction.dynamic_indexed_reduction import DYNAMIC_INDEXED_REDUCTION
+from trtsmith.importers.ops.reduction.indexed_reduction import INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.segment_reduction import SEGMENT_REDUCTION
 from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
 from trtsmith.importers.ops.regions.position_sensitive_region_align import POSITION_SENSITIVE_REGION_ALIGN
@@ -55,8 +55,8 @@ OPS: tuple[OpDef, ...] = (
     GROUPED_DEFORMABLE_SAMPLING,
     VOXEL_GENERATION,
     SEGMENT_REDUCTION,
-    SCATTER_REDUCTION,
-    DYNAMIC_SCATTER_REDUCTION,
+    INDEXED_REDUCTION,
+    DYNAMIC_INDEXED_REDUCTION,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -34,6 +34,6 @@ trtsmith_operator(GroupedDeformableSampling
   BINDING grouped_deformable_sampling.cpp KERNELS sampling/grouped_deformable_sampling.cu)
 trtsmith_operator(VoxelGeneration BINDING voxel_generation.cpp KERNELS bev/voxel_generation.cu)
 trtsmith_operator(SegmentReduction BINDING segment_reduction.cpp KERNELS reduction/segment_reduction.cu)
-trtsmith_operator(ScatterReduction BINDING scatter_reduction.cpp KERNELS reduction/scatter_reduction.cu)
-trtsmith_operator(DynamicScatterReduction DATA_DEPENDENT_SHAPES
-  BINDING dynamic_scatter_reduction.cpp KERNELS reduction/scatter_reduction.cu)
+trtsmith_operator(IndexedReduction BINDING indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)
+trtsmith_operator(DynamicIndexedReduction DATA_DEPENDENT_SHAPES
+  BINDING dynamic_indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)

@@ -6,7 +6,7 @@
 #include "core/dims.hpp"
 #include "core/fields.hpp"
 #include "core/tensor.hpp"
-#include "kernels/reduction/scatter_reduction.cuh"
+#include "kernels/reduction/indexed_reduction.cuh"
 
 namespace trtsmith {
 
@@ -32,7 +32,7 @@ Shape<D> originShape(int32_t reduction, const Shape<D>& source, const D& segment
     return origin;
 }
 
-inline ScatterReductionParams scatterParams(int32_t reduction, const Tensors& t, int32_t* count) {
+inline IndexedReductionParams scatterParams(int32_t reduction, const Tensors& t, int32_t* count) {
     return {
         .type = t.in[0].type,
         .indexType = t.in[1].type,

@@ -207,7 +207,9 @@ SEGMENT_REDUCTION = OpDef(
     ),
     inputs=(
         Port("source", "T", None, "[E, ...], one dimension at least"),
-        Port("offsets", "I", 1, "[S + 1] the first row of each segment, and the end of the last"),
+        Port(
+            "offsets", "I", 1, "[S + 1] the first row of each segment, and the end of the last", computed=True
+        ),
     ),
     outputs=(Port("output", "T", None, "[S, ...]"),),
     fields=(REDUCTION,),

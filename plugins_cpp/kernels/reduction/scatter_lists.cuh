@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "kernels/dispatch.cuh"
-#include "kernels/reduction/scatter_reduction.cuh"
+#include "kernels/reduction/indexed_reduction.cuh"
 
 namespace trtsmith {
 namespace scatter_lists {
@@ -31,7 +31,7 @@ struct State {
     int32_t* places;    // [rows], of a row in its list, or -1
     int32_t* list;      // [rows]
     int32_t* longOnes;  // the segments of more than a warp's rows
-    int32_t* count;     // see ScatterReductionParams
+    int32_t* count;     // see IndexedReductionParams
 };
 
 __device__ inline int64_t segmentOf(const State& s, int64_t row) {

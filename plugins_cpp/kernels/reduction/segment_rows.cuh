@@ -50,7 +50,7 @@ struct Lists {
 struct Arguments {
     const void* source;      // T [rows, columns]
     void* output;            // T [segments, columns]
-    int64_t* origin;         // see ScatterReductionParams; null where nobody asks
+    int64_t* origin;         // see IndexedReductionParams; null where nobody asks
     const int32_t* written;  // how many segments to write; null: all
     int64_t rows;
     int64_t columns;

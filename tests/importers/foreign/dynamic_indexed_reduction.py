@@ -7,7 +7,7 @@ import numpy as np
 from tests.importers.foreign._rows import inputs, one_dimension, scattered
 from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
 
-SCATTER = "DynamicScatterReduction"
+SCATTER = "DynamicIndexedReduction"
 
 
 def own(arrays: Arrays) -> tuple[np.ndarray, ...]:

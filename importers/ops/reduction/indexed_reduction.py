@@ -23,9 +23,7 @@ from trtsmith.importers.opdef import (
     Work,
 )
 from trtsmith.importers.ops._huge import numbers
-from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
-from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
-from trtsmith.importers.ops.reduction._scatter_reduction import (
+from trtsmith.importers.ops.reduction._indexed_reduction import (
     check_index,
     expand_scatter_rows,
     index_inputs,
@@ -35,6 +33,8 @@ from trtsmith.importers.ops.reduction._scatter_reduction import (
     strange_numbers,
     torch_scatter_rows,
 )
+from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
+from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -126,15 +126,15 @@ def _huge(side: int, device: str) -> Huge:
     return Huge(_into(3, MAX), {"source": source, "index": index}, check)
 
 
-SCATTER_REDUCTION = OpDef(
-    name="ScatterReduction",
+INDEXED_REDUCTION = OpDef(
+    name="IndexedReduction",
     doc=(
         "Rows reduced to one row for each index from 0 to segments - 1. Rows of another index count as nothing, and a "
         f"segment without rows is zero. {NAN_RULE}"
     ),
     inputs=(
         Port("source", "T", None, "[E, ...], one dimension at least"),
-        Port("index", "I", 1, "[E] the segment of each row"),
+        Port("index", "I", 1, "[E] the segment of each row", computed=True),
     ),
     outputs=(
         Port("output", "T", None, "[segments, ...]"),

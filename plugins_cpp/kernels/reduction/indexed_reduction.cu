@@ -1,4 +1,4 @@
-#include "kernels/reduction/scatter_reduction.cuh"
+#include "kernels/reduction/indexed_reduction.cuh"
 
 #include "kernels/reduction/scatter_lists.cuh"
 #include "kernels/reduction/segment_rows.cuh"
@@ -6,7 +6,7 @@
 namespace trtsmith {
 namespace {
 
-bool isValid(const ScatterReductionParams& p, const ScatterReductionShape& s, int64_t& outputs) {
+bool isValid(const IndexedReductionParams& p, const IndexedReductionShape& s, int64_t& outputs) {
     int64_t elements = 0;
     const bool sizes = elementCount({s.rows, s.columns}, elements) && elementCount({s.segments, s.columns}, outputs);
     if (!sizes || s.rows > INT32_MAX || s.segments > INT32_MAX ||
@@ -19,7 +19,7 @@ bool isValid(const ScatterReductionParams& p, const ScatterReductionShape& s, in
 
 }  // namespace
 
-size_t scatterReductionWorkspace(const ScatterReductionShape& shape) {
+size_t indexedReductionWorkspace(const IndexedReductionShape& shape) {
     if (shape.rows < 0 || shape.segments < 0 || shape.rows > INT32_MAX || shape.segments > INT32_MAX) {
         return 0;
     }
@@ -27,7 +27,7 @@ size_t scatterReductionWorkspace(const ScatterReductionShape& shape) {
     return static_cast<size_t>(numbers) * sizeof(int32_t);
 }
 
-cudaError_t scatterReduction(const ScatterReductionParams& params, const ScatterReductionShape& shape, void* workspace,
+cudaError_t indexedReduction(const IndexedReductionParams& params, const IndexedReductionShape& shape, void* workspace,
                              cudaStream_t stream) {
     int64_t outputs = 0;
     if (!isValid(params, shape, outputs) || workspace == nullptr) {

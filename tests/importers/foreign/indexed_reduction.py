@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.importers.foreign._rows import inputs, one_dimension, scattered
 from tests.importers.foreign.model import Example, Inconsistent
 
-SCATTER = "ScatterReduction"
+SCATTER = "IndexedReduction"
 SIZED = {"dim": 0, "dim_size": 8}
 
 EXAMPLES = (

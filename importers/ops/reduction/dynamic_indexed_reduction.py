@@ -9,9 +9,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, Huge, HugeCase, OpDef, Port, Shapes
 from trtsmith.importers.ops._huge import numbers
-from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
-from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
-from trtsmith.importers.ops.reduction._scatter_reduction import (
+from trtsmith.importers.ops.reduction._indexed_reduction import (
     check_index,
     expand_scatter_rows,
     index_inputs,
@@ -21,6 +19,8 @@ from trtsmith.importers.ops.reduction._scatter_reduction import (
     strange_numbers,
     torch_scatter_rows,
 )
+from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
+from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -126,8 +126,8 @@ def _huge(side: int, device: str) -> Huge:
     return Huge(_by(SUM), {"source": source, "index": index}, check)
 
 
-DYNAMIC_SCATTER_REDUCTION = OpDef(
-    name="DynamicScatterReduction",
+DYNAMIC_INDEXED_REDUCTION = OpDef(
+    name="DynamicIndexedReduction",
     doc=(
         "Rows reduced to one row for each index from 0 to the largest that there is. An index below 0, or of the number of "
         "rows or more, counts as nothing: the inverse that Unique gives has none. A segment without rows is zero. "
@@ -135,7 +135,7 @@ DYNAMIC_SCATTER_REDUCTION = OpDef(
     ),
     inputs=(
         Port("source", "T", None, "[E, ...], one dimension at least"),
-        Port("index", "I", 1, "[E] the segment of each row"),
+        Port("index", "I", 1, "[E] the segment of each row", computed=True),
     ),
     outputs=(
         Port("output", "T", None, "[count, ...]"),

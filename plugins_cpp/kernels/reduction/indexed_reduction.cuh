@@ -14,7 +14,7 @@ namespace trtsmith {
 
 // Device pointers, row-major, aligned to their element size. T is `type`. A tensor without elements may be null. Outputs
 // must not overlap an input or each other.
-struct ScatterReductionParams {
+struct IndexedReductionParams {
     DType type;           // kFloat32, kFloat16 or kBFloat16
     DType indexType;      // kInt32 or kInt64
     Reduction reduction;  // sums are float32; a NaN is passed over by the largest and the smallest
@@ -27,20 +27,20 @@ struct ScatterReductionParams {
     int32_t* count;  // scalar: the largest index and one more, and so many segments are written; null: all are
 };
 
-struct ScatterReductionShape {
+struct IndexedReductionShape {
     int64_t rows;  // less than 2^31
     int64_t columns;
     int64_t segments;  // less than 2^31
 };
 
 // Bytes of workspace: about 8 for each row and each segment.
-size_t scatterReductionWorkspace(const ScatterReductionShape& shape);
+size_t indexedReductionWorkspace(const IndexedReductionShape& shape);
 
 // The same in every run: rows of a segment are added in their order.
 //
 // cudaErrorInvalidValue: a size below 0 or too large, a type that is none, a null pointer to a tensor that has elements, no
 // workspace.
-cudaError_t scatterReduction(const ScatterReductionParams& params, const ScatterReductionShape& shape, void* workspace,
+cudaError_t indexedReduction(const IndexedReductionParams& params, const IndexedReductionShape& shape, void* workspace,
                              cudaStream_t stream);
 
 }  // namespace trtsmith

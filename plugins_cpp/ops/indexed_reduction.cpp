@@ -1,13 +1,13 @@
 // Rows reduced to one for each index, of which there are so many: ports, shapes and sizes; the arithmetic is in kernels/.
-#include "kernels/reduction/scatter_reduction.cuh"
+#include "kernels/reduction/indexed_reduction.cuh"
 
 #include "ops/binding.hpp"
 #include "ops/rows.hpp"
 
 namespace trtsmith {
 
-struct ScatterReduction {
-    static constexpr const char* kName = "ScatterReduction";
+struct IndexedReduction {
+    static constexpr const char* kName = "IndexedReduction";
     static constexpr const char* kVersion = "1";
 
     struct Params {
@@ -33,15 +33,15 @@ struct ScatterReduction {
     static std::string check(const Params&, const Tensors& t) { return scatterFault(t); }
 
     static size_t workspace(const Params& p, const Tensors& t) {
-        return scatterReductionWorkspace({t.in[0][0], columnsOf(t.in[0].shape), p.segments});
+        return indexedReductionWorkspace({t.in[0][0], columnsOf(t.in[0].shape), p.segments});
     }
 
     static cudaError_t run(const Params& p, const Tensors& t, void* workspace, cudaStream_t stream) {
-        const ScatterReductionShape shape{t.in[0][0], columnsOf(t.in[0].shape), p.segments};
-        return scatterReduction(scatterParams(p.reduction, t, nullptr), shape, workspace, stream);
+        const IndexedReductionShape shape{t.in[0][0], columnsOf(t.in[0].shape), p.segments};
+        return indexedReduction(scatterParams(p.reduction, t, nullptr), shape, workspace, stream);
     }
 };
 
-TRTSMITH_BIND(ScatterReduction)
+TRTSMITH_BIND(IndexedReduction)
 
 }  // namespace trtsmith

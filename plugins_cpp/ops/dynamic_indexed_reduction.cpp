@@ -1,12 +1,12 @@
 // Rows reduced to one for each index, as many as there are: ports, shapes and sizes; the arithmetic is in kernels/.
-#include "kernels/reduction/scatter_reduction.cuh"
+#include "kernels/reduction/indexed_reduction.cuh"
 #include "ops/binding.hpp"
 #include "ops/rows.hpp"
 
 namespace trtsmith {
 
-struct DynamicScatterReduction {
-    static constexpr const char* kName = "DynamicScatterReduction";
+struct DynamicIndexedReduction {
+    static constexpr const char* kName = "DynamicIndexedReduction";
     static constexpr const char* kVersion = "1";
 
     struct Params {
@@ -36,19 +36,19 @@ struct DynamicScatterReduction {
 
     static std::string check(const Params&, const Tensors& t) { return scatterFault(t); }
 
-    static size_t workspace(const Params&, const Tensors& t) { return scatterReductionWorkspace(kernelShape(t)); }
+    static size_t workspace(const Params&, const Tensors& t) { return indexedReductionWorkspace(kernelShape(t)); }
 
     static cudaError_t run(const Params& p, const Tensors& t, void* workspace, cudaStream_t stream) {
         auto* const count = static_cast<int32_t*>(t.output(2));
-        return scatterReduction(scatterParams(p.reduction, t, count), kernelShape(t), workspace, stream);
+        return indexedReduction(scatterParams(p.reduction, t, count), kernelShape(t), workspace, stream);
     }
 
 private:
-    static ScatterReductionShape kernelShape(const Tensors& t) {
+    static IndexedReductionShape kernelShape(const Tensors& t) {
         return {t.in[0][0], columnsOf(t.in[0].shape), t.in[0][0]};
     }
 };
 
-TRTSMITH_BIND(DynamicScatterReduction)
+TRTSMITH_BIND(DynamicIndexedReduction)
 
 }  // namespace trtsmith
