@@ -42,3 +42,8 @@ trtsmith_operator(StridedRulebook DATA_DEPENDENT_SHAPES
 trtsmith_operator(RulebookConvolution BINDING rulebook_convolution.cpp KERNELS sparse/rulebook_convolution.cu)
 trtsmith_operator(VolumeSampling BINDING volume_sampling.cpp KERNELS sampling/volume_sampling.cu)
 trtsmith_operator(FeatureReassembly BINDING feature_reassembly.cpp KERNELS sampling/feature_reassembly.cu)
+trtsmith_operator(VoxelGeneration BINDING voxel_generation.cpp KERNELS bev/voxel_generation.cu)
+trtsmith_operator(SegmentReduction BINDING segment_reduction.cpp KERNELS reduction/segment_reduction.cu)
+trtsmith_operator(IndexedReduction BINDING indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)
+trtsmith_operator(DynamicIndexedReduction DATA_DEPENDENT_SHAPES
+  BINDING dynamic_indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)

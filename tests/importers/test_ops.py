@@ -169,8 +169,8 @@ def framework_error(op: OpDef, case: Case, dtype: str) -> float:
     }
     assert op.torch_reference is not None
     outputs = op.torch_reference(case.fields, tensors)
-    rounded = [o for o, p in zip(outputs, op.outputs, strict=True) if p.type == op.key]
-    assert rounded and all(output.dtype == getattr(torch, dtype) for output in rounded)
+    types = [getattr(torch, types_of(op, dtype)[port.type]) for port in op.outputs]
+    assert [output.dtype for output in outputs] == types
     reference = op.reference(case.fields, inputs)
     return max(error(o.float().numpy(), reference[p.name]) for p, o in zip(op.outputs, outputs, strict=True))
 

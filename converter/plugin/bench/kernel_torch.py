@@ -75,7 +75,7 @@ class TorchSubject:
         self.constants = {
             port.name: Constant(generated[port.name].tolist())
             for port in op.inputs
-            if port.type == "I" and port.name in generated
+            if port.type == "I" and port.name in op.constants and port.name in generated
         }
         self._reference: list[Any] | None = None
 
