@@ -12,18 +12,29 @@
 namespace trtsmith {
 
 constexpr int kChannelsLastThreads = 256;
-constexpr int kChannelsLastPixels = 64;  // of a tile
-constexpr int kChannelsLastWords = 32;   // of 4 bytes, of a pixel's channels in a tile: a line of the cache
-constexpr int kChannelsLastStride = kChannelsLastPixels + 1;
+constexpr int kChannelsLastWords = 32;  // of 4 bytes, of a pixel's channels in a tile: a line of the cache
 constexpr int kChannelsLastBytes = 16;  // a pixel's channels are a multiple of this
+constexpr int kChannelsLastLanes = 16;  // threads that read neighbouring pixels of a channel
+constexpr int kChannelsLastLoad = 16;   // bytes of each
 
 template <typename T>
 constexpr int kChannelsLastTile = kChannelsLastWords * 4 / static_cast<int>(sizeof(T));  // channels of a tile
 
-// Four neighbouring elements, of which `left` exist; zeros for the others. asWord: one load, whose address must allow it.
 template <typename T>
-__device__ inline void loadFourElements(const T* source, int64_t left, bool asWord, T (&values)[4]) {
-    using Word = typename WordOf<4 * static_cast<int>(sizeof(T))>::type;
+constexpr int kChannelsLastPixels = kChannelsLastLanes * kChannelsLastLoad / static_cast<int>(sizeof(T));  // of a tile
+
+// Words of shared memory from one word of the channels to the next. A pixel is one place further for every 32 pixels before
+// it, so that threads side by side, which write several pixels each, find banks of their own; and so that those who read
+// words of a pixel do: 4 * (8 n + 5) has all multiples of 4 for its multiples.
+template <typename T>
+constexpr int kChannelsLastStride = (kChannelsLastPixels<T> + kChannelsLastPixels<T> / 32 + 2) / 8 * 8 + 5;
+
+__device__ constexpr int channelsLastPlace(int pixel) { return pixel + pixel / 32; }
+
+// kCount neighbouring elements, of which `left` exist; zeros for the others. asWord: one load, whose address must allow it.
+template <int kCount, typename T>
+__device__ inline void loadSome(const T* source, int64_t left, bool asWord, T (&values)[kCount]) {
+    using Word = typename WordOf<kCount* static_cast<int>(sizeof(T))>::type;
     if (asWord) {
         Word word{};
         if (left > 0) {
@@ -32,45 +43,46 @@ __device__ inline void loadFourElements(const T* source, int64_t left, bool asWo
         memcpy(static_cast<void*>(values), &word, sizeof(word));
     } else {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
+        for (int j = 0; j < kCount; ++j) {
             values[j] = j < left ? __ldg(source + j) : fromFloat<T>(0.0F);
         }
     }
 }
 
 // One tile of one image, by all kChannelsLastThreads of a block. tile: kChannelsLastWords * kChannelsLastStride words of
-// shared memory that no thread uses any more. asWords: `plane` is a multiple of 4, and `source` aligned to 4 elements.
+// shared memory that no thread uses any more. asWords: `plane` is a multiple of a load's elements, and `source` aligned to it.
 template <typename T>
 __device__ inline void layOutTile(const T* source, T* target, int64_t channels, int64_t plane, int64_t firstChannel,
                                   int64_t firstPixel, bool asWords, uint32_t* tile) {
+    constexpr int kPack = kChannelsLastLoad / static_cast<int>(sizeof(T));
     constexpr int kWordChannels = 4 / static_cast<int>(sizeof(T));
-    constexpr int kLoadLanes = kChannelsLastPixels / 4;
-    constexpr int kLoadRows = kChannelsLastThreads / kLoadLanes;
+    constexpr int kLoadRows = kChannelsLastThreads / kChannelsLastLanes;
     constexpr int kRows = kChannelsLastWords / kLoadRows;
+    constexpr int kStride = kChannelsLastStride<T>;
     const int thread = static_cast<int>(threadIdx.x);
-    const int column = thread % kLoadLanes * 4;
+    const int column = thread % kChannelsLastLanes * kPack;
     const int64_t pixelsLeft = plane - firstPixel - column;
-    T values[kRows][kWordChannels][4];
+    T values[kRows][kWordChannels][kPack];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
 #pragma unroll
         for (int k = 0; k < kWordChannels; ++k) {
-            const int64_t channel = firstChannel + (thread / kLoadLanes + i * kLoadRows) * kWordChannels + k;
-            loadFourElements(source + channel * plane + firstPixel + column, channel < channels ? pixelsLeft : 0,
-                             asWords, values[i][k]);
+            const int64_t channel = firstChannel + (thread / kChannelsLastLanes + i * kLoadRows) * kWordChannels + k;
+            loadSome<kPack>(source + channel * plane + firstPixel + column, channel < channels ? pixelsLeft : 0,
+                            asWords, values[i][k]);
         }
     }
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-        const int row = thread / kLoadLanes + i * kLoadRows;
+        const int row = thread / kChannelsLastLanes + i * kLoadRows;
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
+        for (int j = 0; j < kPack; ++j) {
             T elements[kWordChannels];
 #pragma unroll
             for (int k = 0; k < kWordChannels; ++k) {
                 elements[k] = values[i][k][j];
             }
-            memcpy(&tile[row * kChannelsLastStride + column + j], elements, sizeof(uint32_t));
+            memcpy(&tile[row * kStride + channelsLastPlace(column + j)], elements, sizeof(uint32_t));
         }
     }
     __syncthreads();
@@ -80,12 +92,12 @@ __device__ inline void layOutTile(const T* source, T* target, int64_t channels, 
     const int unit = thread % kUnits;
     const int64_t channel = firstChannel + unit * kUnitChannels;
 #pragma unroll
-    for (int i = 0; i < kChannelsLastPixels / kStorePixels; ++i) {
+    for (int i = 0; i < kChannelsLastPixels<T> / kStorePixels; ++i) {
         const int pixel = thread / kUnits + i * kStorePixels;
         if (channel < channels && firstPixel + pixel < plane) {
-            const uint32_t* words = tile + unit * 4 * kChannelsLastStride + pixel;
-            *reinterpret_cast<uint4*>(target + (firstPixel + pixel) * channels + channel) = make_uint4(
-                words[0], words[kChannelsLastStride], words[2 * kChannelsLastStride], words[3 * kChannelsLastStride]);
+            const uint32_t* words = tile + unit * 4 * kStride + channelsLastPlace(pixel);
+            *reinterpret_cast<uint4*>(target + (firstPixel + pixel) * channels + channel) =
+                make_uint4(words[0], words[kStride], words[2 * kStride], words[3 * kStride]);
         }
     }
     __syncthreads();

@@ -101,8 +101,9 @@ cudaError_t layOut(RegionArguments& a, void* workspace, cudaStream_t stream) {
     for (int32_t i = 0; i < l.levelCount; ++i) {
         RegionLevel& level = a.params.levels[i];
         const int64_t plane = level.height * level.width;
-        const int64_t pixelTiles = ceilDivide(plane, kChannelsLastPixels);
-        const bool asWords = plane % 4 == 0 && isAligned(level.data, 4 * sizeof(T));
+        const int64_t pixelTiles = ceilDivide(plane, kChannelsLastPixels<T>);
+        const bool asWords = plane * static_cast<int64_t>(sizeof(T)) % kChannelsLastLoad == 0 &&
+                             isAligned(level.data, kChannelsLastLoad);
         l.levels[i] = {level.data, target, plane, pixelTiles, a.shape.batch * pixelTiles * l.channelTiles, asWords};
         l.mapPieces += l.levels[i].pieces;
         level.data = target;
@@ -116,7 +117,10 @@ template <typename T>
 cudaError_t poolLaidOut(RegionArguments& a, void* workspace, cudaStream_t stream) {
     constexpr int64_t kVector = kChannelsLastBytes / static_cast<int64_t>(sizeof(T));
     const int64_t words = a.shape.channels / kVector;
-    const int64_t slices = ceilDivide(words, kRegionSliceWords);
+    // Few regions need more blocks to be spread over a GPU.
+    constexpr int64_t kEnoughRegions = 256;
+    const int64_t mostWords = a.shape.regions < kEnoughRegions ? kRegionSliceWords / 2 : kRegionSliceWords;
+    const int64_t slices = ceilDivide(words, mostWords);
     const int64_t sliceWords = ceilDivide(words, slices);
     a.tiles = ceilDivide(a.bins, kRegionTileBins);
     a.tileBins = static_cast<int32_t>(ceilDivide(a.bins, a.tiles));
@@ -138,8 +142,11 @@ cudaError_t poolDirectly(RegionArguments& a, cudaStream_t stream) {
     const int32_t slots = kRegionThreads / a.tileBins;
     a.slots = slots < a.sliceChannels ? slots : a.sliceChannels;
     a.pieces = a.shape.regions * a.tiles * ceilDivide(a.shape.channels, a.sliceChannels);
+    if (mayBeSeparable(a.params)) {
+        return launch(regionKernel<T, RegionPooling::kAverage, 3>, gridBlocks(a.pieces), kRegionThreads, 0, stream, a);
+    }
     return withPooling(a.params.pooling, [&](auto pooling) -> cudaError_t {
-        return launch(regionKernel<T, decltype(pooling)::value>, gridBlocks(a.pieces), kRegionThreads, 0, stream, a);
+        return launch(regionKernel<T, decltype(pooling)::value, 2>, gridBlocks(a.pieces), kRegionThreads, 0, stream, a);
     });
 }
 

@@ -11,10 +11,7 @@
 namespace trtsmith {
 
 constexpr int kRegionWordCells = 512;  // samples of a block that are in shared memory at a time, 8 KiB
-#ifndef TRY_SLICE
-#define TRY_SLICE 16
-#endif
-constexpr int kRegionSliceWords = TRY_SLICE;  // of 16 bytes: channels of a block, each thread a word
+constexpr int kRegionSliceWords = 32;  // of 16 bytes: the most channels of a block, each thread a word
 constexpr int kRegionTileBins = 64;
 
 // A map's tiles, one of which a block lays out at a time.
@@ -38,9 +35,9 @@ struct RegionLayouts {
 
 // Lays out the maps, and works out where the regions lie in them: `a` has the maps as they will be.
 template <typename T>
-__global__ void __launch_bounds__(kChannelsLastThreads, 6)
+__global__ void __launch_bounds__(kChannelsLastThreads, 4)
     regionLayoutKernel(const __grid_constant__ RegionLayouts l, const __grid_constant__ RegionArguments a) {
-    __shared__ uint32_t tile[kChannelsLastWords * kChannelsLastStride];
+    __shared__ uint32_t tile[kChannelsLastWords * kChannelsLastStride<T>];
     for (int64_t piece = blockIdx.x; piece < l.pieces; piece += gridDim.x) {
         if (piece >= l.mapPieces) {
             const int64_t region = (piece - l.mapPieces) * kChannelsLastThreads + threadIdx.x;
@@ -61,7 +58,7 @@ __global__ void __launch_bounds__(kChannelsLastThreads, 6)
         const int64_t elements = l.channels * map.plane;
         layOutTile(static_cast<const T*>(map.source) + image * elements, static_cast<T*>(map.target) + image * elements,
                    l.channels, map.plane, (row - image * l.channelTiles) * kChannelsLastTile<T>,
-                   (rest - row * map.pixelTiles) * kChannelsLastPixels, map.asWords, tile);
+                   (rest - row * map.pixelTiles) * kChannelsLastPixels<T>, map.asWords, tile);
     }
 }
 

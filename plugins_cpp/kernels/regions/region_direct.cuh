@@ -71,12 +71,17 @@ __device__ inline void poolRegion(const RegionArguments& a, const RegionFrame& f
     }
 }
 
+// Whether it may sum rows and columns apart: with these boxes, offsets and pooling.
+__host__ __device__ inline bool mayBeSeparable(const RegionAlignParams& p) {
+    return p.pooling == RegionPooling::kAverage && p.boxes == RegionBoxes::kCorners && p.offsets == nullptr &&
+           !p.positionSensitive;
+}
+
 // Whether a block sums rows and columns apart, if the region is one for it.
 template <RegionPooling kPooling>
 __device__ inline bool isSeparable(const RegionArguments& a, const RegionFrame& frame) {
-    const RegionAlignParams& p = a.params;
-    return kPooling == RegionPooling::kAverage && p.boxes == RegionBoxes::kCorners && p.offsets == nullptr &&
-           !p.positionSensitive && a.tiles == 1 && rowsFit(frame, a.shape.outputHeight, kRegionCells);
+    return kPooling == RegionPooling::kAverage && mayBeSeparable(a.params) && a.tiles == 1 &&
+           rowsFit(frame, a.shape.outputHeight, kRegionCells);
 }
 
 template <typename T>
@@ -101,8 +106,9 @@ __device__ __noinline__ RegionFrame frameApart(const RegionArguments& a, int64_t
     return frameOf<T>(a, region);
 }
 
-template <typename T, RegionPooling kPooling>
-__global__ void __launch_bounds__(kRegionThreads, 2) regionKernel(const __grid_constant__ RegionArguments a) {
+// kBlocks: of a multiprocessor. Rows are faster with three, though some registers are then spilled, and cells with two.
+template <typename T, RegionPooling kPooling, int kBlocks>
+__global__ void __launch_bounds__(kRegionThreads, kBlocks) regionKernel(const __grid_constant__ RegionArguments a) {
     static_assert(sizeof(RegionCell) == sizeof(RegionRow) && alignof(RegionCell) == alignof(RegionRow));
     __shared__ union {
         RegionCell cells[kRegionCells];
