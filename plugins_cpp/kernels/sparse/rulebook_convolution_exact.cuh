@@ -25,7 +25,6 @@ struct ConvolutionArguments {
     int64_t tiles;       // of rows and of filters
     int32_t units;       // 16-byte pieces of a row of channels, rounded up
     FastDivider perTap;  // by units
-    bool wholeSteps;     // a step of the tiled kernel has one tap
     bool pairStores;     // two neighbouring outputs can be written at once
     RulebookActivation activation;
     float slope;

@@ -1,7 +1,8 @@
-// Products of tiles in shared memory, for the convolution along a rulebook.
+// Products of gathered rows with weights, for the convolution along a rulebook.
 //
-// Rows of 128 bytes, their eight 16-byte units exchanged by the last bits of the row's number (`unit ^ row % 8`), so that the
-// eight rows of a matrix lie in different banks. A slice is two units: 16 channels of 16 bits or 8 of float.
+// Depth comes in units of 16 bytes of a row's channels, 8 of 16 bits or 4 of float. Which of a product's depth is which channel
+// does not matter as long as both sides agree: lane i of a warp has unit i % 4 of its rows, as it lies in memory, and the same
+// unit of its filters. Words 0 and 1 of a unit are one product's depth, 2 and 3 that of the next.
 #pragma once
 
 #include "kernels/convert.cuh"
@@ -11,11 +12,33 @@ namespace trtsmith {
 namespace sparse {
 
 constexpr int kUnitBytes = 16;
-constexpr int kStepUnits = 8;
+constexpr int kHalfUnits = 4;  // a unit of each lane of four
+constexpr int kStepUnits = 8;  // of weights in shared memory
 constexpr int kRowBytes = kUnitBytes * kStepUnits;
 
-__device__ inline uint32_t unitAddress(uint32_t rows, int row, int unit) {
-    return rows + static_cast<uint32_t>(row * kRowBytes + ((unit ^ (row & 7)) << 4));
+union Unit {
+    uint4 vector;
+    uint32_t words[4];
+};
+
+// Where a filter's unit lies in shared memory: eight lanes, which have four units of two filters, read all banks.
+__device__ inline uint32_t unitOffset(int filter, int unit) {
+    return static_cast<uint32_t>(filter * kRowBytes + ((unit ^ (filter & 1) << 2) << 4));
+}
+
+__device__ inline Unit loadShared(uint32_t address) {
+    Unit unit;
+    asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(unit.words[0]), "=r"(unit.words[1]), "=r"(unit.words[2]), "=r"(unit.words[3])
+                 : "r"(address)
+                 : "memory");
+    return unit;
+}
+
+__device__ inline void storeShared(uint32_t address, const Unit& unit) {
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(unit.words[0]), "r"(unit.words[1]),
+                 "r"(unit.words[2]), "r"(unit.words[3])
+                 : "memory");
 }
 
 // sums[16 x 8] += a[16 x 8] * b[8 x 8] in TF32; fragments as the PTX ISA lays out mma.m16n8k8, bits of float.
@@ -32,63 +55,68 @@ __device__ inline uint32_t roundTf32(float value) {
 }
 
 // value = high + low but for 2^-22 of it; what is not finite, or nearly too large, gives a sum that is not finite.
-__device__ inline void splitTf32(uint32_t value, uint32_t& high, uint32_t& low) {
-    const float whole = __uint_as_float(value);
-    high = roundTf32(whole);
-    low = roundTf32(whole - __uint_as_float(high));
+__device__ inline void splitTf32(const Unit& value, Unit& high, Unit& low) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float whole = __uint_as_float(value.words[i]);
+        high.words[i] = roundTf32(whole);
+        low.words[i] = roundTf32(whole - __uint_as_float(high.words[i]));
+    }
 }
 
-// Adds the products of a slice to the sums of kCount of a warp's blocks of 16 rows, from block kFirst on. `inputs` is where
-// the warp's 32 rows are, `weights` where the kFilters rows of weights are.
+// Rows of a warp's block of 16, and eight rows apart, as a product's fragment.
+struct Fragment {
+    uint32_t words[4];
+};
+
+__device__ inline Fragment fragmentOf(const Unit& upper, const Unit& lower, int half) {
+    return {{upper.words[2 * half], lower.words[2 * half], upper.words[2 * half + 1], lower.words[2 * half + 1]}};
+}
+
+// Adds the products of a half step to the sums of kCount of a warp's blocks of 16 rows, from block kFirst on. rows: units of
+// the lane's rows, eight apart. weights: where the lane's unit of its first filter is, in shared memory.
 template <int kFirst, int kCount, int kFilters>
-__device__ inline void multiplyFloats(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                      float (&sums)[2][kFilters / 8][4]) {
-    uint32_t high[kCount][4];
-    uint32_t low[kCount][4];
+__device__ inline void multiplyFloats(const Unit (&rows)[4], uint32_t weights, float (&sums)[2][kFilters / 8][4]) {
+    Unit high[2 * kCount];
+    Unit low[2 * kCount];
 #pragma unroll
-    for (int m = 0; m < kCount; ++m) {
-        uint32_t rows[4];
-        loadMatrices(rows, unitAddress(inputs, (kFirst + m) * 16 + lane % 16, 2 * slice + lane / 16));
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            splitTf32(rows[i], high[m][i], low[m][i]);
-        }
+    for (int i = 0; i < 2 * kCount; ++i) {
+        splitTf32(rows[2 * kFirst + i], high[i], low[i]);
     }
 #pragma unroll
-    for (int p = 0; p < kFilters / 16; ++p) {
-        uint32_t columns[4];
-        loadMatrices(columns, unitAddress(weights, p * 16 + lane % 8 + lane / 16 * 8, 2 * slice + lane / 8 % 2));
-        uint32_t columnHigh[4];
-        uint32_t columnLow[4];
+    for (int n = 0; n < kFilters / 8; n += 2) {
+        // Tensor cores cut off where float addition rounds, so that they add up one half step only, and ordinary additions
+        // these.
+        float parts[2][kCount][4] = {};
+        Unit columnHigh[2];
+        Unit columnLow[2];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            splitTf32(columns[i], columnHigh[i], columnLow[i]);
+        for (int i = 0; i < 2; ++i) {
+            splitTf32(loadShared(weights + (n + i) * 8 * kRowBytes), columnHigh[i], columnLow[i]);
         }
-        // Tensor cores cut off where float addition rounds, so that they add up one slice only, and ordinary additions the
-        // slices.
-        float part[kCount][2][4] = {};
 #pragma unroll
-        for (int m = 0; m < kCount; ++m) {
+        for (int half = 0; half < 2; ++half) {
 #pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTf32(part[m][n], low[m], columnHigh[2 * n], columnHigh[2 * n + 1]);
+            for (int term = 0; term < 3; ++term) {
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const Unit& column = term == 1 ? columnLow[i] : columnHigh[i];
+#pragma unroll
+                    for (int m = 0; m < kCount; ++m) {
+                        const Unit(&source)[2 * kCount] = term == 0 ? low : high;
+                        const Fragment fragment = fragmentOf(source[2 * m], source[2 * m + 1], half);
+                        multiplyTf32(parts[i][m], fragment.words, column.words[2 * half], column.words[2 * half + 1]);
+                    }
+                }
             }
         }
 #pragma unroll
-        for (int m = 0; m < kCount; ++m) {
+        for (int i = 0; i < 2; ++i) {
 #pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTf32(part[m][n], high[m], columnLow[2 * n], columnLow[2 * n + 1]);
-            }
-        }
+            for (int m = 0; m < kCount; ++m) {
 #pragma unroll
-        for (int m = 0; m < kCount; ++m) {
-#pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTf32(part[m][n], high[m], columnHigh[2 * n], columnHigh[2 * n + 1]);
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    sums[kFirst + m][2 * p + n][i] += part[m][n][i];
+                for (int j = 0; j < 4; ++j) {
+                    sums[kFirst + m][n + i][j] += parts[i][m][j];
                 }
             }
         }
@@ -97,34 +125,27 @@ __device__ inline void multiplyFloats(int slice, uint32_t inputs, uint32_t weigh
 
 // The same for 16-bit elements.
 template <int kFirst, int kCount, int kFilters, typename T>
-__device__ inline void multiplyHalves(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                      float (&sums)[2][kFilters / 8][4]) {
-    uint32_t rows[kCount][4];
+__device__ inline void multiplyHalves(const Unit (&rows)[4], uint32_t weights, float (&sums)[2][kFilters / 8][4]) {
 #pragma unroll
-    for (int m = 0; m < kCount; ++m) {
-        loadMatrices(rows[m], unitAddress(inputs, (kFirst + m) * 16 + lane % 16, 2 * slice + lane / 16));
-    }
+    for (int n = 0; n < kFilters / 8; ++n) {
+        const Unit column = loadShared(weights + n * 8 * kRowBytes);
 #pragma unroll
-    for (int p = 0; p < kFilters / 16; ++p) {
-        uint32_t columns[4];
-        loadMatrices(columns, unitAddress(weights, p * 16 + lane % 8 + lane / 16 * 8, 2 * slice + lane / 8 % 2));
+        for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int m = 0; m < kCount; ++m) {
-#pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTile(sums[kFirst + m][2 * p + n], rows[m], columns[2 * n], columns[2 * n + 1], T{});
+            for (int m = kFirst; m < kFirst + kCount; ++m) {
+                const Fragment fragment = fragmentOf(rows[2 * m], rows[2 * m + 1], half);
+                multiplyTile(sums[m][n], fragment.words, column.words[2 * half], column.words[2 * half + 1], T{});
             }
         }
     }
 }
 
 template <int kFirst, int kCount, int kFilters, typename T>
-__device__ inline void multiplySlice(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                     float (&sums)[2][kFilters / 8][4]) {
+__device__ inline void multiplyUnits(const Unit (&rows)[4], uint32_t weights, float (&sums)[2][kFilters / 8][4]) {
     if constexpr (sizeof(T) == sizeof(float)) {
-        multiplyFloats<kFirst, kCount, kFilters>(slice, inputs, weights, lane, sums);
+        multiplyFloats<kFirst, kCount, kFilters>(rows, weights, sums);
     } else {
-        multiplyHalves<kFirst, kCount, kFilters, T>(slice, inputs, weights, lane, sums);
+        multiplyHalves<kFirst, kCount, kFilters, T>(rows, weights, sums);
     }
 }
 
