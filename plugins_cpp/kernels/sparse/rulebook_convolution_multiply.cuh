@@ -1,8 +1,10 @@
-// Products of gathered rows with weights, for the convolution along a rulebook.
+// Products of weights with gathered rows, for the convolution along a rulebook: mma, whose rows are filters and whose columns
+// are rows of the tensor.
 //
 // Depth comes in units of 16 bytes of a row's channels, 8 of 16 bits or 4 of float. Which of a product's depth is which channel
-// does not matter as long as both sides agree: lane i of a warp has unit i % 4 of its rows, as it lies in memory, and the same
-// unit of its filters. Words 0 and 1 of a unit are one product's depth, 2 and 3 that of the next.
+// does not matter as long as both sides agree. Lane i of a warp has unit i % 4 of its rows as it lies in memory, whose words 0
+// and 1 are the depth of one product and 2 and 3 that of the next: so in shared memory the weights of four units lie by words,
+// first the first words of the four, and so on.
 #pragma once
 
 #include "kernels/convert.cuh"
@@ -12,33 +14,30 @@ namespace trtsmith {
 namespace sparse {
 
 constexpr int kUnitBytes = 16;
+constexpr int kUnitWords = 4;
 constexpr int kHalfUnits = 4;  // a unit of each lane of four
 constexpr int kStepUnits = 8;  // of weights in shared memory
 constexpr int kRowBytes = kUnitBytes * kStepUnits;
 
 union Unit {
     uint4 vector;
-    uint32_t words[4];
+    uint32_t words[kUnitWords];
 };
 
-// Where a filter's unit lies in shared memory: eight lanes, which have four units of two filters, read all banks.
-__device__ inline uint32_t unitOffset(int filter, int unit) {
-    return static_cast<uint32_t>(filter * kRowBytes + ((unit ^ (filter & 1) << 2) << 4));
+// Where the words of that number of the four units of half a step lie; the last bits of the filter exchange the pieces of a
+// row, so that eight filters' are in different banks.
+__device__ inline uint32_t wordsOffset(int filter, int half, int word) {
+    return static_cast<uint32_t>(filter * kRowBytes + (((half * kUnitWords + word) ^ (filter & 7)) << 4));
 }
 
-__device__ inline Unit loadShared(uint32_t address) {
-    Unit unit;
-    asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(unit.words[0]), "=r"(unit.words[1]), "=r"(unit.words[2]), "=r"(unit.words[3])
-                 : "r"(address)
-                 : "memory");
-    return unit;
+__device__ inline void storeWord(uint32_t address, uint32_t word) {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
 }
 
-__device__ inline void storeShared(uint32_t address, const Unit& unit) {
-    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(unit.words[0]), "r"(unit.words[1]),
-                 "r"(unit.words[2]), "r"(unit.words[3])
-                 : "memory");
+// 4 bytes from device to shared memory without registers in between; zeros, reading nothing, when not `valid`.
+__device__ inline void copyWordAsync(uint32_t target, const void* source, bool valid) {
+    const int bytes = valid ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(source), "r"(bytes) : "memory");
 }
 
 // sums[16 x 8] += a[16 x 8] * b[8 x 8] in TF32; fragments as the PTX ISA lays out mma.m16n8k8, bits of float.
@@ -55,69 +54,61 @@ __device__ inline uint32_t roundTf32(float value) {
 }
 
 // value = high + low but for 2^-22 of it; what is not finite, or nearly too large, gives a sum that is not finite.
-__device__ inline void splitTf32(const Unit& value, Unit& high, Unit& low) {
+__device__ inline void splitTf32(const uint32_t (&value)[4], uint32_t (&high)[4], uint32_t (&low)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        const float whole = __uint_as_float(value.words[i]);
-        high.words[i] = roundTf32(whole);
-        low.words[i] = roundTf32(whole - __uint_as_float(high.words[i]));
+        const float whole = __uint_as_float(value[i]);
+        high[i] = roundTf32(whole);
+        low[i] = roundTf32(whole - __uint_as_float(high[i]));
     }
 }
 
-// Rows of a warp's block of 16, and eight rows apart, as a product's fragment.
-struct Fragment {
-    uint32_t words[4];
-};
-
-__device__ inline Fragment fragmentOf(const Unit& upper, const Unit& lower, int half) {
-    return {{upper.words[2 * half], lower.words[2 * half], upper.words[2 * half + 1], lower.words[2 * half + 1]}};
+// Where a lane's matrix of a fragment of 16 filters is: two of eight filters, then the same filters' next words.
+__device__ inline uint32_t fragmentOffset(int block, int half, int product, int lane) {
+    return wordsOffset(block * 16 + lane % 16, half, 2 * product + lane / 16);
 }
 
-// Adds the products of a half step to the sums of kCount of a warp's blocks of 16 rows, from block kFirst on. rows: units of
-// the lane's rows, eight apart. weights: where the lane's unit of its first filter is, in shared memory.
+// Adds the products of half a step to the sums of kCount of a warp's four blocks of eight rows, from block kFirst on. units: the
+// lane's, one of each block. weights: where the step's are in shared memory.
 template <int kFirst, int kCount, int kFilters>
-__device__ inline void multiplyFloats(const Unit (&rows)[4], uint32_t weights, float (&sums)[2][kFilters / 8][4]) {
-    Unit high[2 * kCount];
-    Unit low[2 * kCount];
+__device__ inline void multiplyFloats(const Unit (&units)[4], uint32_t weights, int half, int lane,
+                                      float (&sums)[kFilters / 16][4][4]) {
+    uint32_t high[kCount][4];
+    uint32_t low[kCount][4];
 #pragma unroll
-    for (int i = 0; i < 2 * kCount; ++i) {
-        splitTf32(rows[2 * kFirst + i], high[i], low[i]);
+    for (int n = 0; n < kCount; ++n) {
+        splitTf32(units[kFirst + n].words, high[n], low[n]);
     }
 #pragma unroll
-    for (int n = 0; n < kFilters / 8; n += 2) {
-        // Tensor cores cut off where float addition rounds, so that they add up one half step only, and ordinary additions
-        // these.
-        float parts[2][kCount][4] = {};
-        Unit columnHigh[2];
-        Unit columnLow[2];
+    for (int block = 0; block < kFilters / 16; ++block) {
+        // Tensor cores cut off where float addition rounds, so that they add up half a step only, and ordinary additions these.
+        float parts[kCount][4] = {};
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            splitTf32(loadShared(weights + (n + i) * 8 * kRowBytes), columnHigh[i], columnLow[i]);
-        }
+        for (int product = 0; product < 2; ++product) {
+            uint32_t filters[4];
+            uint32_t filtersHigh[4];
+            uint32_t filtersLow[4];
+            loadMatrices(filters, weights + fragmentOffset(block, half, product, lane));
+            splitTf32(filters, filtersHigh, filtersLow);
+            const int word = 2 * product;
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
+            for (int n = 0; n < kCount; ++n) {
+                multiplyTf32(parts[n], filtersLow, high[n][word], high[n][word + 1]);
+            }
 #pragma unroll
-            for (int term = 0; term < 3; ++term) {
+            for (int n = 0; n < kCount; ++n) {
+                multiplyTf32(parts[n], filtersHigh, low[n][word], low[n][word + 1]);
+            }
 #pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    const Unit& column = term == 1 ? columnLow[i] : columnHigh[i];
-#pragma unroll
-                    for (int m = 0; m < kCount; ++m) {
-                        const Unit(&source)[2 * kCount] = term == 0 ? low : high;
-                        const Fragment fragment = fragmentOf(source[2 * m], source[2 * m + 1], half);
-                        multiplyTf32(parts[i][m], fragment.words, column.words[2 * half], column.words[2 * half + 1]);
-                    }
-                }
+            for (int n = 0; n < kCount; ++n) {
+                multiplyTf32(parts[n], filtersHigh, high[n][word], high[n][word + 1]);
             }
         }
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int n = 0; n < kCount; ++n) {
 #pragma unroll
-            for (int m = 0; m < kCount; ++m) {
-#pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    sums[kFirst + m][n + i][j] += parts[i][m][j];
-                }
+            for (int i = 0; i < 4; ++i) {
+                sums[block][kFirst + n][i] += parts[n][i];
             }
         }
     }
@@ -125,27 +116,30 @@ __device__ inline void multiplyFloats(const Unit (&rows)[4], uint32_t weights, f
 
 // The same for 16-bit elements.
 template <int kFirst, int kCount, int kFilters, typename T>
-__device__ inline void multiplyHalves(const Unit (&rows)[4], uint32_t weights, float (&sums)[2][kFilters / 8][4]) {
+__device__ inline void multiplyHalves(const Unit (&units)[4], uint32_t weights, int half, int lane,
+                                      float (&sums)[kFilters / 16][4][4]) {
 #pragma unroll
-    for (int n = 0; n < kFilters / 8; ++n) {
-        const Unit column = loadShared(weights + n * 8 * kRowBytes);
+    for (int block = 0; block < kFilters / 16; ++block) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
+        for (int product = 0; product < 2; ++product) {
+            uint32_t filters[4];
+            loadMatrices(filters, weights + fragmentOffset(block, half, product, lane));
 #pragma unroll
-            for (int m = kFirst; m < kFirst + kCount; ++m) {
-                const Fragment fragment = fragmentOf(rows[2 * m], rows[2 * m + 1], half);
-                multiplyTile(sums[m][n], fragment.words, column.words[2 * half], column.words[2 * half + 1], T{});
+            for (int n = kFirst; n < kFirst + kCount; ++n) {
+                multiplyTile(sums[block][n], filters, units[n].words[2 * product], units[n].words[2 * product + 1],
+                             T{});
             }
         }
     }
 }
 
 template <int kFirst, int kCount, int kFilters, typename T>
-__device__ inline void multiplyUnits(const Unit (&rows)[4], uint32_t weights, float (&sums)[2][kFilters / 8][4]) {
+__device__ inline void multiplyUnits(const Unit (&units)[4], uint32_t weights, int half, int lane,
+                                     float (&sums)[kFilters / 16][4][4]) {
     if constexpr (sizeof(T) == sizeof(float)) {
-        multiplyFloats<kFirst, kCount, kFilters>(rows, weights, sums);
+        multiplyFloats<kFirst, kCount, kFilters>(units, weights, half, lane, sums);
     } else {
-        multiplyHalves<kFirst, kCount, kFilters, T>(rows, weights, sums);
+        multiplyHalves<kFirst, kCount, kFilters, T>(units, weights, half, lane, sums);
     }
 }
 

@@ -31,7 +31,10 @@ struct Tile {
     static constexpr int kPairs = kStages * kStageBytes;
     static constexpr int kHasPair = kPairs + kTapsAtOnce * kRows * static_cast<int>(sizeof(int32_t));
     static constexpr int kTaps = kHasPair + kTapsAtOnce * kWarps * static_cast<int>(sizeof(uint32_t));
-    static constexpr int kBytes = kTaps + kTapsAtOnce * static_cast<int>(sizeof(int32_t));
+    static constexpr int kInputBytes = kTaps + kTapsAtOnce * static_cast<int>(sizeof(int32_t));
+    // In its place at last the output: 16 bytes more a row, so that rows begin in different banks.
+    static constexpr int kOutputRow = kFilters * static_cast<int>(sizeof(T)) + kUnitBytes;
+    static constexpr int kBytes = kInputBytes > kRows* kOutputRow ? kInputBytes : kRows * kOutputRow;
 };
 
 __device__ inline void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -41,24 +44,15 @@ __device__ inline void waitCopies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// One unit of channels of a row, or zeros. kVector: rows are whole units, aligned to them.
-template <bool kVector, typename T>
-__device__ inline Unit loadUnit(const T* row, int32_t channel, int64_t channels, bool valid) {
-    constexpr int kElements = kUnitBytes / static_cast<int>(sizeof(T));
-    Unit unit{};
-    if constexpr (kVector) {
-        if (valid) {
-            unit.vector = __ldg(reinterpret_cast<const uint4*>(row + channel));
-        }
-    } else {
-        T elements[kElements];
+// Elements of `row` from `channel` on, or zeros.
+template <int kElements, typename T>
+__device__ inline void loadElements(const T* row, int32_t channel, int32_t channels, bool valid, void* target) {
+    T elements[kElements];
 #pragma unroll
-        for (int i = 0; i < kElements; ++i) {
-            elements[i] = valid && channel + i < channels ? row[channel + i] : fromFloat<T>(0.0F);
-        }
-        memcpy(static_cast<void*>(&unit), elements, sizeof(unit));
+    for (int i = 0; i < kElements; ++i) {
+        elements[i] = valid && channel + i < channels ? row[channel + i] : fromFloat<T>(0.0F);
     }
-    return unit;
+    memcpy(target, elements, sizeof(elements));
 }
 
 // The part of a tile's depth that is under way: kTapsAtOnce taps from `first` on, of which those in tapOfEach have pairs.
@@ -131,29 +125,31 @@ __device__ inline Depth beginDepth(const ConvolutionArguments<T>& a, int64_t row
     return {first, __popc(used) * a.units, pairs, tapOfEach};
 }
 
-// Copies a step's weights to shared memory: eight neighbouring threads copy those of one filter.
-template <bool kVector, int kFilters, int kThreads, typename T>
+// Copies a step's weights to shared memory: a warp has one filter at a time, each lane a word of it.
+template <bool kVector, int kFilters, int kWarps, typename T>
 __device__ inline void loadWeights(const ConvolutionArguments<T>& a, const Depth& depth, int32_t step,
                                    int64_t filterBegin, uint32_t target) {
-    constexpr int kAtOnce = kThreads / kStepUnits;
-    const int unit = static_cast<int>(threadIdx.x) % kStepUnits;
-    const int first = static_cast<int>(threadIdx.x) / kStepUnits;
+    constexpr int kElements = static_cast<int>(sizeof(uint32_t) / sizeof(T));
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int unit = lane / kUnitWords;
+    const int word = lane % kUnitWords;
     const Place place = placeOf(a, depth, step * kStepUnits + unit);
+    const int32_t channel = place.channel + word * kElements;
     const int64_t row = a.taps * a.channels;  // of a filter's weights
-    const T* source = a.weights + (filterBegin + first) * row + (depth.first + place.tap) * a.channels;
+    const T* source = a.weights + (filterBegin + warp) * row + (depth.first + place.tap) * a.channels + channel;
 #pragma unroll
-    for (int i = 0; i < (kFilters + kAtOnce - 1) / kAtOnce; ++i, source += kAtOnce * row) {
-        const int filter = first + i * kAtOnce;
-        if (kFilters % kAtOnce != 0 && filter >= kFilters) {
-            break;
-        }
+    for (int i = 0; i < kFilters / kWarps; ++i, source += kWarps * row) {
+        const int filter = warp + i * kWarps;
         const bool valid = place.there && filterBegin + filter < a.filters;
-        const T* const given = valid ? source : a.weights;
-        const uint32_t address = target + unitOffset(filter, unit);
+        const uint32_t address =
+            target + wordsOffset(filter, unit / kHalfUnits, word) + static_cast<uint32_t>(unit % kHalfUnits * 4);
         if constexpr (kVector) {
-            copyAsync(address, given + place.channel, valid);
+            copyWordAsync(address, valid ? source : a.weights, valid);
         } else {
-            storeShared(address, loadUnit<false>(given, place.channel, a.channels, valid));
+            uint32_t bits;
+            loadElements<kElements>(source - channel, channel, a.channels, valid, &bits);
+            storeWord(address, bits);
         }
     }
 }
@@ -164,19 +160,29 @@ struct Rows {
     bool has[2];
 };
 
+// kVector: rows of the features are whole units, aligned to them.
 template <bool kVector, int kRows, typename T>
 __device__ inline Rows loadRows(const ConvolutionArguments<T>& a, const Depth& depth, int32_t half, int firstRow,
                                 int lane) {
     const Place place = placeOf(a, depth, half * kHalfUnits + lane % kHalfUnits);
     const int32_t* const pairs = depth.pairs + place.tap * kRows + firstRow;
+    const T* const first = a.features + place.channel;
     Rows rows;
     bool valid[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        const int64_t input = pairs[8 * i];
+        const int32_t input = pairs[8 * i];
         valid[i] = place.there && input >= 0;
-        rows.units[i] =
-            loadUnit<kVector>(a.features + (valid[i] ? input * a.channels : 0), place.channel, a.channels, valid[i]);
+        const T* const source = first + int64_t{input} * a.channels;
+        if constexpr (kVector) {
+            rows.units[i].vector = uint4{0, 0, 0, 0};
+            if (valid[i]) {
+                rows.units[i].vector = __ldg(reinterpret_cast<const uint4*>(source));
+            }
+        } else {
+            loadElements<kUnitBytes / static_cast<int>(sizeof(T))>(source - place.channel, place.channel, a.channels,
+                                                                   valid[i], &rows.units[i]);
+        }
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -186,50 +192,59 @@ __device__ inline Rows loadRows(const ConvolutionArguments<T>& a, const Depth& d
 }
 
 template <int kFilters, typename T>
-__device__ inline void multiply(const Rows& rows, uint32_t weights, float (&sums)[2][kFilters / 8][4]) {
+__device__ inline void multiply(const Rows& rows, uint32_t weights, int half, int lane,
+                                float (&sums)[kFilters / 16][4][4]) {
     if (rows.has[0] && rows.has[1]) {
-        multiplyUnits<0, 2, kFilters, T>(rows.units, weights, sums);
+        multiplyUnits<0, 4, kFilters, T>(rows.units, weights, half, lane, sums);
     } else if (rows.has[0]) {
-        multiplyUnits<0, 1, kFilters, T>(rows.units, weights, sums);
+        multiplyUnits<0, 2, kFilters, T>(rows.units, weights, half, lane, sums);
     } else if (rows.has[1]) {
-        multiplyUnits<1, 1, kFilters, T>(rows.units, weights, sums);
+        multiplyUnits<2, 2, kFilters, T>(rows.units, weights, half, lane, sums);
     }
 }
 
-// Lane's sums are of two neighbouring filters and of rows eight apart.
-template <int kFilters, typename T>
+// Finishes a warp's sums, puts them in order in `shared`, which is its own, and writes them. A lane has sums of filters eight
+// apart and of two neighbouring rows.
+template <typename Tile, int kFilters, typename T>
 __device__ inline void storeSums(const ConvolutionArguments<T>& a, int64_t rowBegin, int64_t filterBegin, int lane,
-                                 const float (&sums)[2][kFilters / 8][4]) {
+                                 const float (&sums)[kFilters / 16][4][4], char* shared) {
 #pragma unroll
-    for (int part = 0; part < 4; ++part) {
-        const int64_t row = rowBegin + part * 8 + lane / 4;
-        if (row >= a.rows) {
-            continue;
+    for (int block = 0; block < kFilters / 16; ++block) {
+#pragma unroll
+        for (int i = 0; i < 16; ++i) {
+            const int row = i / 4 * 8 + lane % 4 * 2 + i % 2;
+            const int filter = block * 16 + lane / 4 + i / 2 % 2 * 8;
+            float value = sums[block][i / 4][i % 4];
+            if (rowBegin + row < a.rows && filterBegin + filter < a.filters) {
+                if (!(fabsf(value) <= 3.4028234e38F)) {
+                    value = exactSum(a, rowBegin + row, filterBegin + filter);
+                }
+                value = finish(a, value, filterBegin + filter);
+            }
+            *reinterpret_cast<T*>(shared + row * Tile::kOutputRow + filter * sizeof(T)) = fromFloat<T>(value);
         }
-#pragma unroll
-        for (int n = 0; n < kFilters / 8; ++n) {
-            const int64_t filter = filterBegin + n * 8 + lane % 4 * 2;
-            float values[2] = {sums[part / 2][n][part % 2 * 2], sums[part / 2][n][part % 2 * 2 + 1]};
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                if (filter + i < a.filters) {
-                    if (!(fabsf(values[i]) <= 3.4028234e38F)) {
-                        values[i] = exactSum(a, row, filter + i);
-                    }
-                    values[i] = finish(a, values[i], filter + i);
-                }
+    }
+    __syncwarp();
+    constexpr int kRowUnits = kFilters * static_cast<int>(sizeof(T)) / kUnitBytes;
+    if (a.vectorStores) {
+#pragma unroll 4
+        for (int i = lane; i < kWarpRows * kRowUnits; i += 32) {
+            const int row = i / kRowUnits;
+            const int unit = i % kRowUnits;
+            const int64_t filter = filterBegin + unit * (kUnitBytes / static_cast<int>(sizeof(T)));
+            if (rowBegin + row < a.rows && filter < a.filters) {
+                *reinterpret_cast<uint4*>(a.output + (rowBegin + row) * a.filters + filter) =
+                    *reinterpret_cast<const uint4*>(shared + row * Tile::kOutputRow + unit * kUnitBytes);
             }
-            T* const target = a.output + row * a.filters + filter;
-            if (a.pairStores && filter < a.filters) {
-                storeFloats<2>(target, values);
-                continue;
-            }
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                if (filter + i < a.filters) {
-                    target[i] = fromFloat<T>(values[i]);
-                }
-            }
+        }
+        return;
+    }
+    for (int i = lane; i < kWarpRows * kFilters; i += 32) {
+        const int row = i / kFilters;
+        const int filter = i % kFilters;
+        if (rowBegin + row < a.rows && filterBegin + filter < a.filters) {
+            a.output[(rowBegin + row) * a.filters + filterBegin + filter] =
+                *reinterpret_cast<const T*>(shared + row * Tile::kOutputRow + filter * sizeof(T));
         }
     }
 }
@@ -248,7 +263,7 @@ __global__ void __launch_bounds__(Tile<kFilters, T>::kThreads, Tile<kFilters, T>
     for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
         const int64_t rowBegin = tile / a.filterTiles * Tile::kRows;
         const int64_t filterBegin = tile % a.filterTiles * kFilters;
-        float sums[2][kFilters / 8][4] = {};
+        float sums[kFilters / 16][4][4] = {};
         for (int64_t first = 0; first < a.taps; first += kTapsAtOnce) {
             const Depth depth = beginDepth<Tile>(a, rowBegin, first, shared);
             const int32_t steps = (depth.units + kStepUnits - 1) / kStepUnits;
@@ -257,7 +272,7 @@ __global__ void __launch_bounds__(Tile<kFilters, T>::kThreads, Tile<kFilters, T>
             }
             const auto copy = [&](int32_t step) {
                 if (step < steps) {
-                    loadWeights<kVector, kFilters, Tile::kThreads>(
+                    loadWeights<kVector, kFilters, Tile::kWarps>(
                         a, depth, step, filterBegin,
                         weights + static_cast<uint32_t>(step % kStages * Tile::kStageBytes));
                 }
@@ -276,13 +291,14 @@ __global__ void __launch_bounds__(Tile<kFilters, T>::kThreads, Tile<kFilters, T>
 #pragma unroll
                 for (int32_t half = 0; half < 2; ++half) {
                     const Rows next = loadRows<kVector, Tile::kRows>(a, depth, 2 * step + half + 1, firstRow, lane);
-                    multiply<kFilters, T>(rows, stage + unitOffset(lane / 4, half * kHalfUnits + lane % kHalfUnits),
-                                          sums);
+                    multiply<kFilters, T>(rows, stage, half, lane, sums);
                     rows = next;
                 }
             }
         }
-        storeSums<kFilters>(a, rowBegin + warp * kWarpRows, filterBegin, lane, sums);
+        __syncthreads();  // nobody reads weights or pairs any more
+        storeSums<Tile, kFilters>(a, rowBegin + warp * kWarpRows, filterBegin, lane, sums,
+                                  shared + warp * kWarpRows * Tile::kOutputRow);
     }
 #endif
 }
