@@ -10,7 +10,6 @@ namespace trtsmith {
 namespace {
 
 using sparse::Cell;
-using sparse::Cells;
 using sparse::Grid;
 using sparse::Three;
 
@@ -23,7 +22,8 @@ constexpr int64_t kMaxOutputCells = int64_t{1} << 34;
 using Word = unsigned long long;  // of atomicOr
 
 struct Arguments {
-    Cells cells;
+    int64_t rows;
+    bool vector;  // a row of coordinates can be read at once
     Grid grid;
     Grid out;
     Three kernel;
@@ -62,10 +62,11 @@ __device__ inline void visitReached(const Arguments& a, const Visit& visit) {
         const int64_t tile = piece / lines;
         const int64_t line = piece - tile * lines;
         const int64_t row = tile * kThreads + threadIdx.x;
-        if (row >= a.cells.rows) {
+        if (row >= a.rows) {
             continue;
         }
-        const Cell at = cellOf(a.cells, row);
+        const Cell at =
+            a.vector ? sparse::cellOf<true>(a.params.indices, row) : sparse::cellOf<false>(a.params.indices, row);
         const int64_t tapZ = line / a.kernel.y;
         const int64_t z = reached(at.z, tapZ, a.padding.z, a.dilation.z, a.stride.z, a.out.depth);
         const int64_t y = reached(at.y, line - tapZ * a.kernel.y, a.padding.y, a.dilation.y, a.stride.y, a.out.height);
@@ -227,7 +228,8 @@ cudaError_t stridedRulebook(const StridedRulebookParams& params, const StridedRu
     }
     const Sizes sizes(cells);
     Arguments a{};
-    a.cells = {params.indices, shape.rows, isAligned(params.indices, sizeof(int4))};
+    a.rows = shape.rows;
+    a.vector = isAligned(params.indices, sizeof(int4));
     a.grid = {shape.batch, shape.grid[0], shape.grid[1], shape.grid[2]};
     a.out = {shape.batch, shape.out[0], shape.out[1], shape.out[2]};
     a.kernel = {shape.kernel[0], shape.kernel[1], shape.kernel[2]};
