@@ -104,11 +104,13 @@ def test_expansion_agrees(op: OpDef, case: Case, opset: int, dtype: str) -> None
 
 
 def onnx_model(op: OpDef, case: Case, inputs: dict[str, np.ndarray]) -> onnx.ModelProto:
-    """ONNX's own operator with the inputs, and those of the fields that it has."""
+    """ONNX's own operator with the inputs, and those of the fields that it has, as attributes or as further inputs."""
     outputs = [port for port in op.outputs if not port.size]
-    known = onnx.defs.get_schema(op.onnx, 17).attributes
-    attributes = {name: value for name, value in case.fields.items() if name in known}
-    node = helper.make_node(op.onnx, list(inputs), [port.name for port in outputs], **attributes)
+    schema = onnx.defs.get_schema(op.onnx, 17)
+    attributes = {name: value for name, value in case.fields.items() if name in schema.attributes}
+    further = [name for name in (i.name.lower() for i in schema.inputs) if name in case.fields]
+    constants = [onnx.numpy_helper.from_array(np.array([case.fields[name]]), name) for name in further]
+    node = helper.make_node(op.onnx, [*inputs, *further], [port.name for port in outputs], **attributes)
     graph = helper.make_graph(
         [node],
         "graph",
@@ -117,6 +119,7 @@ def onnx_model(op: OpDef, case: Case, inputs: dict[str, np.ndarray]) -> onnx.Mod
             helper.make_tensor_value_info(p.name, tensor_type(TYPES[types_of(op)[p.type]]), None)
             for p in outputs
         ],
+        constants,
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
