@@ -166,9 +166,10 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Boxes>
 __global__ void __launch_bounds__(kThreads) resolveKernel(Selection<Boxes> s, const Candidate* sorted, int64_t round) {
     __shared__ Bits out[kMostWords];
-    __shared__ Bits diagonal[kWord];
+    __shared__ Bits diagonal[kMostWords * kWord];  // which of a word's 64 candidates each of them overlaps
     __shared__ Bits chosen;
     const int thread = static_cast<int>(threadIdx.x);
+    const int words = static_cast<int>(s.words);
     for (int64_t segment = blockIdx.x; segment < s.segments; segment += gridDim.x) {
         const int64_t size = s.sizeOf(segment, round);
         const int64_t first = s.firstOf(segment, round);
@@ -180,19 +181,20 @@ __global__ void __launch_bounds__(kThreads) resolveKernel(Selection<Boxes> s, co
             s.dead[segment * s.words + thread] = 0;
         }
         const Bits* const masks = s.masks + segment * s.stripe * s.words;
+        for (int64_t row = thread; row < s.stripe; row += kThreads) {
+            diagonal[row] = row < size ? masks[row * s.words + row / kWord] : 0;
+        }
+        __syncthreads();
         for (int64_t word = 0; word * kWord < size && count < limit; ++word) {
             const int64_t left = size - word * kWord;
-            if (thread < kWord) {
-                diagonal[thread] = thread < left ? masks[(word * kWord + thread) * s.words + word] : 0;
-            }
-            __syncthreads();
             if (thread == 0) {
+                const Bits* const own = diagonal + word * kWord;
                 Bits alive = ~out[word] & (left < kWord ? (Bits{1} << left) - 1 : ~Bits{0});
                 Bits taken = 0;
                 for (int64_t n = count; alive != 0 && n < limit; ++n) {
                     const int best = __ffsll(static_cast<long long>(alive)) - 1;
                     taken |= Bits{1} << best;
-                    alive &= ~(diagonal[best] | Bits{1} << best);
+                    alive &= ~(own[best] | Bits{1} << best);
                 }
                 chosen = taken;
             }
@@ -203,11 +205,11 @@ __global__ void __launch_bounds__(kThreads) resolveKernel(Selection<Boxes> s, co
                 const int64_t box = sorted[first + word * kWord + thread].at - segment * s.shape.boxes;
                 s.kept[segment * s.room + count + before] = static_cast<int32_t>(box);
             }
-            for (int64_t i = thread; i < kWord * s.words; i += kThreads) {
-                const int64_t row = i / s.words;
-                const int64_t later = i % s.words;
+            for (int i = thread; i < kWord * words; i += kThreads) {
+                const int row = i / words;
+                const int later = i % words;
                 if (later > word && later * kWord < size && (taken >> row & 1) != 0) {
-                    atomicOr(out + later, masks[(word * kWord + row) * s.words + later]);
+                    atomicOr(out + later, masks[(word * kWord + row) * words + later]);
                 }
             }
             count += __popcll(taken);
