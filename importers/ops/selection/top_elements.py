@@ -87,7 +87,7 @@ def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def _huge(size: int, device: str) -> Huge:
-    """Rows of 65,600 elements, one large one in each: at 32,800 rows x has 2.15e9 elements (4.3 GB)."""
+    """Rows of 65,600 elements, two above 0 in each: at 32,800 rows x has 2.15e9 elements (4.3 GB)."""
     import torch
 
     columns = 2 * size
@@ -95,6 +95,7 @@ def _huge(size: int, device: str) -> Huge:
     rows = torch.arange(size, device=device)
     places = (rows * 7919 + 13) % columns
     x[rows, places] = 2.0
+    x[rows, (places + 5) % columns] = 1.0
     last = slice(max(size - 16, 0), size)
 
     def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -102,7 +103,7 @@ def _huge(size: int, device: str) -> Huge:
         return [
             ("largest of the last rows", numbers(values[last, 0]), np.full(len(rows[last]), 2.0)),
             ("their places", numbers(indices[last, 0]), numbers(places[last])),
-            ("the next", numbers(indices[last, 1]), numbers((places[last] == 0).long())),
+            ("places of the next", numbers(indices[last, 1]), numbers((places[last] + 5) % columns)),
         ]
 
     return Huge(_with(2), {"x": x}, check)

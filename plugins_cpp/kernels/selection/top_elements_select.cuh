@@ -15,8 +15,8 @@ constexpr int kSelectWarps = kSelectThreads / 32;
 constexpr int kSelectRounds = static_cast<int>(kSelectTile / kSelectThreads);
 constexpr unsigned int kAllLanes = 0xffffffffU;
 
-// The digit of the last key that is wanted, from the counts of all; by one block.
-__device__ inline void chooseDigit(const Plan& plan, int64_t row, const uint32_t* histogram, int width, Selected known,
+// The digit of the last key that is wanted, from the counts of all, which become 0 again; by one block.
+__device__ inline void chooseDigit(const Plan& plan, int64_t row, uint32_t* histogram, int width, Selected known,
                                    int64_t* sums) {
     const int thread = static_cast<int>(threadIdx.x);
     constexpr int kEach = kDigits / kSelectThreads;
@@ -25,6 +25,7 @@ __device__ inline void chooseDigit(const Plan& plan, int64_t row, const uint32_t
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
         counts[i] = __ldcg(histogram + thread * kEach + i);
+        histogram[thread * kEach + i] = 0;
         sum += counts[i];
     }
     int64_t total = 0;
@@ -74,7 +75,7 @@ static __global__ void __launch_bounds__(kSelectThreads) histogramKernel(Plan pl
             }
         }
         __syncthreads();
-        uint32_t* const all = plan.histogram + (row * kMostPasses + pass) * kDigits;
+        uint32_t* const all = plan.histogram + row * kDigits;
         for (int i = thread; i < kDigits; i += kSelectThreads) {
             if (histogram[i] != 0) {
                 atomicAdd(all + i, histogram[i]);

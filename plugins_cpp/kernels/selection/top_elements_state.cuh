@@ -17,7 +17,6 @@ namespace top_elements_detail {
 constexpr int64_t kSortable = 12288;  // elements that one block sorts, 6 bytes each
 constexpr int kDigitBits = 11;        // of a radix select
 constexpr int kDigits = 1 << kDigitBits;
-constexpr int kMostPasses = 3;
 constexpr int64_t kSelectTile = 4096;  // elements that one block looks at
 
 inline bool isHalf(DType type) { return type == DType::kFloat16 || type == DType::kBFloat16; }
@@ -47,7 +46,7 @@ struct Plan {
     uint64_t mask;        // the bits of a key
     Element* elements;    // [rows, size], or [rows, count] of those selected
     Element* spare;       // the same
-    uint32_t* histogram;  // [rows, kMostPasses, kDigits]
+    uint32_t* histogram;  // [rows, kDigits]: of the pass; zeros between passes
     Selected* selected;   // [rows]
     uint2* tileCounts;    // [rows, tiles]: elements before the last that is wanted, and equal to it
     uint32_t* keys;       // [rows, count]: of those selected
@@ -104,7 +103,7 @@ inline bool layOut(DType type, const TopElementsShape& shape, void* workspace, P
         plan.selects = keyBits(type) < 64 && shape.size > kSortable && shape.count <= kSortable;
         if (plan.selects) {
             const size_t from = at;
-            place(plan.histogram, plan.rows * kMostPasses * kDigits);
+            place(plan.histogram, plan.rows * kDigits);
             place(plan.selected, plan.rows);
             plan.cleared = at - from;
             place(plan.tileCounts, plan.rows * plan.tiles);
