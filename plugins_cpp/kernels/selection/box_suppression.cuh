@@ -6,6 +6,7 @@
 //
 // A kind of boxes is a type with what is asked of it here:
 //   Box                              a box in registers
+//   kKeptChunk                       kept boxes that one block compares with
 //   box(index)                       box `index` of [batch, boxes]
 //   limit()                          what overlaps compares with, read once
 //   overlaps(better, later, limit)   whether a box drops out for a better one
@@ -24,7 +25,6 @@ namespace box_suppression_detail {
 constexpr int kThreads = 256;
 constexpr int kParts = kThreads / kWord;   // threads that share a candidate
 constexpr int kPartBits = kWord / kParts;  // of a word
-constexpr int64_t kKeptChunk = 512;        // kept boxes that one block compares with
 using PartBits = uint16_t;
 static_assert(sizeof(PartBits) * 8 == kPartBits, "threads write their parts of a word");
 
@@ -113,7 +113,10 @@ __device__ void compareWithKept(const Selection<Boxes>& s, const Candidate* sort
     const int candidate = static_cast<int>(threadIdx.x) % kWord;
     const int part = static_cast<int>(threadIdx.x) / kWord;
     const int64_t count = s.counts[segment];
-    const int64_t end = (chunk + 1) * kKeptChunk < count ? (chunk + 1) * kKeptChunk : count;
+    if (chunk * Boxes::kKeptChunk >= count) {
+        return;  // all of the block
+    }
+    const int64_t end = (chunk + 1) * Boxes::kKeptChunk < count ? (chunk + 1) * Boxes::kKeptChunk : count;
     const int64_t column = columns * kWord + candidate;
     const bool there = column < size;
     const auto limit = s.boxes.limit();
@@ -122,7 +125,7 @@ __device__ void compareWithKept(const Selection<Boxes>& s, const Candidate* sort
         own = s.candidate(sorted, segment, s.firstOf(segment, round) + column);
     }
     bool out = false;
-    for (int64_t begin = chunk * kKeptChunk; begin < end; begin += kWord) {
+    for (int64_t begin = chunk * Boxes::kKeptChunk; begin < end; begin += kWord) {
         if (part == 0 && begin + candidate < end) {
             others[candidate] = s.box(segment, s.kept[segment * s.room + begin + candidate]);
         }
@@ -251,7 +254,7 @@ cudaError_t suppress(const Selection<Boxes>& s, const Candidate* sorted, cudaStr
         launch(startKernel<Boxes>, gridBlocks(ceilDivide(s.segments + 1, kThreads)), kThreads, 0, stream, s, sorted);
     for (int64_t round = 0; status == cudaSuccess && round * s.stripe < s.shape.boxes; ++round) {
         const int64_t mostKept = round * s.stripe < s.room ? round * s.stripe : s.room;
-        const int64_t chunks = ceilDivide(mostKept, kKeptChunk);
+        const int64_t chunks = ceilDivide(mostKept, Boxes::kKeptChunk);
         const int64_t works = s.segments * (s.words + chunks) * s.words;
         status = launch(compareKernel<Boxes>, gridBlocks(works), kThreads, 0, stream, s, sorted, round, chunks);
         if (status == cudaSuccess) {
