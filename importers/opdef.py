@@ -95,6 +95,7 @@ class Port:
     meaning: which values the operator is made for, for whoever makes some up.
     size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: a
     scalar of S, after all other outputs.
+    computed: of indices: a network computes them, and they are no constant of an engine.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Port:
     positions: bool = False
     meaning: Meaning = Meaning.ANY
     size: bool = False
+    computed: bool = False
 
 
 @dataclass(frozen=True)
@@ -359,9 +361,15 @@ class OpDef:
     def constants(self) -> frozenset[str]:
         """The inputs that are constants of an engine: a convolution's filters, and indices."""
         filters = {self.filters.weights, self.filters.bias} if self.filters is not None else set()
-        return frozenset(filters | {port.name for port in self.inputs if port.type == "I"})
+        indices = {port.name for port in self.inputs if port.type == "I" and not port.computed}
+        return frozenset(filters | indices)
 
     def dtypes(self, key: str) -> dict[str, str]:
-        """A dtype for every type variable, given that of the key: int64 for indices, the first there is for others."""
+        """A dtype for every type variable, given that of the key: int64 for indices, the first there is for others.
+
+        A key of one type has that one, whatever is given: there is one variant of the operator.
+        """
         variables = dict.fromkeys(port.type for port in (*self.inputs, *self.outputs))
-        return {v: "int64" if v == "I" else TYPE_VARIABLES[v][0] for v in variables} | {self.key: key}
+        return {v: "int64" if v == "I" else TYPE_VARIABLES[v][0] for v in variables} | (
+            {} if len(TYPE_VARIABLES[self.key]) == 1 else {self.key: key}
+        )

@@ -9,6 +9,7 @@ import onnx.defs
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Attr, OpDef
 from trtsmith.importers.ops.bev.bev_pool import BEV_POOL
 from trtsmith.importers.ops.bev.pillar_scatter import PILLAR_SCATTER
+from trtsmith.importers.ops.bev.voxel_generation import VOXEL_GENERATION
 from trtsmith.importers.ops.box_selection import BOX_SELECTION
 from trtsmith.importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
 from trtsmith.importers.ops.matrix_inverse import MATRIX_INVERSE
@@ -18,18 +19,26 @@ from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import 
     MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
 )
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.ops.reduction.dynamic_indexed_reduction import DYNAMIC_INDEXED_REDUCTION
+from trtsmith.importers.ops.reduction.indexed_reduction import INDEXED_REDUCTION
+from trtsmith.importers.ops.reduction.segment_reduction import SEGMENT_REDUCTION
 from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
 from trtsmith.importers.ops.regions.position_sensitive_region_align import POSITION_SENSITIVE_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
+from trtsmith.importers.ops.sampling.feature_reassembly import FEATURE_REASSEMBLY
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
+from trtsmith.importers.ops.sampling.volume_sampling import VOLUME_SAMPLING
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
 from trtsmith.importers.ops.selection.rotated_box_selection import ROTATED_BOX_SELECTION
 from trtsmith.importers.ops.selection.soft_box_selection import SOFT_BOX_SELECTION
 from trtsmith.importers.ops.selection.top_elements import TOP_ELEMENTS
+from trtsmith.importers.ops.sparse.rulebook_convolution import RULEBOOK_CONVOLUTION
+from trtsmith.importers.ops.sparse.strided_rulebook import STRIDED_RULEBOOK
+from trtsmith.importers.ops.sparse.submanifold_rulebook import SUBMANIFOLD_RULEBOOK
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -55,6 +64,15 @@ OPS: tuple[OpDef, ...] = (
     BEV_POOL,
     PILLAR_SCATTER,
     GROUPED_DEFORMABLE_SAMPLING,
+    SUBMANIFOLD_RULEBOOK,
+    STRIDED_RULEBOOK,
+    RULEBOOK_CONVOLUTION,
+    VOLUME_SAMPLING,
+    FEATURE_REASSEMBLY,
+    VOXEL_GENERATION,
+    SEGMENT_REDUCTION,
+    INDEXED_REDUCTION,
+    DYNAMIC_INDEXED_REDUCTION,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -7,8 +7,8 @@
 Needs the compiled libraries (converter/lib, or TRTSMITH_LIBRARY_DIR), an NVIDIA GPU, numpy, ml_dtypes, onnx, PyTorch
 with CUDA, torchvision, compute-sanitizer and cuobjdump; TensorRT for --engines only, where a step fails that does not
 find it. --bundle: where scripts/gpu_bundle.py unpacked TensorRT and models. Every step runs in a child process with a
-time limit, several at once (--parallel), and the record is written after each. The exit code is 0 only if every step
-ran and passed.
+time limit, several at once (--parallel), on the machine's GPUs in turn, and the record is written after each. The exit
+code is 0 only if every step ran and passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,16 +44,16 @@ class Step:
     what: str
 
 
-FIRST = Step("references", 90, "right answers, computed once")
+FIRST = Step("references", 120, "right answers, computed once")
 # Those that take longest first: they run side by side.
 STEPS = (
     FIRST,
-    Step("accuracy", 240, "our error and the framework's, tolerances, determinism"),
-    Step("plugins", 240, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
-    Step("sanitizer", 240, "compute-sanitizer on all small cases and the benchmarks' sizes"),
-    Step("plugins-v2", 240, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
+    Step("accuracy", 300, "our error and the framework's, tolerances, determinism"),
+    Step("plugins", 400, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
+    Step("sanitizer", 400, "compute-sanitizer on all small cases and the benchmarks' sizes"),
+    Step("plugins-v2", 400, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
     Step("huge", 120, "tensors of more than 2^31 elements"),
-    Step("pytest", 120, "tests/gpu, without those of engines"),
+    Step("pytest", 300, "tests/gpu, without those of engines"),
     Step("resources", 60, "registers and stack of every kernel"),
 )
 # The first has the machine for itself: it measures times. The others run side by side.
@@ -62,6 +62,7 @@ ENGINE_STEPS = (
     Step("planted", 560, "planted errors, each of which has to be found"),
     Step("networks", 560, "networks against PyTorch's error, at all ends of their shapes"),
     Step("operators", 300, "every operator's cases inside engines, by every route"),
+    Step("engine-sanitizer", 400, "compute-sanitizer's memcheck on all small cases inside engines"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
@@ -73,10 +74,12 @@ ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 
 def main() -> int:
     arguments = parse()
+    if arguments.run_kernels == "engines":
+        return run_engines_watched(arguments.operators)
     if arguments.run_kernels:
         from gpucheck.kernels import run_kernels
 
-        return 1 if run_kernels(arguments.run_kernels) else 0
+        return 1 if run_kernels(arguments.run_kernels, arguments.operators, arguments.folder) else 0
     if arguments.step:
         run_step(arguments)
         return 0
@@ -93,7 +96,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--engines", action="store_true", help="the steps that run engines, and no others")
     parser.add_argument("--bundle", type=Path, metavar="DIR", help="what scripts/gpu_bundle.py unpacked")
     parser.add_argument(
-        "--seconds", type=float, default=470.0, help="for all steps together (default %(default)g)"
+        "--seconds", type=float, default=560.0, help="for all steps together (default %(default)g)"
     )
     parser.add_argument(
         "--parallel", type=int, default=5, help="steps at once (default %(default)d; GPU memory: 35 GB)"
@@ -102,9 +105,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
     parser.add_argument(
         "--run-kernels",
-        choices=("small", "large", "wide", "overflow", "unwritten"),
+        choices=("small", "large", "wide", "overflow", "unwritten", "engines"),
         help="for compute-sanitizer",
     )
+    parser.add_argument("--operators", nargs="+", metavar="NAME", help="with --run-kernels: these only")
     parser.add_argument("--step", choices=list(ALL), help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -139,12 +143,13 @@ def run_all(arguments: argparse.Namespace) -> int:
     output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / record
     head["command"] = _command(arguments)
     steps = chosen_steps(arguments)
+    gpus = visible_gpus(os.environ)
     done: dict[str, StepResult] = {}
     lock = threading.Lock()
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as name:
 
         def run(step: Step) -> None:
-            result = _boxed(step, clock, Path(name), arguments.bundle)
+            result = _boxed(step, clock, Path(name), arguments.bundle, gpus[steps.index(step) % len(gpus)])
             with lock:
                 done[step.name] = result
                 ordered = [done[step.name] for step in steps if step.name in done]
@@ -163,7 +168,16 @@ def run_all(arguments: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None) -> StepResult:
+def visible_gpus(environment: Mapping[str, str]) -> list[str]:
+    """The GPUs that steps may use, as CUDA_VISIBLE_DEVICES names them: each step gets one."""
+    asked = environment.get("CUDA_VISIBLE_DEVICES", "")
+    if asked:
+        return asked.split(",")
+    ended = run_boxed(["nvidia-smi", "--list-gpus"], 30)
+    return [str(i) for i in range(len(ended.output.splitlines()))] or ["0"]
+
+
+def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None, gpu: str) -> StepResult:
     limit_s = clock.box(step.limit_s)
     if limit_s is None:
         return StepResult(step.name, "not run", "no time was left", failures=["no time was left"])
@@ -171,6 +185,7 @@ def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None) -> StepR
     # Several processes share the cores; unbounded, each would start a BLAS thread for every one.
     threads = max((os.cpu_count() or 1) // 4, 1) if step is not FIRST else 1
     command = ["env", f"OMP_NUM_THREADS={threads}", f"OPENBLAS_NUM_THREADS={threads}"]
+    command += [f"CUDA_VISIBLE_DEVICES={gpu}"]
     command += [sys.executable, str(Path(__file__).resolve()), "--step", step.name, "--notes", str(notes)]
     # The step's own children end before it does, so that it can still say what they found.
     command += ["--folder", str(folder), "--limit", str(max(limit_s - 10, 1))]
@@ -215,7 +230,7 @@ def run_step(arguments: argparse.Namespace) -> None:
     elif name == "sanitizer":
         from gpucheck.sanitizer import check as check_sanitizer
 
-        check_sanitizer(Path(__file__).resolve(), limit_s, notes)
+        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes)
     elif name == "huge":
         from gpucheck.huge import check as check_huge
 
@@ -250,6 +265,11 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.plugin_engines import check as check_operators
 
         check_operators(folder, limit_s, notes)
+    elif name == "engine-sanitizer":
+        from gpucheck.sanitizer import ENGINE_TOOLS
+        from gpucheck.sanitizer import check as check_sanitizer
+
+        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, ENGINE_TOOLS)
     elif name == "sums":
         from gpucheck.product_sums import check as check_sums
 
@@ -264,6 +284,19 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.scripts import check as check_script
 
         check_script(name, bundle, limit_s, notes)
+
+
+def run_engines_watched(operators: Sequence[str]) -> int:
+    """What compute-sanitizer watches in the step engine-sanitizer. 1 if an output is wrong."""
+    from gpucheck.kernels import RAN
+    from gpucheck.plugin_engines import run_watched
+
+    with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
+        passed, failures = run_watched(operators, Path(folder))
+    for failure in failures:
+        print(failure)
+    print(f"{passed + len(failures)} {RAN}, {len(failures)} wrong")
+    return 1 if failures else 0
 
 
 def _pytest(what: Sequence[str], limit_s: float, notes: Notes) -> None:

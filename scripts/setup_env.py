@@ -5,7 +5,7 @@ Makes .venv from scripts/requirements.lock, finds or fetches nvcc and TensorRT's
 converter/lib and installs this checkout in editable form. Each step is skipped when its inputs are as they were.
 Run by any Python; needs nothing but the standard library, make and g++. Exit code 2 if a step cannot go on.
 Settings: TRTSMITH_CUDA (`pypi` or a toolkit's folder), TRTSMITH_CUDA_ARCHITECTURES, TRTSMITH_TENSORRT_INCLUDE,
-TRTSMITH_JOBS, CXX, and pip's own.
+TRTSMITH_LEAVE_OUT, TRTSMITH_JOBS, CXX, and pip's own.
 """
 
 import sys

@@ -6,7 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Huge, HugeCase, Kind, OpDef, Port, Shapes
+from trtsmith.importers.opdef import (
+    Alias,
+    Arrays,
+    Case,
+    Field,
+    Fields,
+    Huge,
+    HugeCase,
+    Kind,
+    OpDef,
+    Port,
+    Shapes,
+)
 from trtsmith.importers.ops._huge import SAMPLED, numbers
 from trtsmith.importers.ops._slices import AXIS, check_axis
 from trtsmith.importers.ops._unique_slices_onnx import expand
@@ -124,6 +136,17 @@ UNIQUE_SLICES = OpDef(
     check=check_axis,
     reference=_reference,
     expand=expand,
+    aliases=(
+        Alias(
+            op_type="CustomUnique",
+            domains=("autoware",),
+            inputs=("x",),
+            outputs=("output", "inverse", "counts", "number"),
+            fields=lambda _: {"axis": 0, "sorted": 1},
+            epilogue="number = Cast <to = 7> (count)",
+            source="Autoware, autoware_tensorrt_plugins, unique_plugin; AWML and autoware-ml, PTv3",
+        ),
+    ),
     huge=HugeCase(_huge, size=46400, small=150),
     cases=(
         Case("one_of_each", _along(0), _inputs(1)),

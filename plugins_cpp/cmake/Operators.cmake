@@ -1,5 +1,7 @@
 # Reads ops/list.cmake. Sets TRTSMITH_KERNELS, every operator's CUDA sources, and TRTSMITH_BINDINGS_V2 and _V3, the bindings in
 # either plugin library; writes generated/operators.hpp, through which C++ knows the list.
+set(TRTSMITH_LEAVE_OUT "" CACHE STRING "Operators, and families (folders of kernels/), to build without")
+set(trtsmith_left_out "")
 set(TRTSMITH_KERNELS "")
 foreach(interface V2 V3)
   set(TRTSMITH_BINDINGS_${interface} "")
@@ -15,16 +17,31 @@ macro(trtsmith_operator name)
       "  expected: trtsmith_operator(Name [DATA_DEPENDENT_SHAPES] BINDING name.cpp KERNELS name.cu ...)\n"
       "  fix:      write the line so")
   endif()
-  list(TRANSFORM operator_KERNELS PREPEND "${PROJECT_SOURCE_DIR}/kernels/")
-  list(APPEND TRTSMITH_KERNELS ${operator_KERNELS})
-  foreach(interface V2 V3)
-    if(interface STREQUAL "V3" OR NOT operator_DATA_DEPENDENT_SHAPES)
-      list(APPEND TRTSMITH_BINDINGS_${interface} "${PROJECT_SOURCE_DIR}/ops/${operator_BINDING}")
-      string(APPEND TRTSMITH_OPERATORS_${interface} " X(${name})")
-    endif()
-  endforeach()
+  list(GET operator_KERNELS 0 operator_family)
+  get_filename_component(operator_family "${operator_family}" DIRECTORY)
+  if("${name}" IN_LIST TRTSMITH_LEAVE_OUT OR "${operator_family}" IN_LIST TRTSMITH_LEAVE_OUT)
+    list(APPEND trtsmith_left_out ${name} ${operator_family})
+  else()
+    list(TRANSFORM operator_KERNELS PREPEND "${PROJECT_SOURCE_DIR}/kernels/")
+    list(APPEND TRTSMITH_KERNELS ${operator_KERNELS})
+    foreach(interface V2 V3)
+      if(interface STREQUAL "V3" OR NOT operator_DATA_DEPENDENT_SHAPES)
+        list(APPEND TRTSMITH_BINDINGS_${interface} "${PROJECT_SOURCE_DIR}/ops/${operator_BINDING}")
+        string(APPEND TRTSMITH_OPERATORS_${interface} " X(${name})")
+      endif()
+    endforeach()
+  endif()
 endmacro()
 
 include("${PROJECT_SOURCE_DIR}/ops/list.cmake")
+foreach(asked IN LISTS TRTSMITH_LEAVE_OUT)
+  if(NOT asked IN_LIST trtsmith_left_out)
+    message(FATAL_ERROR
+      "There is no operator and no family ${asked} to leave out.\n"
+      "  where:    TRTSMITH_LEAVE_OUT\n"
+      "  expected: names of operators, or of folders of kernels/, separated by semicolons\n"
+      "  fix:      take a name from plugins_cpp/ops/list.cmake")
+  endif()
+endforeach()
 list(REMOVE_DUPLICATES TRTSMITH_KERNELS)
 configure_file("${CMAKE_CURRENT_LIST_DIR}/operators.hpp.in" "${PROJECT_BINARY_DIR}/generated/operators.hpp" @ONLY)

@@ -37,3 +37,14 @@ trtsmith_operator(BevPool BINDING bev_pool.cpp KERNELS bev/bev_pool.cu)
 trtsmith_operator(PillarScatter BINDING pillar_scatter.cpp KERNELS bev/pillar_scatter.cu)
 trtsmith_operator(GroupedDeformableSampling
   BINDING grouped_deformable_sampling.cpp KERNELS sampling/grouped_deformable_sampling.cu)
+trtsmith_operator(SubmanifoldRulebook BINDING submanifold_rulebook.cpp KERNELS sparse/submanifold_rulebook.cu)
+trtsmith_operator(StridedRulebook DATA_DEPENDENT_SHAPES
+  BINDING strided_rulebook.cpp KERNELS sparse/strided_rulebook.cu)
+trtsmith_operator(RulebookConvolution BINDING rulebook_convolution.cpp KERNELS sparse/rulebook_convolution.cu)
+trtsmith_operator(VolumeSampling BINDING volume_sampling.cpp KERNELS sampling/volume_sampling.cu)
+trtsmith_operator(FeatureReassembly BINDING feature_reassembly.cpp KERNELS sampling/feature_reassembly.cu)
+trtsmith_operator(VoxelGeneration BINDING voxel_generation.cpp KERNELS bev/voxel_generation.cu)
+trtsmith_operator(SegmentReduction BINDING segment_reduction.cpp KERNELS reduction/segment_reduction.cu)
+trtsmith_operator(IndexedReduction BINDING indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)
+trtsmith_operator(DynamicIndexedReduction DATA_DEPENDENT_SHAPES
+  BINDING dynamic_indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)

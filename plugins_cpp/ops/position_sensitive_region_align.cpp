@@ -50,7 +50,7 @@ struct PositionSensitiveRegionAlign {
         p.positionSensitive = true;
         RegionAlignShape shape = regionShape(params, t.in[kX], t.in[kRois]);
         shape.channels /= bins(params);
-        return regionAlign(p, shape, stream);
+        return regionAlign(p, shape, nullptr, stream);
     }
 };
 

@@ -81,9 +81,19 @@ struct PyramidRegionOp {
         return {};
     }
 
+    static size_t workspace(const Params& params, const Tensors& t) {
+        return regionAlignWorkspace(kernelParams(params, t), regionShape(params, t.in[kFirstMap], t.in[kRois]));
+    }
+
+    static cudaError_t run(const Params& params, const Tensors& t, void* workspace, cudaStream_t stream) {
+        return regionAlign(kernelParams(params, t), regionShape(params, t.in[kFirstMap], t.in[kRois]), workspace,
+                           stream);
+    }
+
+private:
     // mmdeploy's kernels: growth of plain boxes counts the last pixel, and no aligned one has a negative size; rotated ones
     // are at least a pixel, aligned or not.
-    static cudaError_t run(const Params& params, const Tensors& t, void*, cudaStream_t stream) {
+    static RegionAlignParams kernelParams(const Params& params, const Tensors& t) {
         RegionAlignParams p = regionParams(params, t.in[kRois], t.output(0));
         for (size_t i = kFirstMap; i < static_cast<size_t>(t.nbInputs); ++i) {
             addLevel(p, t.in[i], 1.0F / params.strides[i - kFirstMap]);
@@ -99,7 +109,7 @@ struct PyramidRegionOp {
             p.pooling = static_cast<RegionPooling>(params.choice);
             p.growthCountsEnds = true;
         }
-        return regionAlign(p, regionShape(params, t.in[kFirstMap], t.in[kRois]), stream);
+        return p;
     }
 };
 

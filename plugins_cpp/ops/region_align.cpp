@@ -42,7 +42,16 @@ struct RegionAlign {
         return fault.empty() ? mapFault(t.in[kX]) : fault;
     }
 
-    static cudaError_t run(const Params& params, const Tensors& t, void*, cudaStream_t stream) {
+    static size_t workspace(const Params& params, const Tensors& t) {
+        return regionAlignWorkspace(kernelParams(params, t), regionShape(params, t.in[kX], t.in[kRois]));
+    }
+
+    static cudaError_t run(const Params& params, const Tensors& t, void* workspace, cudaStream_t stream) {
+        return regionAlign(kernelParams(params, t), regionShape(params, t.in[kX], t.in[kRois]), workspace, stream);
+    }
+
+private:
+    static RegionAlignParams kernelParams(const Params& params, const Tensors& t) {
         RegionAlignParams p = regionParams(params, t.in[kRois], t.output(0));
         addLevel(p, t.in[kX], params.spatial_scale);
         p.pooling = static_cast<RegionPooling>(params.pooling);
@@ -50,7 +59,7 @@ struct RegionAlign {
             p.pixelOffset = 0.0F;
             p.leastSize = 1.0F;
         }
-        return regionAlign(p, regionShape(params, t.in[kX], t.in[kRois]), stream);
+        return p;
     }
 };
 

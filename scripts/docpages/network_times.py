@@ -10,7 +10,7 @@ from typing import Any
 from docpages.marks import markdown_table
 
 H200 = Path(__file__).resolve().parents[2] / "benchmarks" / "h200"
-RECORDS = [H200 / name for name in ("networks.json", "networks_earlier.json")]
+RECORDS = [H200 / name for name in ("networks_fp32_bf16.json", "networks.json", "networks_earlier.json")]
 """The newest first: of the others only what it has not."""
 
 WAYS = (

@@ -14,6 +14,8 @@ from envsetup.steps import SetupError, Stamps, digest, run_logged, source_files
 from trtsmith.importers.problem import Problem
 
 LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith_host.so")
+SETTINGS = ("TRTSMITH_CUDA_ARCHITECTURES", "TRTSMITH_LEAVE_OUT")
+"""Environment variables that CMake has as cache variables."""
 SOURCES = ROOT / "plugins_cpp"
 BUILD = ROOT / "build" / "native"
 LIBRARY_DIR = ROOT / "converter" / "lib"
@@ -60,8 +62,7 @@ def require_host_compiler(env: Mapping[str, str]) -> None:
 def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) -> dict[str, str]:
     """The cache variables that both this build and the wheel's pass to plugins_cpp/CMakeLists.txt."""
     defines = {"TRTSMITH_TENSORRT_INCLUDE": str(headers), **toolkit.cmake_defines()}
-    if env.get("TRTSMITH_CUDA_ARCHITECTURES"):
-        defines["TRTSMITH_CUDA_ARCHITECTURES"] = env["TRTSMITH_CUDA_ARCHITECTURES"]
+    defines |= {name: env[name] for name in SETTINGS if env.get(name)}
     return defines
 
 
@@ -74,9 +75,7 @@ def build(
     """
     chosen = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
     compiler = digest([chosen, *source_files(SOURCES / "cmake")])
-    settings = [
-        env.get(name, "") for name in ("TRTSMITH_CUDA_ARCHITECTURES", "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")
-    ]
+    settings = [env.get(name, "") for name in (*SETTINGS, "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")]
     version = tools.headers / "NvInferVersion.h"
     inputs = digest([*source_files(SOURCES), compiler, *settings, str(tools.headers), version])
     if stamps.fresh("native", inputs) and all((LIBRARY_DIR / name).is_file() for name in LIBRARIES):
@@ -93,7 +92,7 @@ def build(
     }
     configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(BUILD)]
     # What CMake found in an earlier run must not outlive the setting that it came from.
-    configure += ["-UTRTSMITH_CUDA_ARCHITECTURES"]
+    configure += [f"-U{name}" for name in SETTINGS]
     configure += [f"-D{name}={value}" for name, value in defines.items()]
     configure += shlex.split(env.get("CMAKE_ARGS", ""))
     run_logged("configuring the C++ libraries", configure, log_dir / "cmake-configure.log", full)

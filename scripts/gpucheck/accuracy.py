@@ -10,6 +10,9 @@ their references, at no tolerance, and tests/gpu/test_kernels.py compares two ru
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,39 +28,82 @@ from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.importers.opdef import Arrays, Case, OpDef
-from trtsmith.importers.registry import OPS
+from trtsmith.importers.registry import OPS, by_name
+
+AT_ONCE = 8
+"""Cases that are measured side by side; each process has PyTorch on the GPU."""
 
 CROSS_CHECK = 1e-9
 """Allowed between the two float64 references, in numpy and in PyTorch."""
 
 
+@dataclass
+class Findings:
+    """What was found in one case: a row for each dtype, and failures. Written as notes are."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def failure(self, text: str) -> None:
+        self.failures.append(text)
+
+    def row(self, **values: Any) -> None:
+        self.rows.append(values)
+
+
 def measure(references: Path, notes: Notes) -> None:
+    """Every case in a process of AT_ONCE, large ones first."""
+    tolerant = [op for op in OPS if op.tolerance]
+    jobs = sorted(
+        ((op.name, case.name) for op in tolerant for case in op.cases),
+        key=lambda job: not next(case for case in by_name()[job[0]].cases if case.name == job[1]).large,
+    )
+    found: dict[str, list[dict[str, Any]]] = {op.name: [] for op in tolerant}
+    with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
+        futures = [pool.submit(_measure_case, references, *job) for job in jobs]
+        for (name, _), future in zip(jobs, futures, strict=True):
+            findings = future.result()
+            found[name] += findings.rows
+            for row in findings.rows:
+                notes.row(**row)
+            for failure in findings.failures:
+                notes.failure(failure)
+    for op in tolerant:
+        _check_tolerances(op, _worst_by_dtype(found[op.name]), notes)
+    rows = [row for mine in found.values() for row in mine]
+    unequal = sum(row["bitwise_equal"] is False for row in rows)
+    notes.summary(f"{len(rows)} kernels against the framework; {unequal} not bitwise equal in a second run")
+
+
+def _measure_case(references: Path, op_name: str, case_name: str) -> Findings:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    op = by_name()[op_name]
+    case = next(case for case in op.cases if case.name == case_name)
+    findings = Findings()
     read = reader(references)
-    runs = unequal = 0
     with Host().open(plugin_library()) as library:
-        for op in (op for op in OPS if op.tolerance):
-            worst: dict[str, dict[str, float]] = {}
-            for case in op.cases:
-                generated = case.inputs(np.random.default_rng(SEED))
-                # The dtype of indices does not change values: the last choice for each dtype of the key is enough.
-                for dtype, types in {types[op.key]: types for types in type_choices(op)}.items():
-                    inputs = cast_inputs(op, generated, types)
-                    expected = read(op, case, dtype, inputs)
-                    wanted = [expected[port.name] for port in op.outputs]
-                    row = _one(library, op, case, dtype, inputs, wanted, notes)
-                    runs += 1
-                    unequal += row["bitwise_equal"] is False
-                    for column in ("ours", "framework", "torchvision"):
-                        if row.get(column) is not None:
-                            most = worst.setdefault(dtype, {})
-                            most[column] = max(most.get(column, 0.0), row[column])
-                torch.cuda.empty_cache()
-            _check_tolerances(op, worst, notes)
-    notes.summary(f"{runs} kernels against the framework; {unequal} not bitwise equal in a second run")
+        generated = case.inputs(np.random.default_rng(SEED))
+        # The dtype of indices does not change values: the last choice for each dtype of the key is enough.
+        for dtype, types in {types[op.key]: types for types in type_choices(op)}.items():
+            inputs = cast_inputs(op, generated, types)
+            expected = read(op, case, dtype, inputs)
+            wanted = [expected[port.name] for port in op.outputs]
+            _one(library, op, case, dtype, inputs, wanted, findings)
+    torch.cuda.empty_cache()
+    return findings
+
+
+def _worst_by_dtype(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    worst: dict[str, dict[str, float]] = {}
+    for row in rows:
+        for column in ("ours", "framework", "torchvision"):
+            if row.get(column) is not None:
+                most = worst.setdefault(row["dtype"], {})
+                most[column] = max(most.get(column, 0.0), row[column])
+    return worst
 
 
 def _one(
@@ -67,8 +113,8 @@ def _one(
     dtype: str,
     inputs: Arrays,
     wanted: list[np.ndarray],
-    notes: Notes,
-) -> dict[str, Any]:
+    notes: Findings,
+) -> None:
     where = f"{op.name} {case.name} {dtype}"
     row: dict[str, Any] = {"op": op.name, "case": case.name, "dtype": dtype, "bitwise_equal": None}
     row["elements"] = sum(array.size for array in wanted)
@@ -105,7 +151,7 @@ def _one(
     except PluginError as error:
         notes.failure(f"{where}: {error.problems[0].what}")
         notes.row(**row)
-        return row
+        return
     row["ours"] = _worst(first, wanted)
     row["allowed"] = allowed_error(row["framework"], row["rounding"], row["elements"], dtype)
     if not row["ours"] <= row["allowed"]:
@@ -119,7 +165,6 @@ def _one(
         row["difference"] = _worst(second, first)
         notes.failure(f"{where}: a second run differs by {row['difference']:.3g}")
     notes.row(**row)
-    return row
 
 
 def _check_tolerances(op: OpDef, worst: Mapping[str, Mapping[str, float]], notes: Notes) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from gpucheck.raw import ExactMemory
+from gpucheck.references import reader
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.plugin.cases import compute_reference, in_all_dtypes
+from trtsmith.converter.plugin.cases import Reference, compute_reference, in_all_dtypes
 from trtsmith.converter.plugin.checks.checks import CheckFailedError
 from trtsmith.converter.plugin.checks.checks_gpu import compare
 from trtsmith.converter.plugin.contract import GpuCase
@@ -23,9 +25,10 @@ FAULTS = ("overflow", "unwritten")
 RAN = "kernels ran"
 
 
-def run_kernels(which: str) -> int:
+def run_kernels(which: str, operators: Sequence[str] | None = None, references: Path | None = None) -> int:
     """which: "small"; "large", the sizes of the benchmarks and what else is large; "wide", those with other tiles; or one of
     FAULTS, to run one case with that fault. Results are compared for "small"; other steps do it for the others.
+    operators: these only. references: a folder with stored results (references.py); what is not there is computed.
 
     Returns how many results were wrong, 0 for FAULTS: compute-sanitizer gives its own exit code only to a program that
     ends well.
@@ -35,9 +38,10 @@ def run_kernels(which: str) -> int:
         host.native, missing=16 if which == "overflow" else 0, skip_copies=which == "unwritten"
     )
     ran = wrong = 0
+    reference = compute_reference if references is None else reader(references)
     with host.open(plugin_library()) as library:
-        for op in OPS:
-            for case in _cases(op, which):
+        for op in (op for op in OPS if operators is None or op.name in operators):
+            for case in _cases(op, which, reference):
                 if which in FAULTS and (ran or case.expected[0].size < 100):
                     continue
                 try:
@@ -64,8 +68,9 @@ def chosen(op: OpDef, which: str) -> list[Case]:
     return [case for case in large.values() if which == "large" or case.tiles]
 
 
-def _cases(op: OpDef, which: str) -> Iterator[GpuCase]:
-    reference = _shapes_only if which in ("large", "wide") else compute_reference
+def _cases(op: OpDef, which: str, reference: Reference) -> Iterator[GpuCase]:
+    if which in ("large", "wide"):
+        reference = _shapes_only
     return in_all_dtypes(op, chosen(op, which), reference)
 
 

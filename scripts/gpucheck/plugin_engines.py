@@ -126,6 +126,20 @@ def run_embedded(trial: Trial, plan: Path) -> Iterator[tuple[Trial, Any]]:
     yield trial, _attempt(_run_plan, trial, plan)
 
 
+def run_watched(operators: Sequence[str], folder: Path) -> tuple[int, list[str]]:
+    """For compute-sanitizer: all small cases of these operators in engines with dynamic shapes, in every type of the key.
+
+    Returns how many outputs were right, and what is wrong with the others.
+    """
+    passed, failures = 0, []
+    for op in (by_name()[name] for name in operators):
+        for types in {types[op.key]: types for types in type_choices(op)}.values():
+            found = TrialComparison(op, types).report(*run_dynamic(tuple(trials_of(op, types)), folder))
+            passed += sum(row["passed"] for row in found["rows"])
+            failures += found["failures"]
+    return passed, failures
+
+
 def _run_plan(trial: Trial, plan: Path) -> Arrays:
     with Runner.open(plan, flavour="tensorrt_rtx", embedded_plugins=True) as runner:
         return _read(runner.session(), trial)

@@ -96,7 +96,7 @@ def _demangled(names: list[str]) -> list[str]:
         return names
     return [
         re.sub(
-            r"\(anonymous namespace\)::|<unnamed>::|trtsmith::|\((?:int|bool|unsigned int)\)", "", line
+            r"\(anonymous namespace\)::|<unnamed>::|trtsmith::|\((?:[\w ]|::)+\)(?=\d)", "", line
         ).partition("(")[0]
         for line in lines
     ]

@@ -1,7 +1,8 @@
-"""Runs compute-sanitizer over all small cases and the sizes of the benchmarks, its tools side by side."""
+"""Runs compute-sanitizer over all small cases and the sizes of the benchmarks, many runs side by side."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -10,19 +11,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucheck.kernels import RAN
+from gpucheck.kernels import RAN, chosen
 from gpucheck.processes import Ended, run_boxed
 from gpucheck.record import Notes
+from trtsmith.importers.registry import OPS
 
 FOUND = 9
 """Exit code with which compute-sanitizer says that it found something."""
 
+ENGINES = "engines"
+"""All small cases inside engines."""
+
+PARTS = 4
+"""Runs of a tool, each with its part of the operators: one for all of them takes many minutes."""
+
 
 @dataclass(frozen=True)
 class Tool:
-    """One run of compute-sanitizer.
+    """One of compute-sanitizer's tools with its options.
 
-    cases: which kernels run, as gpucheck.kernels names them.
+    cases: which kernels run, as gpucheck.kernels names them; or ENGINES.
     fault: whether they have a planted fault that must be found; else nothing must be found.
     """
 
@@ -44,12 +52,37 @@ TOOLS = (
     Tool("initcheck finds an unwritten input", ("--tool", "initcheck"), "unwritten", fault=True),
 )
 
+ENGINE_TOOLS = (
+    Tool("memcheck, inside engines", ("--tool", "memcheck", "--report-api-errors", "no"), ENGINES),
+)
+"""The process that is watched builds the engines, too: TensorRT's own kernels run in it, and are watched with ours. Errors
+of calls are not asked for: CUDA's Python package asks the driver for functions that it may lack."""
 
-def command(tool: Tool, script: Path) -> list[str]:
+
+@dataclass(frozen=True)
+class Run:
+    """One process: a tool over some operators, by name."""
+
+    tool: Tool
+    operators: tuple[str, ...]
+
+
+def runs_of(tool: Tool) -> list[Run]:
+    """Parts with about as many cases each; the first operator alone for a planted fault; each alone inside engines."""
+    if tool.fault:
+        return [Run(tool, (OPS[0].name,))]
+    parts = len(OPS) if tool.cases == ENGINES else PARTS
+    cases = {op.name: len(chosen(op, "small" if tool.cases == ENGINES else tool.cases)) for op in OPS}
+    falling = sorted((name for name in cases if cases[name]), key=lambda name: -cases[name])
+    return [Run(tool, tuple(falling[part::parts])) for part in range(min(parts, len(falling)))]
+
+
+def command(run: Run, script: Path, references: Path) -> list[str]:
     """Options that end the run in FOUND for any finding."""
     sanitizer = shutil.which("compute-sanitizer") or "compute-sanitizer"
-    program = [sys.executable, str(script), "--run-kernels", tool.cases]
-    return [sanitizer, *tool.arguments, "--error-exitcode", str(FOUND), "--print-limit", "20", *program]
+    program = [sys.executable, str(script), "--run-kernels", run.tool.cases, "--folder", str(references)]
+    options = [*run.tool.arguments, "--error-exitcode", str(FOUND), "--print-limit", "20"]
+    return [sanitizer, *options, *program, "--operators", *run.operators]
 
 
 def findings(output: str) -> int | None:
@@ -80,25 +113,32 @@ def judge(tool: Tool, ended: Ended) -> str | None:
     return None
 
 
-def check(script: Path, limit_s: float, notes: Notes, tools: Sequence[Tool] = TOOLS) -> None:
-    def run(tool: Tool) -> Ended:
+def check(
+    script: Path, references: Path, limit_s: float, notes: Notes, tools: Sequence[Tool] = TOOLS
+) -> None:
+    """references: the folder in which the results of the cases were stored (references.py)."""
+
+    def end(run: Run) -> Ended:
         try:
-            return run_boxed(command(tool, script), limit_s)
+            return run_boxed(command(run, script, references), limit_s)
         except OSError as error:
             return Ended(None, "", 0.0, f"compute-sanitizer could not be started: {error}")
 
-    with ThreadPoolExecutor(len(tools)) as pool:
-        for tool, ended in zip(tools, pool.map(run, tools), strict=True):
-            problem = judge(tool, ended)
+    runs = [run for tool in tools for run in runs_of(tool)]
+    with ThreadPoolExecutor(max(os.cpu_count() or 1, len(tools) * PARTS)) as pool:
+        for run, ended in zip(runs, pool.map(end, runs), strict=True):
+            problem = judge(run.tool, ended)
             ran = re.search(rf"(\d+) {RAN}", ended.output)
             notes.row(
-                tool=tool.name,
-                options=" ".join(tool.arguments),
+                tool=run.tool.name,
+                options=" ".join(run.tool.arguments),
+                operators=list(run.operators),
                 summary=summary_line(ended.output),
                 kernels=int(ran[1]) if ran else 0,
                 seconds=ended.seconds,
                 ok=problem is None,
             )
             if problem:
-                notes.failure(f"{tool.name}: {problem}")
-    notes.summary(f"{len(tools)} runs, of which {sum(tool.fault for tool in tools)} with a planted fault")
+                notes.failure(f"{run.tool.name}, {', '.join(run.operators)}: {problem}")
+    planted = sum(tool.fault for tool in tools)
+    notes.summary(f"{len(tools)} tools in {len(runs)} runs, of which {planted} with a planted fault")

@@ -69,10 +69,10 @@ def test_schema_has_tensors_in_port_order_then_fields_with_their_defaults() -> N
 )
 def test_fake_results_are_like_real_ones(op: Any, case: Any) -> None:
     tensors = [
-        torch.from_numpy(array) for array in (case_inputs(op, case, "float32").get(p.name) for p in op.inputs)
+        torch.from_numpy(array) for array in (case_inputs(op, case).get(p.name) for p in op.inputs)
         if array is not None
     ]  # fmt: skip
-    names = [p.name for p in op.inputs if p.name in case_inputs(op, case, "float32")]
+    names = [p.name for p in op.inputs if p.name in case_inputs(op, case)]
     function = getattr(torch.ops.trtsmith, op.snake_name)
     fields = {n: list(v) if isinstance(v, tuple) else v for n, v in case.fields.items()}
     real = function(**dict(zip(names, tensors, strict=True)), **fields)
@@ -93,7 +93,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("op", IN_TORCH, ids=lambda op: op.name)
 def test_every_operator_is_exported_with_every_field(op: Any, tmp_path: Path) -> None:
     case = EXAMPLES[op.name]
-    arrays = case_inputs(op, case, "float32")
+    arrays = case_inputs(op, case)
     names = [p.name for p in op.inputs if p.name in arrays]
     fields = {n: list(v) if isinstance(v, tuple) else v for n, v in case.fields.items()}
     function = getattr(torch.ops.trtsmith, op.snake_name)

@@ -50,6 +50,11 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"timed runs of each ({COUNT})")
     parser.add_argument(
+        "--warm",
+        action="store_true",
+        help="the same tensors in every run, so that the GPU's cache holds what fits: as others measure theirs",
+    )
+    parser.add_argument(
         "--compile-timeout",
         type=positive_seconds,
         default=90.0,
@@ -67,7 +72,7 @@ def _commas(text: str) -> tuple[str, ...]:
 
 def _bench(options: argparse.Namespace, console: Console) -> int:
     baselines = () if options.against == ("none",) else options.against
-    plan = select(options.ops, options.case, options.dtype, baselines, options.count)
+    plan = select(options.ops, options.case, options.dtype, baselines, options.count, warm=options.warm)
     check_report(options.json, flag="--json")
     library = plugin_library()
     require_gpu()
@@ -113,4 +118,5 @@ def command_of(options: argparse.Namespace, plan: TimingPlan) -> str:
         words += ["--dtype", ",".join(options.dtype)]
     if options.against is not None:
         words += ["--against", ",".join(options.against)]
+    words += ["--warm"] if options.warm else []
     return shlex.join([*words, "--count", str(options.count)])

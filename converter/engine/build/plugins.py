@@ -20,6 +20,7 @@ from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.engine.build.explain import explain, find_explanation
 from trtsmith.converter.engine.build.flavour import Flavour, field_type
 from trtsmith.importers.fields import FieldValue
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
 
 _DTYPES = {"int32": np.int32, "float32": np.float32}
@@ -152,7 +153,9 @@ def _create(
                 f"No library that was loaded has the plugin {wanted}.",
                 where,
                 f"one of those that are registered: {', '.join(map(str, present)) or 'none'}",
-                "give its library with --plugins, or correct the name, plugin_version and plugin_namespace",
+                "compile it into trtsmith's own library: set TRTSMITH_LEAVE_OUT to nothing, and build again"
+                if use.namespace == PLUGIN_NAMESPACE
+                else "give its library with --plugins, or correct the name, plugin_version and plugin_namespace",
             )
         ]
     is_v3 = isinstance(creator, trt.IPluginCreatorV3One)

@@ -48,12 +48,13 @@ BASELINES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TimingPlan:
-    """What to time."""
+    """What to time. warm: one set of tensors, which stays in the GPU's cache as far as it fits."""
 
     ops: tuple[tuple[OpDef, tuple[Case, ...]], ...]
     dtypes: tuple[str, ...]
     baselines: tuple[str, ...]
     count: int
+    warm: bool = False
 
 
 class KernelSubject(Protocol):
@@ -89,8 +90,10 @@ def select(
     dtypes: Sequence[str],
     baselines: Sequence[str] | None,
     count: int,
+    *,
+    warm: bool = False,
 ) -> TimingPlan:
-    """What the command line asks for; empty means all. baselines: None means all.
+    """What the command line asks for; empty means all. baselines: None means all. warm: as in TimingPlan.
 
     Raises UsageError for unknown names and for too few runs.
     """
@@ -128,6 +131,7 @@ def select(
         if baselines is None
         else tuple(name for name in BASELINES if name in baselines),
         count=count,
+        warm=warm,
     )
 
 
@@ -180,7 +184,7 @@ def _row(
     dtype: str,
 ) -> dict[str, Any]:
     moved, work = requirements(op, case, generated, dtype)
-    sets = rotation_sets(moved, bench.l2_bytes, bench.memory)
+    sets = 1 if plan.warm else rotation_sets(moved, bench.l2_bytes, bench.memory)
     subject = bench.subject(op, case, generated, dtype, sets)
     try:
         ours = subject.ours(plan.count)

@@ -11,7 +11,7 @@ from onnx import helper
 from trtsmith.importers.dtypes import NUMBERS, dtype_name
 from trtsmith.importers.expansion import expand_model
 from trtsmith.importers.fields import plugin_attributes
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Fields, OpDef
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Fields, OpDef
 
 OPSET = 17
 IR_VERSION = 9
@@ -33,7 +33,7 @@ def expanded_model(
     while node.input and not node.input[-1]:
         node.input.pop()
     values = [helper.make_tensor_value_info(n, NUMBERS[dtype], shape) for n, (dtype, shape) in inputs.items()]
-    types = op.dtypes(given[0])
+    types = op.dtypes(next(iter(given), TYPE_VARIABLES["T"][0]))
     results = [
         helper.make_tensor_value_info(port.name, NUMBERS[types[port.type]], shapes[port.name])
         for port in op.outputs

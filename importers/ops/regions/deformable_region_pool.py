@@ -218,4 +218,5 @@ DEFORMABLE_REGION_POOL = OpDef(
     huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=_BENCHMARKS,
     work=common.sampling_work,
+    workspace=True,
 )

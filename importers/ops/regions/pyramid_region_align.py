@@ -95,4 +95,5 @@ PYRAMID_REGION_ALIGN = OpDef(
     benchmarks=benchmarks(turned=False),
     baselines={"torchvision": _torchvision},
     work=sampling_work,
+    workspace=True,
 )

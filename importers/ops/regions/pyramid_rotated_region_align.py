@@ -72,4 +72,5 @@ PYRAMID_ROTATED_REGION_ALIGN = OpDef(
     huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=benchmarks(turned=True),
     work=sampling_work,
+    workspace=True,
 )

@@ -112,4 +112,5 @@ REGION_ALIGN = OpDef(
     benchmarks=BENCHMARKS,
     baselines={"torchvision": _torchvision},
     work=common.sampling_work,
+    workspace=True,
 )

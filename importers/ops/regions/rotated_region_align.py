@@ -162,4 +162,5 @@ ROTATED_REGION_ALIGN = OpDef(
     huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=BENCHMARKS,
     work=common.sampling_work,
+    workspace=True,
 )

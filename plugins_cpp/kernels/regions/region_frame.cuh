@@ -17,7 +17,7 @@ struct RegionFrame {
     int64_t image;
     int32_t height;
     int32_t width;
-    bool empty;  // the output is zero
+    int64_t empty;  // not 0: the output is zero. As wide as the others: a frame is copied as words, all of them written
     double originY, originX;
     double cosine, sine;
     double startY, startX;  // local position of the first bin's corner

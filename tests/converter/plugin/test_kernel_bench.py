@@ -220,6 +220,16 @@ def test_every_dtype_has_a_row_that_is_saved_at_once() -> None:
     assert row["ours"]["of_limit"] == pytest.approx(row["limit_us"][row["binding"]] / 10, rel=1e-3)
 
 
+def test_warm_runs_take_the_same_tensors() -> None:
+    machine = Machine()
+    plan = kernel_bench.select(
+        ["MultiscaleDeformableAttention"], ["dino_decoder"], ("float16",), None, 30, warm=True
+    )
+    document = kernel_bench.measure(plan, machine, HEAD, lambda document: None, lambda text: None)
+    assert machine.asked == [("dino_decoder", "float16", 1)]
+    assert document["ops"]["MultiscaleDeformableAttention"][0]["sets"] == 1
+
+
 def test_the_record_has_what_a_reader_needs() -> None:
     document, _ = run(Machine())
     assert document == json.loads(json.dumps(document, allow_nan=False))

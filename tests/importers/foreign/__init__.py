@@ -1,12 +1,14 @@
 """Every operator's tests need these, and its definition cannot say them: nodes as other tools write them, wrong shapes.
 
 One module for each operator, called as its definition's module, with EXAMPLES of every alias, INCONSISTENT, and LARGEST
-where sizes depend on values.
+where sizes depend on values; and standard_attributes, where fields are not called as the attributes of ONNX's operator.
 """
 
 from importlib import import_module
+from typing import Any
 
 from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+from trtsmith.importers.opdef import Case, OpDef
 from trtsmith.importers.registry import OPS
 
 _MODULES = [import_module(f"{__name__}.{op.snake_name}") for op in OPS]
@@ -15,4 +17,20 @@ EXAMPLES: tuple[Example, ...] = tuple(example for module in _MODULES for example
 INCONSISTENT: tuple[Inconsistent, ...] = tuple(entry for module in _MODULES for entry in module.INCONSISTENT)
 LARGEST: tuple[Largest, ...] = tuple(entry for module in _MODULES for entry in getattr(module, "LARGEST", ()))
 
-__all__ = ["EXAMPLES", "INCONSISTENT", "LARGEST", "Arrays", "Example", "Inconsistent", "Largest"]
+
+def standard_attributes(op: OpDef, case: Case) -> dict[str, Any] | None:
+    """What the case's fields are as attributes of the operator of ONNX; None for inputs on which ONNX says nothing."""
+    by_module: Any = getattr(_MODULES[OPS.index(op)], "standard_attributes", None)
+    return dict(case.fields) if by_module is None else by_module(case)
+
+
+__all__ = [
+    "EXAMPLES",
+    "INCONSISTENT",
+    "LARGEST",
+    "Arrays",
+    "Example",
+    "Inconsistent",
+    "Largest",
+    "standard_attributes",
+]

@@ -19,7 +19,19 @@ def _unique(inputs: Arrays) -> tuple[np.ndarray, ...]:
     return (*(part.reshape(-1) if i else part for i, part in enumerate(found)), np.array(len(found[1])))
 
 
-EXAMPLES = (Example(UNIQUE, UNIQUE, "trtsmith", {"axis": 1, "sorted": 1}, _inputs, _unique),)
+def _codes() -> dict[str, np.ndarray | None]:
+    return {"x": np.array([40, 3, -7, 3, 40, 3], np.float32)}
+
+
+def _codes_of_voxels(inputs: Arrays) -> tuple[np.ndarray, ...]:
+    different, inverse, counts = np.unique(inputs["x"], return_inverse=True, return_counts=True)
+    return different, inverse, counts, np.array(len(different))
+
+
+EXAMPLES = (
+    Example(UNIQUE, UNIQUE, "trtsmith", {"axis": 1, "sorted": 1}, _inputs, _unique),
+    Example(UNIQUE, "CustomUnique", "autoware", {}, _codes, _codes_of_voxels, types=("E", "N", "N", "N")),
+)
 
 FIELDS = {"axis": 1, "sorted": 1}
 INCONSISTENT = (

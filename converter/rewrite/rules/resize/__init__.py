@@ -1,10 +1,12 @@
 """Rewrites Resize and GridSample."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
+from trtsmith.converter.rewrite.rules.resize.grid_sample_plugin import GRID_SAMPLE_PLUGIN
 from trtsmith.converter.rewrite.rules.resize.grid_sample_types import GRID_SAMPLE_TYPES
 from trtsmith.converter.rewrite.rules.resize.resize_forms import RESIZE
 
 RULES: tuple[NodeRule, ...] = (
     RESIZE,
     GRID_SAMPLE_TYPES,
+    GRID_SAMPLE_PLUGIN,
 )

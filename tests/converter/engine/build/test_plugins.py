@@ -97,14 +97,14 @@ def fields(mode: int) -> tuple[FieldValue, ...]:
 
 def request(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: object) -> BuildRequest:
     given = options.pop("fields", fields(mode))
-    version = str(options.pop("version", "1"))
+    version, namespace = str(options.pop("version", "1")), str(options.pop("namespace", "trtsmith_test"))
     out = folder / "out"
     out.mkdir(exist_ok=True)
     return BuildRequest(
         onnx_path=save_model(folder, mode),
         engine_path=out / "m.plan",
         plugin_libraries=tuple(libraries),
-        plugins=(PluginUse("identity1", "Identity", version, "trtsmith_test", given),),  # type: ignore[arg-type]
+        plugins=(PluginUse("identity1", "Identity", version, namespace, given),),  # type: ignore[arg-type]
         **options,  # type: ignore[arg-type]
     )
 
@@ -187,6 +187,10 @@ def test_plugin_that_no_library_has(tmp_path: Path, library: Path) -> None:
     with pytest.raises(ConversionError, match="Identity version 2") as error:
         run(tmp_path, [library], version="2")
     assert "trtsmith_test::Identity version 1" in error.value.problems[0].expected
+    assert "--plugins" in error.value.problems[0].fix
+    with pytest.raises(ConversionError, match="trtsmith::Identity") as error:
+        run(tmp_path, [library], namespace="trtsmith")
+    assert "TRTSMITH_LEAVE_OUT" in error.value.problems[0].fix
 
 
 def test_plugin_without_formats(tmp_path: Path, library: Path) -> None:

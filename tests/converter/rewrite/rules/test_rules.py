@@ -24,7 +24,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.rules.selection.non_zero_plugin import NON_ZERO_PLUGIN
-from trtsmith.converter.rewrite.target import RTX, TENSORRT
+from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
 
@@ -34,6 +34,11 @@ ORT_OPSET = 26
 Arrays = Mapping[str, np.ndarray]
 
 EXAMPLES = [pytest.param(rule, e, id=f"{rule.name}-{e.name}") for rule in RULES for e in examples_of(rule)]
+
+
+def target_of(rule: NodeRule) -> Target:
+    """One that the rule is for; TensorRT-RTX, which is installed here, if it is one."""
+    return RTX if rule.concerns(RTX) else TENSORRT
 
 
 def too_new(model: Model) -> bool:
@@ -53,7 +58,7 @@ def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule in RULES for text in refused_of(rule)])
 def test_a_refusal_is_whole(rule: NodeRule, text: str, tmp_path: Path) -> None:
-    result = rewrite(example_model(Example("", text), tmp_path), passes=(), target=RTX)
+    result = rewrite(example_model(Example("", text), tmp_path), passes=(), target=target_of(rule))
     assert {record.pass_name for record in result.declined} == {rule.name}
     planned = plan(result)
     assert not planned.convertible
@@ -87,7 +92,7 @@ def test_the_rewritten_graph_gives_the_same_numbers(rule: NodeRule, example: Exa
     model = example_model(example, tmp_path)
     inputs = example_feeds(model, example)
     expected = expected_outputs(model, example, inputs)
-    result = rewrite(model, passes=(), target=RTX)
+    result = rewrite(model, passes=(), target=target_of(rule))
     assert rule.name in rules_of(result)
     assert not result.declined
     assert plan(result).convertible
@@ -116,7 +121,7 @@ def test_an_output_that_a_rule_loses_is_missed(lost: int, tmp_path: Path) -> Non
     [p for p in EXAMPLES if p.values[1].builds],  # type: ignore[union-attr]
 )
 def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, tmp_path: Path) -> None:
-    result = rewrite(example_model(example, tmp_path), passes=(), target=RTX)
+    result = rewrite(example_model(example, tmp_path), passes=(), target=target_of(rule))
     path = tmp_path / "rewritten.onnx"
     save_model(result.model, path)
     plugins = plan(result).plugins
@@ -155,6 +160,21 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
             assert rule.name in rules_of(rewrite(model, target=RTX))
 
 
+def test_what_only_the_full_tensorrt_lacks_stays_for_tensorrt_rtx_and_for_later_ones(tmp_path: Path) -> None:
+    full_only = [rule for rule in RULES if not rule.concerns(RTX)]
+    assert {rule.name for rule in full_only} == {"grid-sample-plugin"}
+    for rule in full_only:
+        for example in examples_of(rule):
+            model = example_model(example, tmp_path)
+            for target, taken in (
+                (TENSORRT, True),
+                (Target("tensorrt", (11, 1, 0, 106)), True),
+                (Target("tensorrt", (11, 2, 0, 113)), False),
+                (RTX, False),
+            ):
+                assert (rule.name in rules_of(rewrite(model, target=target))) is taken
+
+
 def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) -> None:
     (example,) = [e for e in examples_of(NON_ZERO_PLUGIN) if e.name == "then gathered"]
     planned = plan(rewrite(example_model(example, tmp_path), target=RTX))
@@ -172,5 +192,6 @@ def test_a_rule_puts_a_plugin_in_the_place_of_the_operator_that_its_definition_n
     op: OpDef, tmp_path: Path
 ) -> None:
     (rule,) = [r for r in RULES if r.op_types == (op.onnx,) and r.name.endswith("-plugin")]
-    result = rewrite(example_model(examples_of(rule)[0], tmp_path), target=RTX, passes=(), rules=(rule,))
+    model = example_model(examples_of(rule)[0], tmp_path)
+    result = rewrite(model, target=target_of(rule), passes=(), rules=(rule,))
     assert [use.name for use in plan(result).plugins] == [op.name]

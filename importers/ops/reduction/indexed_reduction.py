@@ -1,0 +1,162 @@
+"""Reduces rows to one row for each index, of which there is a given number: scatter of torch_scatter with dim_size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import (
+    Arrays,
+    Case,
+    Expansion,
+    Field,
+    Fields,
+    Huge,
+    HugeCase,
+    Kind,
+    OpDef,
+    Port,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops.reduction._indexed_reduction import (
+    check_index,
+    expand_scatter_rows,
+    index_inputs,
+    origin_shape,
+    scatter_rows,
+    strange_index,
+    strange_numbers,
+    torch_scatter_rows,
+)
+from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
+from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    source, segments = shapes["source"], fields["segments"]
+    return {
+        "output": (segments, *source[1:]),
+        "origin": origin_shape(fields["reduction"], source, segments),
+    }
+
+
+def _check(_fields: Fields, shapes: Any) -> list[str]:
+    return check_index(shapes)
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    return scatter_rows(fields["reduction"], inputs, fields["segments"])
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
+    return torch_scatter_rows(fields["reduction"], inputs, fields["segments"])
+
+
+def _expand(expansion: Expansion) -> str:
+    segments = f"segments = Constant <value = int64[1] {{{expansion.fields['segments']}}}> ()"
+    return expand_scatter_rows(expansion.fields["reduction"], expansion, segments)
+
+
+def _work(_fields: Fields, shapes: Shapes) -> Work:
+    """An addition or a comparison for each element."""
+    return Work(flops=math.prod(shapes["source"]))
+
+
+def _into(segments: int, reduction: int) -> dict[str, int]:
+    return {"segments": segments, "reduction": reduction}
+
+
+BENCHMARKS = (
+    # Points of a LiDAR frame to pillars and voxels: PointPillars and VoxelNeXt with dynamic voxels, SST.
+    Case("pillars_max", _into(40_000, MAX), index_inputs(100_000, 40_000, 64), large=True),
+    Case("pillars_mean", _into(40_000, MEAN), index_inputs(100_000, 40_000, 64), large=True),
+    Case("points_mean", _into(160_000, MEAN), index_inputs(300_000, 160_000, 5), large=True),
+    Case("features_sum", _into(12_000, SUM), index_inputs(120_000, 12_000, 128), large=True),
+)
+
+CASES = (
+    Case("one_of_each", _into(1, SUM), index_inputs(1, 1, 1)),
+    Case("sums", _into(20, SUM), index_inputs(60, 20, 8)),
+    Case("means", _into(20, MEAN), index_inputs(60, 20, 16)),
+    Case("largest", _into(20, MAX), index_inputs(60, 20, 24)),
+    Case("smallest", _into(30, MIN), index_inputs(60, 20, 8)),
+    Case("odd_columns", _into(25, MEAN), index_inputs(77, 25, 13)),
+    Case("numbers_alone", _into(40, MAX), index_inputs(60, 40)),
+    Case("several_dimensions", _into(12, SUM), index_inputs(40, 12, 3, 5, 2)),
+    Case("several_dimensions_largest", _into(12, MAX), index_inputs(40, 12, 3, 5)),
+    Case("more_columns_than_a_warp", _into(9, MAX), index_inputs(30, 9, 296)),
+    Case("long_segments", _into(4, SUM), index_inputs(300, 3, 8)),
+    Case("long_segments_largest", _into(4, MAX), index_inputs(300, 3, 8)),
+    Case("a_segment_of_a_warp", _into(2, MEAN), index_inputs(64, 2, 12)),
+    Case("a_segment_of_thousands", _into(2, MEAN), index_inputs(9000, 2, 3)),
+    Case("strange_index", _into(15, SUM), index_inputs(60, 15, 8, change=strange_index)),
+    Case("strange_index_largest", _into(15, MAX), index_inputs(60, 15, 8, change=strange_index)),
+    Case("strange_numbers", _into(15, MAX), index_inputs(90, 15, 16, change=strange_numbers)),
+    Case("no_rows", _into(3, MEAN), index_inputs(0, 3, 4)),
+    Case("no_columns", _into(3, SUM), index_inputs(7, 3, 0)),
+    Case("tiles", _into(700, MEAN), index_inputs(9_000, 700, 72), large=True, tiles=True),
+    *BENCHMARKS,
+)
+
+
+def _huge(side: int, device: str) -> Huge:
+    """Rows of side elements, of which a few share a segment: at 46,400, the source has 2.15e9 elements."""
+    import torch
+
+    source = torch.randn(side, side, device=device, dtype=torch.float16)
+    index = torch.full((side,), -1, device=device)
+    index[[0, side // 2, side - 1]] = torch.tensor([1, 2, 1], device=device)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        output, origin = (numbers(found) for found in outputs)
+        pair = numbers(source[[0, side - 1]])
+        return [
+            ("no row", output[0] + 1, np.ones(side)),
+            ("two rows", output[1], pair.max(0)),
+            ("one row", output[2], numbers(source[side // 2])),
+            ("origins of two rows", origin[1], (side - 1.0) * pair.argmax(0)),
+            ("origins of no row", origin[0], np.full(side, float(side))),
+        ]
+
+    return Huge(_into(3, MAX), {"source": source, "index": index}, check)
+
+
+INDEXED_REDUCTION = OpDef(
+    name="IndexedReduction",
+    doc=(
+        "Rows reduced to one row for each index from 0 to segments - 1. Rows of another index count as nothing, and a "
+        f"segment without rows is zero. {NAN_RULE}"
+    ),
+    inputs=(
+        Port("source", "T", None, "[E, ...], one dimension at least"),
+        Port("index", "I", 1, "[E] the segment of each row", computed=True),
+    ),
+    outputs=(
+        Port("output", "T", None, "[segments, ...]"),
+        Port(
+            "origin",
+            "N",
+            None,
+            "of largest and smallest, as output: the row that each number comes from, the first of equals, E where there "
+            "is none; of sum and mean [segments, 1, ...]: how many rows a segment has",
+        ),
+    ),
+    fields=(Field("segments", Kind.INT, "rows of the output", minimum=1), REDUCTION),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    aliases=scatter_aliases(given=True),
+    tolerance={"float32": 2e-6, "float16": 4.4e-4, "bfloat16": 3.5e-3},
+    cases=CASES,
+    huge=HugeCase(_huge, size=46_400, small=150),
+    benchmarks=BENCHMARKS,
+    work=_work,
+    workspace=True,
+)

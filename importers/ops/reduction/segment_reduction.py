@@ -1,0 +1,237 @@
+"""Reduces the rows of consecutive segments to one row each: segment_csr of torch_scatter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Case,
+    Expansion,
+    Fields,
+    Huge,
+    HugeCase,
+    Kind,
+    OpDef,
+    Port,
+    Refusal,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops.reduction._rows import (
+    MAX,
+    MEAN,
+    MIN,
+    NAMES,
+    NAN_RULE,
+    REDUCTION,
+    SUM,
+    check_rows,
+    reduce_rows,
+    source_rows,
+    spoil,
+    unknown_reduction,
+)
+from trtsmith.importers.ops.reduction._rows_onnx import CONSTANTS, reduced_rows
+
+
+def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    return {"output": (shapes["offsets"][0] - 1, *shapes["source"][1:])}
+
+
+def _check(_fields: Fields, shapes: Any) -> list[str]:
+    faults = check_rows(shapes)
+    if shapes.get("offsets") == (0,):
+        faults.append("offsets has no element, not one more than there are segments")
+    return faults
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """One segment after the other."""
+    source, ends = inputs["source"], np.clip(inputs["offsets"].astype(np.int64), 0, len(inputs["source"]))
+    output = np.zeros((len(ends) - 1, *source.shape[1:]))
+    for segment, (start, end) in enumerate(pairwise(ends.tolist())):
+        if start < end:
+            output[segment] = reduce_rows(source[start:end], fields["reduction"])[0]
+    return {"output": output}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    """Rows as members of their segments, scattered."""
+    import torch
+
+    source, reduction = inputs["source"], fields["reduction"]
+    ends = inputs["offsets"].long().clamp(0, source.shape[0])
+    counts = (ends[1:] - ends[:-1]).clamp(min=0)
+    segments = torch.arange(len(counts), device=source.device)
+    segment = torch.repeat_interleave(segments, counts)
+    begins = torch.repeat_interleave(ends[:-1] - (counts.cumsum(0) - counts), counts)
+    rows = source[torch.arange(len(segment), device=source.device) + begins]
+    output = source.new_zeros(len(counts), *source.shape[1:])
+    wide = (-1, *[1] * (source.dim() - 1))
+    if reduction in (SUM, MEAN):
+        output.index_add_(0, segment, rows)
+        return (output / counts.clamp(min=1).reshape(wide).to(source.dtype) if reduction == MEAN else output,)
+    worst = -math.inf if reduction == MAX else math.inf
+    rows = torch.where(rows.isnan(), worst, rows)
+    mode = "amax" if reduction == MAX else "amin"
+    return (output.scatter_reduce(0, segment.reshape(wide).expand_as(rows), rows, mode, include_self=False),)
+
+
+def _expand(expansion: Expansion) -> str:
+    return f"""{CONSTANTS}
+offsets_wide = Cast <to = 7> (offsets)
+too_low = Less (offsets_wide, i0)
+offsets_from = Where (too_low, i0, offsets_wide)
+too_high = Less (rows, offsets_from)
+ends = Where (too_high, rows, offsets_from)
+minus_one = Constant <value = int64[1] {{-1}}> ()
+starts = Slice (ends, i0, minus_one)
+stops = Slice (ends, i1, last)
+lengths = Sub (stops, starts)
+backwards = Less (lengths, i0)
+counts = Where (backwards, i0, lengths)
+segments = Shape (counts)
+order = Identity (numbers)
+{reduced_rows(expansion.fields["reduction"], expansion.opset, origin=False)}"""
+
+
+def _work(_fields: Fields, shapes: Shapes) -> Work:
+    """An addition or a comparison for each element."""
+    return Work(flops=math.prod(shapes["source"]))
+
+
+def _guard(node: AliasedNode) -> Refusal | None:
+    offsets = node.shapes.get("offsets")
+    if offsets is not None and len(offsets) != 1:
+        return Refusal(
+            f"the offsets have {len(offsets)} dimensions",
+            "one: the same segments for all of a row",
+            "export the node with offsets of one dimension",
+        )
+    return unknown_reduction("reduce", node.attrs["reduce"])
+
+
+def _inputs(lengths: list[int] | int, *columns: int, rows: int = 0, change: Any = None) -> Any:
+    """Segments of those lengths, or so many of random ones; further rows belong to none."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        sizes = np.array(lengths) if isinstance(lengths, list) else rng.integers(0, 9, lengths)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        made = {"source": source_rows(rng, int(offsets[-1]) + rows, *columns), "offsets": offsets}
+        if change is not None:
+            change(rng, made)
+        return made
+
+    return make
+
+
+def _strange(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:
+    chosen = rng.random(len(made["offsets"])) < 0.3
+    made["offsets"][chosen] = rng.choice([-1, -(2**31), 2**31 - 1, 7, 2], int(chosen.sum()))
+
+
+def _spoilt(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:
+    spoil(rng, made["source"][1:])
+    made["source"][made["offsets"][:-1]] = 0.125
+
+
+def _by(reduction: int) -> dict[str, int]:
+    return {"reduction": reduction}
+
+
+BENCHMARKS = (
+    # Pooling of Point Transformer V3 (Autoware's): voxels in twos and threes; and one of long segments.
+    Case("ptv3_pooling_1", _by(MAX), _inputs(40_000, 64), large=True),
+    Case("ptv3_pooling_3", _by(MAX), _inputs(6_000, 256), large=True),
+    Case("ptv3_mean", _by(MEAN), _inputs(40_000, 64), large=True),
+    Case("segments_of_200", _by(SUM), _inputs([200] * 500, 64), large=True),
+)
+
+CASES = (
+    Case("one_of_each", _by(SUM), _inputs([1], 1)),
+    Case("sums", _by(SUM), _inputs(30, 8)),
+    Case("means", _by(MEAN), _inputs(30, 16)),
+    Case("largest", _by(MAX), _inputs(30, 24)),
+    Case("smallest", _by(MIN), _inputs(30, 8, rows=5)),
+    Case("odd_columns", _by(MEAN), _inputs(25, 13)),
+    Case("one_column", _by(MAX), _inputs(40, 1)),
+    Case("several_dimensions", _by(SUM), _inputs(12, 3, 5, 2)),
+    Case("more_columns_than_a_warp", _by(MAX), _inputs(9, 296)),
+    Case("more_odd_columns_than_a_warp", _by(SUM), _inputs(9, 71)),
+    Case("long_segments", _by(SUM), _inputs([0, 150, 3, 0, 97, 0], 8)),
+    Case("long_means", _by(MEAN), _inputs([150, 33, 32, 31], 5)),
+    Case("strange_offsets", _by(SUM), _inputs(20, 6, change=_strange)),
+    Case("strange_numbers", _by(MAX), _inputs([3, 5, 1, 4, 40], 16, change=_spoilt)),
+    Case("no_rows", _by(MEAN), _inputs([0, 0, 0], 4)),
+    Case("no_segments", _by(SUM), _inputs([], 4, rows=3)),
+    Case("no_columns", _by(MAX), _inputs(5, 0)),
+    Case("tiles", _by(MEAN), _inputs(700, 72), large=True, tiles=True),
+    *BENCHMARKS,
+)
+
+
+def _huge(side: int, device: str) -> Huge:
+    """Rows of side elements, two to a segment: at 46,400, the source has 2.15e9 elements."""
+    import torch
+
+    source = torch.randn(side, side, device=device, dtype=torch.float16)
+    offsets = torch.tensor([0, 2, side // 2, side // 2, side - 2, side], device=device)[[0, 1, 2, 2, 3, 4, 5]]
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        found = outputs[0]
+        results = [
+            ("first two rows", numbers(found[0]), numbers(source[:2]).max(0)),
+            ("last two rows", numbers(found[5]), numbers(source[-2:]).max(0)),
+        ]
+        results += [(f"segment {i} without rows", numbers(found[i]) + 1, np.ones(side)) for i in (2, 3)]
+        return results
+
+    return Huge(_by(MAX), {"source": source, "offsets": offsets}, check)
+
+
+SEGMENT_REDUCTION = OpDef(
+    name="SegmentReduction",
+    doc=(
+        "The rows of consecutive segments reduced to one row each. A segment has the rows from its offset to the one before "
+        f"the next offset; offsets outside count as the nearest end, and one without rows is zero. {NAN_RULE}"
+    ),
+    inputs=(
+        Port("source", "T", None, "[E, ...], one dimension at least"),
+        Port(
+            "offsets", "I", 1, "[S + 1] the first row of each segment, and the end of the last", computed=True
+        ),
+    ),
+    outputs=(Port("output", "T", None, "[S, ...]"),),
+    fields=(REDUCTION,),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    aliases=(
+        Alias(
+            op_type="SegmentCSR",
+            domains=("autoware",),
+            inputs=("source", "offsets"),
+            attributes=(Attr("reduce", Kind.STRING),),
+            guard=_guard,
+            fields=lambda node: {"reduction": NAMES[node.attrs["reduce"]]},
+            source="Autoware, autoware_tensorrt_plugins, segment_csr; AWML and autoware-ml, PTv3",
+        ),
+    ),
+    tolerance={"float32": 2e-6, "float16": 4.4e-4, "bfloat16": 3.5e-3},
+    cases=CASES,
+    huge=HugeCase(_huge, size=46_400, small=150),
+    benchmarks=BENCHMARKS,
+    work=_work,
+)

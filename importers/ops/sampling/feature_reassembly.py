@@ -1,0 +1,191 @@
+"""Enlarges feature maps by predicted kernels: content-aware reassembly, CARAFE (Wang et al., arXiv 1905.02188)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.generation import Meaning
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Refusal,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops.sampling._feature_reassembly_cases import BENCHMARKS, CASES, huge
+from trtsmith.importers.ops.sampling._feature_reassembly_onnx import expand_feature_reassembly
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    batch, channels, height, width = shapes["x"]
+    scale = fields["scale_factor"]
+    return {"output": (batch, channels, height * scale, width * scale)}
+
+
+def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    kernel, groups, scale = fields["kernel_size"], fields["groups"], fields["scale_factor"]
+    faults = [] if kernel % 2 else [f"kernel_size = {kernel} is even, so that no tap is its middle"]
+    x, masks = shapes.get("x", (None,) * 4), shapes.get("masks", (None,) * 4)
+    if x[1] is not None and x[1] % groups:
+        faults.append(f"groups = {groups} does not divide x[1] = {x[1]}")
+    wanted = (x[0], groups * kernel * kernel, *(None if size is None else size * scale for size in x[2:]))
+    whats = ("x[0]", "groups * kernel_size^2", "x[2] * scale_factor", "x[3] * scale_factor")
+    for axis, (found, size, what) in enumerate(zip(masks, wanted, whats, strict=True)):
+        if found is not None and size is not None and found != size:
+            faults.append(f"masks[{axis}] = {found}, not {size} = {what}")
+    return faults
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """Tap by tap, each on the part of the map where it lies inside."""
+    x, masks = inputs["x"].astype(np.float64), inputs["masks"].astype(np.float64)
+    batch, channels, height, width = x.shape
+    kernel, groups, scale = fields["kernel_size"], fields["groups"], fields["scale_factor"]
+    grouped = x.reshape(batch, groups, channels // groups, height, 1, width, 1)
+    kernels = masks.reshape(batch, groups, kernel, kernel, height, scale, width, scale)
+    output = np.zeros((batch, groups, channels // groups, height, scale, width, scale))
+
+    def inside(size: int, move: int) -> tuple[slice, slice]:
+        """The places whose tap lies inside, and those taps."""
+        first, end = max(0, -move), max(min(size, size - move), 0)
+        end = max(end, first)
+        return slice(first, end), slice(first + move, end + move)
+
+    for i, j in np.ndindex(kernel, kernel):
+        rows, tap_rows = inside(height, i - kernel // 2)
+        columns, tap_columns = inside(width, j - kernel // 2)
+        if rows.start >= height or columns.start >= width:
+            continue
+        weights = kernels[:, :, None, i, j, rows, :, columns]
+        output[:, :, :, rows, :, columns] += grouped[:, :, :, tap_rows, :, tap_columns] * weights
+    return {"output": output.reshape(batch, channels, height * scale, width * scale)}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    """unfold, and a sum over taps; masks of taps outside are zero."""
+    import torch
+    import torch.nn.functional as functional
+
+    x, masks = inputs["x"], inputs["masks"]
+    batch, channels, height, width = x.shape
+    kernel, groups, scale = fields["kernel_size"], fields["groups"], fields["scale_factor"]
+    if x.numel() == 0:
+        return (x.new_zeros(batch, channels, height * scale, width * scale),)
+    taps, radius = kernel * kernel, kernel // 2
+    columns = functional.unfold(x, kernel, padding=radius)
+    columns = columns.view(batch, groups, channels // groups, taps, height, 1, width, 1)
+    there = functional.unfold(x.new_ones(1, 1, height, width), kernel, padding=radius)
+    there = there.view(1, 1, taps, height, 1, width, 1) > 0
+    kernels = masks.reshape(batch, groups, taps, height, scale, width, scale)
+    kernels = torch.where(there, kernels, torch.zeros_like(kernels))
+    output = torch.zeros_like(columns[:, :, :, 0] * kernels[:, :, None, 0])
+    for tap in range(taps):
+        output = output + columns[:, :, :, tap] * kernels[:, :, None, tap]
+    return (output.reshape(batch, channels, height * scale, width * scale),)
+
+
+def _unfold(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    """What PyTorch code without mmcv does: the map is enlarged and unfolded (ultralytics' forks have it so)."""
+    import torch
+    import torch.nn.functional as functional
+
+    x, masks = inputs["x"], inputs["masks"]
+    batch, channels = x.shape[:2]
+    kernel, groups, scale = fields["kernel_size"], fields["groups"], fields["scale_factor"]
+    taps = functional.unfold(x, kernel, padding=kernel // 2)
+    taps = taps.view(batch, -1, *x.shape[2:]).repeat_interleave(scale, 2).repeat_interleave(scale, 3)
+    taps = taps.view(batch, groups, channels // groups, kernel * kernel, *masks.shape[2:])
+    kernels = masks.view(batch, groups, kernel * kernel, *masks.shape[2:])
+    return (torch.einsum("ngckhw,ngkhw->ngchw", taps, kernels).reshape(batch, channels, *masks.shape[2:]),)
+
+
+def _work(fields: Fields, shapes: Shapes) -> Work:
+    batch, channels, height, width = shapes["output"]
+    return Work(flops=2 * fields["kernel_size"] ** 2 * batch * channels * height * width)
+
+
+def _guard(node: AliasedNode) -> Refusal | None:
+    """The exporter writes the scale as a float; mmcv's operator takes an integer."""
+    scale = node.attrs["scale_factor"]
+    if scale < 1 or scale != int(scale):
+        return Refusal(f"scale_factor is {scale}", "a whole number, 1 or more", "export the node with one")
+    return None
+
+
+def _alias_fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "kernel_size": a["kernel_size"],
+        "groups": a["group_size"],
+        "scale_factor": int(a["scale_factor"]),
+    }
+
+
+FEATURE_REASSEMBLY = OpDef(
+    name="FeatureReassembly",
+    doc=(
+        "Enlarges feature maps by kernels that a network predicts (CARAFE): output (y, x) is the sum of the kernel_size x "
+        "kernel_size pixels around (y // scale_factor, x // scale_factor), each times the mask of its tap at (y, x). "
+        "Channels in groups have masks of their own. A tap outside of the map counts as nothing."
+    ),
+    inputs=(
+        Port("x", "T", 4, "[N, C, H, W]"),
+        Port(
+            "masks",
+            "T",
+            4,
+            "[N, G*K*K, H*scale_factor, W*scale_factor], softmax already applied where there is one",
+            meaning=Meaning.SHARE,
+        ),
+    ),
+    outputs=(Port("output", "T", 4, "[N, C, H*scale_factor, W*scale_factor]"),),
+    fields=(
+        Field("kernel_size", Kind.INT, "K, odd", default=5, minimum=1),
+        Field(
+            "groups",
+            Kind.INT,
+            "G, groups of channels with masks of their own; divides C",
+            default=1,
+            minimum=1,
+        ),
+        Field("scale_factor", Kind.INT, "how many times as high and as wide", default=2, minimum=1),
+    ),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=expand_feature_reassembly,
+    aliases=tuple(
+        Alias(
+            op_type=op_type,
+            domains=("mmcv", "mmdeploy"),
+            inputs=("x", "masks"),
+            attributes=(
+                Attr("kernel_size", Kind.INT),
+                Attr("group_size", Kind.INT),
+                Attr("scale_factor", Kind.FLOAT),
+            ),
+            guard=_guard,
+            fields=_alias_fields,
+            source="mmcv, ops/carafe and csrc/common/cuda/carafe_naive_cuda_kernel",
+        )
+        for op_type in ("MMCVCARAFE", "MMCVCARAFENaive")
+    ),
+    cases=CASES,
+    tolerance={"float32": 2e-6, "float16": 6e-4, "bfloat16": 4.5e-3},
+    huge=huge(_reference),
+    benchmarks=BENCHMARKS,
+    baselines={"unfold": _unfold},
+    work=_work,
+    workspace=True,
+)

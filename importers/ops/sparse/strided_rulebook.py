@@ -1,0 +1,126 @@
+"""Makes the rulebook of a sparse convolution with strides: cells of the output, and which row each tap multiplies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.ops.sparse import _grids as grids
+from trtsmith.importers.ops.sparse._autoware_aliases import STRIDED
+from trtsmith.importers.ops.sparse._rulebook_cases import STRIDED_CASES
+from trtsmith.importers.ops.sparse._strided_rulebook_onnx import expand
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    count = shapes["count"][0]
+    return {"output_indices": (count, 4), "pairs": (grids.taps(fields), count), "count": ()}
+
+
+def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
+    most = fields["batch_size"] * math.prod(grids.output_shape(fields))
+    most = min(most, fields["limit"] or most)
+    return {"count": min(shapes["indices"][0] * grids.reached(fields), most)}
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """A dictionary from cells of the output to the rows that reach them, by tap."""
+    names = ("spatial_shape", "stride", "padding", "dilation")
+    sizes, stride, padding, dilation = (fields[name] for name in names)
+    out = grids.output_shape(fields)
+    cells: dict[tuple[int, ...], dict[int, int]] = {}
+    for row, (image, *place) in enumerate(inputs["indices"].tolist()):
+        inside = all(0 <= at < size for at, size in zip(place, sizes, strict=True))
+        if not inside or not 0 <= image < fields["batch_size"]:
+            continue
+        for tap, number in enumerate(grids.numbers(fields["kernel_size"])):
+            reach = [a + p - n * d for a, p, n, d in zip(place, padding, number, dilation, strict=True)]
+            if all(r % s == 0 and 0 <= r // s < o for r, s, o in zip(reach, stride, out, strict=True)):
+                cell = (image, *(r // s for r, s in zip(reach, stride, strict=True)))
+                cells.setdefault(cell, {}).setdefault(tap, row)
+    kept = sorted(cells)[: fields["limit"] or None]
+    pairs = np.full((grids.taps(fields), len(kept)), -1, np.int32)
+    for column, cell in enumerate(kept):
+        for tap, row in cells[cell].items():
+            pairs[tap, column] = row
+    return {
+        "output_indices": np.array(kept, np.int32).reshape(len(kept), 4),
+        "pairs": pairs,
+        "count": np.array(len(kept), np.int32),
+    }
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The different cells by torch.unique, and the first row of each tap and cell by scatter_reduce."""
+    import torch
+
+    indices = inputs["indices"].long()
+    image, *place = indices.unbind(1)
+    _, inside = grids.torch_key([image, *place], (fields["batch_size"], *fields["spatial_shape"]))
+    out = (fields["batch_size"], *grids.output_shape(fields))
+    keys = []
+    for number in grids.numbers(fields["kernel_size"]):
+        there, cell = inside, [image]
+        for axis, at in enumerate(place):
+            stride = fields["stride"][axis]
+            reach = at + fields["padding"][axis] - number[axis] * fields["dilation"][axis]
+            there = there & (reach % stride == 0)
+            cell.append(reach.div(stride, rounding_mode="floor"))
+        key, within = grids.torch_key(cell, out)
+        keys.append(torch.where(there & within, key, -1))
+    table = torch.stack(keys)
+    cells = torch.unique(table)
+    cells = cells[cells >= 0][: fields["limit"] or None]
+    taps, rows = table.shape
+    at = torch.searchsorted(cells, table).clamp(max=max(len(cells) - 1, 0))
+    known = (table >= 0) & (cells[at] == table if len(cells) else torch.zeros_like(table, dtype=torch.bool))
+    tap, row = known.nonzero(as_tuple=True)
+    pairs = torch.full((taps * len(cells),), rows, device=indices.device)
+    pairs.scatter_reduce_(0, tap * len(cells) + at[tap, row], row, "amin")
+    pairs = torch.where(pairs < rows, pairs, -1).reshape(taps, len(cells)).int()
+    columns, rest = [], cells
+    for size in reversed(out[1:]):
+        columns.append(rest % max(size, 1))
+        rest = rest.div(max(size, 1), rounding_mode="floor")
+    places = torch.stack([rest, *reversed(columns)], 1).int()
+    return places, pairs, torch.tensor(len(cells), dtype=torch.int32, device=indices.device)
+
+
+STRIDED_RULEBOOK = OpDef(
+    name="StridedRulebook",
+    doc=(
+        "The cells of a sparse convolution's output, in the order (batch, z, y, x), and for each tap and each of them the "
+        "row whose cell it reads, or -1: of several rows with the same coordinates the first. Rows outside of the grid "
+        "reach nothing. Where a limit is given, cells beyond it are left out, the last ones first."
+    ),
+    inputs=(grids.INDICES,),
+    outputs=(
+        Port("output_indices", "S", 2, "[M, 4] (batch, z, y, x) of the output's rows"),
+        Port("pairs", "S", 2, f"[K, M] {grids.PAIRS_DOC}"),
+        Port("count", "S", 0, "number of the output's rows", size=True),
+    ),
+    fields=(
+        grids.BATCH_SIZE,
+        grids.SPATIAL_SHAPE,
+        grids.KERNEL_SIZE,
+        Field("stride", Kind.INTS, "(z, y, x)", length=3, default=(1, 1, 1), minimum=1),
+        Field(
+            "padding", Kind.INTS, "cells before and behind, (z, y, x)", length=3, default=(0, 0, 0), minimum=0
+        ),
+        grids.DILATION,
+        Field("limit", Kind.INT, "most rows of the output; 0: as many as there can be", default=0, minimum=0),
+    ),
+    shape=_shape,
+    bounds=_bounds,
+    check=grids.check_strided,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=expand,
+    aliases=STRIDED,
+    cases=STRIDED_CASES,
+    huge="a size tensor may not hold 2^31 rows, and more pairs of fewer rows differ in nothing but the size of the table",
+    workspace=True,
+)

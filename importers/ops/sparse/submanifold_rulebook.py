@@ -1,0 +1,90 @@
+"""Makes the rulebook of a submanifold convolution (Graham et al., arXiv 1711.10275): which row each tap multiplies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import Arrays, Fields, OpDef, Port, Shapes, Work
+from trtsmith.importers.ops.sparse import _grids as grids
+from trtsmith.importers.ops.sparse._autoware_aliases import SUBMANIFOLD
+from trtsmith.importers.ops.sparse._rulebook_cases import SUBMANIFOLD_BENCHMARKS, SUBMANIFOLD_CASES
+from trtsmith.importers.ops.sparse._submanifold_rulebook_onnx import expand
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    return {"pairs": (grids.taps(fields), shapes["indices"][0])}
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """A dictionary from coordinates to the first row that has them."""
+    sizes, kernel, dilation = (fields[name] for name in ("spatial_shape", "kernel_size", "dilation"))
+    rows: dict[tuple[int, ...], int] = {}
+    cells = [tuple(int(number) for number in cell) for cell in inputs["indices"]]
+    for row, (image, *place) in enumerate(cells):
+        inside = all(0 <= at < size for at, size in zip(place, sizes, strict=True))
+        if inside and 0 <= image < fields["batch_size"]:
+            rows.setdefault((image, *place), row)
+    pairs = np.full((grids.taps(fields), len(cells)), -1, np.int32)
+    for tap, number in enumerate(grids.numbers(kernel)):
+        shift = [(n - k // 2) * d for n, k, d in zip(number, kernel, dilation, strict=True)]
+        for row, (image, *place) in enumerate(cells):
+            if (image, *place) in rows:
+                moved = tuple(at + by for at, by in zip(place, shift, strict=True))
+                pairs[tap, row] = rows.get((image, *moved), -1)
+    return {"pairs": pairs}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    """Numbers of cells in order, and a bisection for each tap."""
+    import torch
+
+    indices = inputs["indices"].long()
+    image, z, y, x = indices.unbind(1)
+    sizes = (fields["batch_size"], *fields["spatial_shape"])
+    key, inside = grids.torch_key([image, z, y, x], sizes)
+    ordered, rows = torch.sort(torch.where(inside, key, -1), stable=True)
+    found = []
+    for number in grids.numbers(fields["kernel_size"]):
+        dz, dy, dx = (
+            (n - k // 2) * d
+            for n, k, d in zip(number, fields["kernel_size"], fields["dilation"], strict=True)
+        )
+        wanted, there = grids.torch_key([image, z + dz, y + dy, x + dx], sizes)
+        there = there & inside
+        wanted = torch.where(there, wanted, 0)
+        at = torch.searchsorted(ordered, wanted).clamp(max=max(len(ordered) - 1, 0))
+        same = there & (ordered[at] == wanted)
+        found.append(torch.where(same, rows[at], -1))
+    return (torch.stack(found).int(),)
+
+
+def _work(_fields: Fields, shapes: Shapes) -> Work:
+    """Nothing is multiplied; an operation is counted for each cell that is looked up."""
+    taps, rows = shapes["pairs"]
+    return Work(flops=taps * rows)
+
+
+SUBMANIFOLD_RULEBOOK = OpDef(
+    name="SubmanifoldRulebook",
+    doc=(
+        "For each tap of a submanifold convolution and each row, the row whose cell lies there, or -1. Rows outside of the "
+        "grid are nobody's neighbours and have none; of several rows with the same coordinates the first is found."
+    ),
+    inputs=(grids.INDICES,),
+    outputs=(Port("pairs", "S", 2, f"[K, N] {grids.PAIRS_DOC}"),),
+    fields=(grids.BATCH_SIZE, grids.SPATIAL_SHAPE, grids.KERNEL_SIZE, grids.DILATION),
+    shape=_shape,
+    check=grids.check_submanifold,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=expand,
+    aliases=SUBMANIFOLD,
+    cases=SUBMANIFOLD_CASES,
+    benchmarks=SUBMANIFOLD_BENCHMARKS,
+    huge="rows are int32, and 2^31 pairs of less than 2^31 rows differ from fewer in nothing but the size of the table",
+    work=_work,
+    workspace=True,
+)

@@ -1,0 +1,238 @@
+#include "kernels/sampling/volume_sampling.cuh"
+
+#include "kernels/convert.cuh"
+#include "kernels/dispatch.cuh"
+#include "kernels/sampling/channels_last.cuh"
+
+namespace trtsmith {
+namespace {
+
+constexpr int32_t kThreads = 256;
+constexpr int32_t kWarp = 32;
+// Channels that a thread of the kernel for channels first has: its point's position is computed once for them.
+constexpr int64_t kChannelsEach = 8;
+
+struct Arguments {
+    VolumeSamplingParams params;
+    VolumeSamplingShape shape;
+    const void* turned;  // T [N, voxels, padded]
+    int64_t padded;
+    int64_t slices;  // of channels
+    int64_t tiles;   // of points
+    int64_t pieces;
+    int32_t groupShift;  // log2 of the vectors of channels of a point in a slice
+    bool pairs;          // of 2-byte elements: rows of the output begin at multiples of 4 bytes
+};
+
+template <typename T, bool kNearest>
+__device__ inline VolumeCell<kNearest> cellOf(const Arguments& a, int64_t image, int64_t point) {
+    const VolumeSamplingShape& s = a.shape;
+    const T* const place = static_cast<const T*>(a.params.grid) + (image * s.points + point) * 3;
+    const int32_t sizes[3] = {static_cast<int32_t>(s.width), static_cast<int32_t>(s.height),
+                              static_cast<int32_t>(s.depth)};
+    VolumePlace places[3];
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+        const float at = paddedPosition(loadFloat(place + i), sizes[i], s.padding, s.aligned);
+        places[i] = volumePlace<kNearest>(at, sizes[i]);
+    }
+    return volumeCell<kNearest>(places[0], places[1], places[2], sizes[1], sizes[0]);
+}
+
+// From volumes with their channels last. A thread has one vector of channels of a point; the tile of 64 points is turned in
+// shared memory, so that neighbouring threads write neighbouring points.
+template <typename T, bool kNearest>
+__global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constant__ Arguments a) {
+    using Tile = ChannelTile<sizeof(T)>;
+    using Cell = VolumeCell<kNearest>;
+    constexpr int kVector = Tile::kVector;
+    __shared__ __align__(16) T tile[Tile::kElements];
+    const VolumeSamplingShape& s = a.shape;
+    const int64_t voxels = s.depth * s.height * s.width;
+    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t lane = thread % kWarp;
+    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
+        const int64_t rest = piece / a.slices;
+        const int64_t firstChannel = (piece - rest * a.slices) * Tile::kChannels;
+        const int64_t image = rest / a.tiles;
+        const int64_t firstPoint = (rest - image * a.tiles) * Tile::kPlaces;
+        const int64_t points = s.points - firstPoint;  // from here on
+        __syncthreads();
+        for (int32_t item = thread; item < Tile::kPlaces << a.groupShift; item += kThreads) {
+            const int32_t point = item >> a.groupShift;
+            const int32_t group = item - (point << a.groupShift);
+            const int64_t channel = firstChannel + group * kVector;
+            if (point >= points || channel >= a.padded) {
+                continue;
+            }
+            const Cell cell = cellOf<T, kNearest>(a, image, firstPoint + point);
+            const int64_t first = (image * voxels + cell.voxel) * a.padded + channel;
+            uint4 words[Cell::kCorners];
+#pragma unroll
+            for (int i = 0; i < Cell::kCorners; ++i) {
+                const int64_t further = ((i >> 2) * s.height + ((i >> 1) & 1)) * s.width + (i & 1);
+                words[i] = uint4{0U, 0U, 0U, 0U};
+                if ((cell.exists >> i & 1U) != 0U) {
+                    const T* const source = static_cast<const T*>(a.turned) + (first + further * a.padded);
+                    words[i] = __ldg(reinterpret_cast<const uint4*>(source));
+                }
+            }
+            float sums[kVector] = {};
+#pragma unroll
+            for (int i = 0; i < Cell::kCorners; ++i) {
+                T elements[kVector];
+                memcpy(static_cast<void*>(elements), &words[i], sizeof words[i]);
+#pragma unroll
+                for (int v = 0; v < kVector; ++v) {
+                    sums[v] = fmaf(cell.weights[i], toFloat(elements[v]), sums[v]);
+                }
+            }
+#pragma unroll
+            for (int v = 0; v < kVector; ++v) {
+                tile[(group * kVector + v) * Tile::kPitch + point] = fromFloat<T>(sums[v]);
+            }
+        }
+        __syncthreads();
+        const int64_t left = s.channels - firstChannel;
+        const int32_t rows = static_cast<int32_t>(left < Tile::kChannels ? left : Tile::kChannels);
+        for (int32_t row = thread / kWarp; row < rows; row += kThreads / kWarp) {
+            T* const target =
+                static_cast<T*>(a.params.output) + (image * s.channels + firstChannel + row) * s.points + firstPoint;
+            const T* const source = tile + row * Tile::kPitch;
+            if (sizeof(T) == 2 && a.pairs) {
+                if (2 * lane < points) {
+                    reinterpret_cast<uint32_t*>(target)[lane] = reinterpret_cast<const uint32_t*>(source)[lane];
+                }
+            } else {
+                if (lane < points) {
+                    target[lane] = source[lane];
+                }
+                if (lane + kWarp < points) {
+                    target[lane + kWarp] = source[lane + kWarp];
+                }
+            }
+        }
+    }
+}
+
+// From volumes as they are. A thread has one point and kChannelsEach channels.
+template <typename T, bool kNearest>
+__global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__ Arguments a) {
+    using Cell = VolumeCell<kNearest>;
+    const VolumeSamplingShape& s = a.shape;
+    const int64_t voxels = s.depth * s.height * s.width;
+    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
+        const int64_t rest = piece / a.tiles;
+        const int64_t point = (piece - rest * a.tiles) * kThreads + threadIdx.x;
+        const int64_t image = rest / a.slices;
+        const int64_t channel = (rest - image * a.slices) * kChannelsEach;
+        if (point >= s.points) {
+            continue;
+        }
+        const Cell cell = cellOf<T, kNearest>(a, image, point);
+        const int64_t left = s.channels - channel;
+        const int32_t count = static_cast<int32_t>(left < kChannelsEach ? left : kChannelsEach);
+        int64_t first = (image * s.channels + channel) * voxels + cell.voxel;
+        T* target = static_cast<T*>(a.params.output) + (image * s.channels + channel) * s.points + point;
+#pragma unroll 2
+        for (int32_t c = 0; c < count; ++c) {
+            float sum = 0.0F;
+            float values[Cell::kCorners];
+#pragma unroll
+            for (int i = 0; i < Cell::kCorners; ++i) {
+                const int64_t further = ((i >> 2) * s.height + ((i >> 1) & 1)) * s.width + (i & 1);
+                values[i] = 0.0F;
+                if ((cell.exists >> i & 1U) != 0U) {
+                    values[i] = loadFloat(static_cast<const T*>(a.params.x) + (first + further));
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < Cell::kCorners; ++i) {
+                sum = fmaf(cell.weights[i], values[i], sum);
+            }
+            *target = fromFloat<T>(sum);
+            target += s.points;
+            first += voxels;
+        }
+    }
+}
+
+// Turning pays where a voxel is read for several channels at once, and where there are not many more voxels than points:
+// it moves every voxel twice, as much as a point's eight reads of one channel.
+bool isTurned(size_t bytes, const VolumeSamplingShape& s) {
+    const int64_t voxels = s.depth * s.height * s.width;
+    return s.channels >= 16 / static_cast<int64_t>(bytes) && s.points >= voxels / 4;
+}
+
+template <typename T, bool kNearest>
+cudaError_t sample(Arguments& a, void* workspace, cudaStream_t stream) {
+    const VolumeSamplingShape& s = a.shape;
+    if (!isTurned(sizeof(T), s)) {
+        a.slices = ceilDivide(s.channels, kChannelsEach);
+        a.tiles = ceilDivide(s.points, kThreads);
+        a.pieces = s.batch * a.slices * a.tiles;
+        return launch(directKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    }
+    using Tile = ChannelTile<sizeof(T)>;
+    const int64_t voxels = s.depth * s.height * s.width;
+    const cudaError_t status = channelsLast<T>(a.params.x, workspace, s.batch, s.channels, voxels, stream);
+    if (status != cudaSuccess) {
+        return status;
+    }
+    a.turned = workspace;
+    a.padded = paddedChannels(s.channels, sizeof(T));
+    a.slices = ceilDivide(s.channels, Tile::kChannels);
+    a.tiles = ceilDivide(s.points, Tile::kPlaces);
+    a.pieces = s.batch * a.slices * a.tiles;
+    while ((1 << a.groupShift) < Tile::kGroups && (1 << a.groupShift) * Tile::kVector < a.padded) {
+        ++a.groupShift;
+    }
+    a.pairs = s.points % 2 == 0 && isAligned(a.params.output, 4);
+    return launch(turnedKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+}
+
+bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_t& outputs) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    int64_t inputs = 0;
+    int64_t padded = 0;
+    int64_t points = 0;
+    if (s.depth > kMost || s.height > kMost || s.width > kMost ||
+        !elementCount({s.batch, s.channels, s.depth, s.height, s.width}, inputs) || s.channels > kMaxElements ||
+        !elementCount({s.batch, s.channels + 8, s.depth, s.height, s.width}, padded) ||
+        !elementCount({s.batch, s.points, 3}, points) || !elementCount({s.batch, s.channels, s.points}, outputs)) {
+        return false;
+    }
+    const bool hasInputs = (inputs == 0 || p.x != nullptr) && (points == 0 || p.grid != nullptr);
+    return outputs == 0 || (hasInputs && p.output != nullptr);
+}
+
+}  // namespace
+
+size_t volumeSamplingWorkspace(DType type, const VolumeSamplingShape& shape) {
+    const size_t bytes = bytesOf(type);
+    int64_t count = 0;
+    const bool fits = shape.channels >= 0 && shape.channels <= kMaxElements &&
+                      elementCount({shape.batch, paddedChannels(shape.channels, bytes), shape.depth, shape.height,
+                                    shape.width, static_cast<int64_t>(bytes)},
+                                   count);
+    return fits && isTurned(bytes, shape) ? static_cast<size_t>(count) : 0;
+}
+
+cudaError_t volumeSampling(const VolumeSamplingParams& params, const VolumeSamplingShape& shape, void* workspace,
+                           cudaStream_t stream) {
+    int64_t outputs = 0;
+    if (!isValid(params, shape, outputs) ||
+        (outputs > 0 && workspace == nullptr && volumeSamplingWorkspace(params.type, shape) > 0)) {
+        return cudaErrorInvalidValue;
+    }
+    Arguments a{params, shape, nullptr, 0, 0, 0, 0, 0, false};
+    return withFloatType(params.type, [&](auto tag) -> cudaError_t {
+        using T = typename decltype(tag)::type;
+        if (outputs == 0) {
+            return cudaSuccess;
+        }
+        return shape.nearest ? sample<T, true>(a, workspace, stream) : sample<T, false>(a, workspace, stream);
+    });
+}
+
+}  // namespace trtsmith

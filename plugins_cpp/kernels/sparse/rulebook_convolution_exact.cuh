@@ -1,0 +1,80 @@
+// The convolution along a rulebook, one output at a time in float32: for devices without the tensor cores that the tiled
+// kernel needs, and for outputs that are not finite there.
+#pragma once
+
+#include "kernels/convert.cuh"
+#include "kernels/fast_division.cuh"
+#include "kernels/sparse/rulebook_convolution.cuh"
+
+namespace trtsmith {
+namespace sparse {
+
+template <typename T>
+struct ConvolutionArguments {
+    const T* features;
+    const T* weights;
+    const int32_t* pairs;
+    const T* bias;
+    T* output;
+    int64_t inputs;
+    int64_t channels;
+    int64_t taps;
+    int64_t rows;
+    int64_t filters;
+    int64_t filterTiles;
+    int64_t tiles;       // of rows and of filters
+    int32_t units;       // 16-byte pieces of a row of channels, rounded up
+    FastDivider perTap;  // by units
+    bool wholeSteps;     // a step of the tiled kernel has one tap
+    bool pairStores;     // two neighbouring outputs can be written at once
+    RulebookActivation activation;
+    float slope;
+};
+
+// Without bias and activation. Skips what has no pair, so that infinite weights of it count as nothing.
+template <typename T>
+__device__ __noinline__ float exactSum(const ConvolutionArguments<T>& a, int64_t row, int64_t filter) {
+    float sum = 0.0F;
+    for (int64_t tap = 0; tap < a.taps; ++tap) {
+        const int64_t input = a.pairs[tap * a.rows + row];
+        if (input < 0 || input >= a.inputs) {
+            continue;
+        }
+        const T* const values = a.features + input * a.channels;
+        const T* const factors = a.weights + (filter * a.taps + tap) * a.channels;
+        for (int64_t channel = 0; channel < a.channels; ++channel) {
+            sum = fmaf(toFloat(values[channel]), toFloat(factors[channel]), sum);
+        }
+    }
+    return sum;
+}
+
+template <typename T>
+__device__ inline float finish(const ConvolutionArguments<T>& a, float sum, int64_t filter) {
+    const float value = a.bias == nullptr ? sum : sum + loadFloat(a.bias + filter);
+    switch (a.activation) {
+        case RulebookActivation::kRelu:
+            return value < 0.0F ? 0.0F : value;
+        case RulebookActivation::kSigmoid:
+            return 1.0F / (1.0F + expf(-value));
+        case RulebookActivation::kLeakyRelu:
+            return value < 0.0F ? value * a.slope : value;
+        default:
+            return value;
+    }
+}
+
+constexpr int kExactThreads = 256;
+
+template <typename T>
+__global__ void __launch_bounds__(kExactThreads) exactKernel(const __grid_constant__ ConvolutionArguments<T> a) {
+    const int64_t step = int64_t{gridDim.x} * kExactThreads;
+    for (int64_t i = int64_t{blockIdx.x} * kExactThreads + threadIdx.x; i < a.rows * a.filters; i += step) {
+        const int64_t row = i / a.filters;
+        const int64_t filter = i - row * a.filters;
+        a.output[i] = fromFloat<T>(finish(a, exactSum(a, row, filter), filter));
+    }
+}
+
+}  // namespace sparse
+}  // namespace trtsmith

@@ -1,0 +1,60 @@
+"""The reduction of rows by index, whose number of segments depends on values, as exporters of torch_scatter write it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.importers.foreign._rows import inputs, one_dimension, scattered
+from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
+
+SCATTER = "DynamicIndexedReduction"
+
+
+def own(arrays: Arrays) -> tuple[np.ndarray, ...]:
+    values, origin = scattered("min", origin=True)(arrays)
+    return values, origin, np.array(6)
+
+
+EXAMPLES = (
+    *(
+        Example(
+            SCATTER,
+            f"scatter_{how}",
+            "torch_scatter",
+            {"dim": 0, "dim_size": -1},
+            inputs,
+            scattered(how, origin=True),
+            types=("T", "N"),
+        )
+        for how in ("max", "min")
+    ),
+    *(
+        Example(SCATTER, f"scatter_{how}", "torch_scatter", {"dim": 0}, inputs, scattered(what))
+        for how, what in (("sum", "sum"), ("add", "sum"), ("mean", "mean"))
+    ),
+    Example(
+        SCATTER,
+        "scatter_max",
+        "dpvo",
+        {"dim": 0},
+        one_dimension,
+        scattered("max", origin=True),
+        note="one dimension",
+        types=("T", "N"),
+    ),
+    *(
+        Example(SCATTER, "scatter_all", "zf", {"value": how}, inputs, scattered(how), note=how)
+        for how in ("sum", "mean", "max")
+    ),
+    Example(SCATTER, "ScatterMax", "plugin", {"dim": 0}, inputs, scattered("max")),
+    Example(SCATTER, SCATTER, "trtsmith", {"reduction": 3}, inputs, own),
+)
+
+SHAPES = {"source": (9, 5), "index": (9,)}
+FIELDS = {"reduction": 0}
+INCONSISTENT = (
+    Inconsistent(SCATTER, SHAPES, {"source": ()}, "source has no dimensions", FIELDS),
+    Inconsistent(SCATTER, SHAPES, {"index": (8,)}, "index[0] = 8, but source[0] = 9", FIELDS),
+)
+
+LARGEST = (Largest(SCATTER, FIELDS, (("float32", (Largest.SIZE, 0)), ("int64", (Largest.SIZE,)))),)

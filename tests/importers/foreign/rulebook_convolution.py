@@ -1,0 +1,78 @@
+"""The convolution along a rulebook, as Autoware's plugin has it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+
+CONVOLUTION = "RulebookConvolution"
+KERNEL = (3, 1, 2)
+
+
+def inputs() -> dict[str, np.ndarray | None]:
+    rng = np.random.default_rng(5)
+    return {
+        "features": rng.normal(size=(30, 5)).astype(np.float32),
+        "weights": rng.normal(size=(7, *KERNEL, 5)).astype(np.float32),
+        "pairs": rng.integers(-1, 30, (6, 25)).astype(np.int32),
+        "bias": rng.normal(size=7).astype(np.float32),
+    }
+
+
+def autoware_inputs() -> dict[str, np.ndarray | None]:
+    made = inputs()
+    mask, order = np.zeros((25, 1), np.int32), np.arange(25, dtype=np.int32)
+    return {n: made[n] for n in ("features", "weights", "pairs")} | {
+        "pair_mask": mask,
+        "mask_argsort": order,
+        "bias": made["bias"],
+    }
+
+
+def oracle(arrays: Arrays) -> np.ndarray:
+    """With a matrix of ones where a tap of a row reads a row of the features."""
+    features, weights = arrays["features"].astype(np.float64), arrays["weights"].astype(np.float64)
+    chosen = arrays["pairs"][..., None] == np.arange(len(features))
+    columns = chosen.astype(np.float64) @ features
+    return np.einsum("kmc,okc->mo", columns, weights.reshape(7, 6, 5)) + arrays["bias"].astype(np.float64)
+
+
+AUTOWARE = {
+    "is_train": 0,
+    "is_subm": 1,
+    "act_alpha": 0.0,
+    "act_beta": 0.0,
+    "output_scale": 1.0,
+    "output_add_scale": 0.0,
+}
+
+EXAMPLES = (
+    Example(CONVOLUTION, "ImplicitGemm", "autoware", AUTOWARE, autoware_inputs, oracle),
+    Example(
+        CONVOLUTION,
+        "ImplicitGemm",
+        "autoware",
+        {**AUTOWARE, "act_type": 1},
+        autoware_inputs,
+        lambda arrays: np.maximum(oracle(arrays), 0),
+        note="with a ReLU inside",
+    ),
+    Example(
+        CONVOLUTION,
+        "ImplicitGemm",
+        "autoware",
+        {**AUTOWARE, "act_type": 3, "act_alpha": 0.25},
+        autoware_inputs,
+        lambda arrays: np.where(oracle(arrays) > 0, oracle(arrays), oracle(arrays) * 0.25),
+        note="with a leaky ReLU inside",
+    ),
+    Example(CONVOLUTION, CONVOLUTION, "trtsmith", {"activation": 0, "slope": 0.0}, inputs, oracle),
+)
+
+SHAPES = {"features": (30, 5), "weights": (7, *KERNEL, 5), "pairs": (6, 25), "bias": (7,)}
+INCONSISTENT = (
+    Inconsistent(CONVOLUTION, SHAPES, {"pairs": (5, 25)}, "pairs[0] = 5, not 6 = the taps of weights"),
+    Inconsistent(CONVOLUTION, SHAPES, {"features": (30, 4)}, "features[1] = 4, not 5 = weights[4]"),
+    Inconsistent(CONVOLUTION, SHAPES, {"bias": (6,)}, "bias[0] = 6, not 7 = weights[0]"),
+)

@@ -1,0 +1,67 @@
+"""The rulebook of a submanifold convolution, as Autoware's plugin has it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.importers.foreign._sparse import GRID, ROWS, cells, masks, submanifold
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+
+RULEBOOK = "SubmanifoldRulebook"
+KERNEL, DILATION = (3, 1, 5), (1, 1, 2)
+
+AUTOWARE = {
+    "batch_size": GRID[0],
+    "spatial_shape": list(GRID[1:]),
+    "algo": 1,
+    "ksize": list(KERNEL),
+    "stride": [1, 1, 1],
+    "padding": [0, 0, 0],
+    "dilation": list(DILATION),
+    "out_padding": [0, 0, 0],
+    "subm": 1,
+    "transpose": 0,
+    "is_train": 0,
+}
+
+
+def _autoware(arrays: Arrays) -> tuple[np.ndarray, ...]:
+    pairs = submanifold(arrays, KERNEL, DILATION)
+    return arrays["indices"], pairs, masks(pairs), np.arange(ROWS), np.array(ROWS)
+
+
+FIELDS = {
+    "batch_size": GRID[0],
+    "spatial_shape": list(GRID[1:]),
+    "kernel_size": list(KERNEL),
+    "dilation": list(DILATION),
+}
+
+EXAMPLES = (
+    Example(
+        RULEBOOK,
+        "GetIndicePairsImplicitGemm",
+        "autoware",
+        AUTOWARE,
+        cells,
+        _autoware,
+        types=("S",) * 5,
+    ),
+    Example(RULEBOOK, RULEBOOK, "trtsmith", FIELDS, cells, lambda a: submanifold(a, KERNEL, DILATION)),
+)
+
+SHAPES = {"indices": (40, 4)}
+_MANY = [33, 33, 33]
+INCONSISTENT = (
+    Inconsistent(RULEBOOK, SHAPES, {"indices": (40, 3)}, "indices[1] = 3, not 4", FIELDS),
+    Inconsistent(RULEBOOK, SHAPES, {}, "has no middle tap", FIELDS, {"kernel_size": [3, 2, 3]}),
+    Inconsistent(
+        RULEBOOK,
+        SHAPES,
+        {},
+        "the input has 8589934592000",
+        FIELDS,
+        {"spatial_shape": [2**10 * 1000, 2**22, 10**9]},
+    ),
+    Inconsistent(RULEBOOK, SHAPES, {}, "has 35937 taps, more than 32768", FIELDS, {"kernel_size": _MANY}),
+)

@@ -1,0 +1,55 @@
+"""Sampling in volumes. The oracle takes every voxel's share of every point from the distance between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from trtsmith.importers.opdef import Case
+
+SAMPLING = "VolumeSampling"
+
+
+def _inputs() -> dict[str, np.ndarray | None]:
+    rng = np.random.default_rng(11)
+    return {
+        "x": rng.normal(size=(2, 5, 4, 6, 7)).astype(np.float32),
+        "grid": rng.uniform(-1.3, 1.3, (2, 5, 4, 6, 3)).astype(np.float32),
+    }
+
+
+def _hats(inputs: Arrays) -> np.ndarray:
+    """Linear, zeros beyond, ends of the volume at -1 and 1."""
+    x, grid = (inputs[name].astype(np.float64) for name in ("x", "grid"))
+    shares = []
+    for axis, size in enumerate(x.shape[2:]):
+        at = ((grid[..., 2 - axis] + 1) * size - 1) / 2
+        shares.append(np.maximum(0, 1 - np.abs(at[..., None] - np.arange(size))))
+    result: np.ndarray = np.einsum("ncxyz,nabdx,nabdy,nabdz->ncabd", x, *shares)
+    return result
+
+
+def standard_attributes(case: Case) -> dict[str, Any] | None:
+    """The attributes of ONNX's operator; None for places on which it says nothing."""
+    if case.name.startswith("strange"):
+        return None
+    return {
+        "mode": ("linear", "nearest")[case.fields["interpolation"]],
+        "padding_mode": ("zeros", "border", "reflection")[case.fields["padding"]],
+        "align_corners": case.fields["align_corners"],
+    }
+
+
+FIELDS = {"interpolation": 0, "padding": 0, "align_corners": 0}
+
+EXAMPLES = (Example(SAMPLING, SAMPLING, "trtsmith", FIELDS, _inputs, _hats),)
+
+SHAPES = {"x": (2, 5, 4, 6, 7), "grid": (2, 5, 4, 6, 3)}
+
+INCONSISTENT = (
+    Inconsistent(SAMPLING, SHAPES, {"grid": (1, 5, 4, 6, 3)}, "grid[0] = 1, but x[0] = 2", FIELDS),
+    Inconsistent(SAMPLING, SHAPES, {"grid": (2, 5, 4, 6, 2)}, "grid[4] = 2, not 3", FIELDS),
+    Inconsistent(SAMPLING, SHAPES, {"x": (2, 5, 0, 6, 7)}, "x[2] = 0: there is nothing to sample", FIELDS),
+)
