@@ -35,6 +35,7 @@ from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
 from trtsmith.importers.ops.selection.rotated_box_selection import ROTATED_BOX_SELECTION
 from trtsmith.importers.ops.selection.soft_box_selection import SOFT_BOX_SELECTION
+from trtsmith.importers.ops.selection.top_elements import TOP_ELEMENTS
 from trtsmith.importers.ops.sparse.rulebook_convolution import RULEBOOK_CONVOLUTION
 from trtsmith.importers.ops.sparse.strided_rulebook import STRIDED_RULEBOOK
 from trtsmith.importers.ops.sparse.submanifold_rulebook import SUBMANIFOLD_RULEBOOK
@@ -59,6 +60,7 @@ OPS: tuple[OpDef, ...] = (
     DETECTION_SELECTION,
     ROTATED_BOX_SELECTION,
     SOFT_BOX_SELECTION,
+    TOP_ELEMENTS,
     BEV_POOL,
     PILLAR_SCATTER,
     GROUPED_DEFORMABLE_SAMPLING,

@@ -32,6 +32,7 @@ trtsmith_operator(RotatedBoxSelection DATA_DEPENDENT_SHAPES
   BINDING rotated_box_selection.cpp KERNELS selection/rotated_box_selection.cu)
 trtsmith_operator(SoftBoxSelection DATA_DEPENDENT_SHAPES
   BINDING soft_box_selection.cpp KERNELS selection/soft_box_selection.cu)
+trtsmith_operator(TopElements BINDING top_elements.cpp KERNELS selection/top_elements.cu)
 trtsmith_operator(BevPool BINDING bev_pool.cpp KERNELS bev/bev_pool.cu)
 trtsmith_operator(PillarScatter BINDING pillar_scatter.cpp KERNELS bev/pillar_scatter.cu)
 trtsmith_operator(GroupedDeformableSampling

@@ -75,9 +75,7 @@ def build(
     """
     chosen = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
     compiler = digest([chosen, *source_files(SOURCES / "cmake")])
-    settings = [
-        env.get(name, "") for name in (*SETTINGS, "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")
-    ]
+    settings = [env.get(name, "") for name in (*SETTINGS, "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")]
     version = tools.headers / "NvInferVersion.h"
     inputs = digest([*source_files(SOURCES), compiler, *settings, str(tools.headers), version])
     if stamps.fresh("native", inputs) and all((LIBRARY_DIR / name).is_file() for name in LIBRARIES):

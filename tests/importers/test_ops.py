@@ -104,12 +104,14 @@ def test_expansion_agrees(op: OpDef, case: Case, opset: int, dtype: str) -> None
 
 
 def onnx_model(op: OpDef, inputs: dict[str, np.ndarray], fields: dict[str, Any]) -> onnx.ModelProto:
-    """ONNX's own operator with the inputs, and those of the fields that it has."""
+    """ONNX's own operator with the inputs, and those of the fields that it has, as attributes or as further inputs."""
     outputs = [port for port in op.outputs if not port.size]
-    opset = max(17, onnx.defs.get_schema(op.onnx).since_version)
-    known = onnx.defs.get_schema(op.onnx, opset).attributes
-    attributes = {name: value for name, value in fields.items() if name in known}
-    node = helper.make_node(op.onnx, list(inputs), [port.name for port in outputs], **attributes)
+    opset = 22  # the first whose GridSample takes volumes, and one that onnxruntime runs
+    schema = onnx.defs.get_schema(op.onnx, opset)
+    attributes = {name: value for name, value in fields.items() if name in schema.attributes}
+    further = [name for name in (i.name.lower() for i in schema.inputs) if name in fields]
+    constants = [onnx.numpy_helper.from_array(np.array([fields[name]]), name) for name in further]
+    node = helper.make_node(op.onnx, [*inputs, *further], [port.name for port in outputs], **attributes)
     graph = helper.make_graph(
         [node],
         "graph",
@@ -118,6 +120,7 @@ def onnx_model(op: OpDef, inputs: dict[str, np.ndarray], fields: dict[str, Any])
             helper.make_tensor_value_info(p.name, tensor_type(TYPES[types_of(op)[p.type]]), None)
             for p in outputs
         ],
+        constants,
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 

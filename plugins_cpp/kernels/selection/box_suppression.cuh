@@ -6,6 +6,7 @@
 //
 // A kind of boxes is a type with what is asked of it here:
 //   Box                              a box in registers
+//   kKeptChunk                       kept boxes that one block compares with
 //   box(index)                       box `index` of [batch, boxes]
 //   limit()                          what overlaps compares with, read once
 //   overlaps(better, later, limit)   whether a box drops out for a better one
@@ -24,7 +25,6 @@ namespace box_suppression_detail {
 constexpr int kThreads = 256;
 constexpr int kParts = kThreads / kWord;   // threads that share a candidate
 constexpr int kPartBits = kWord / kParts;  // of a word
-constexpr int64_t kKeptChunk = 512;        // kept boxes that one block compares with
 using PartBits = uint16_t;
 static_assert(sizeof(PartBits) * 8 == kPartBits, "threads write their parts of a word");
 
@@ -113,7 +113,10 @@ __device__ void compareWithKept(const Selection<Boxes>& s, const Candidate* sort
     const int candidate = static_cast<int>(threadIdx.x) % kWord;
     const int part = static_cast<int>(threadIdx.x) / kWord;
     const int64_t count = s.counts[segment];
-    const int64_t end = (chunk + 1) * kKeptChunk < count ? (chunk + 1) * kKeptChunk : count;
+    if (chunk * Boxes::kKeptChunk >= count) {
+        return;  // all of the block
+    }
+    const int64_t end = (chunk + 1) * Boxes::kKeptChunk < count ? (chunk + 1) * Boxes::kKeptChunk : count;
     const int64_t column = columns * kWord + candidate;
     const bool there = column < size;
     const auto limit = s.boxes.limit();
@@ -122,7 +125,7 @@ __device__ void compareWithKept(const Selection<Boxes>& s, const Candidate* sort
         own = s.candidate(sorted, segment, s.firstOf(segment, round) + column);
     }
     bool out = false;
-    for (int64_t begin = chunk * kKeptChunk; begin < end; begin += kWord) {
+    for (int64_t begin = chunk * Boxes::kKeptChunk; begin < end; begin += kWord) {
         if (part == 0 && begin + candidate < end) {
             others[candidate] = s.box(segment, s.kept[segment * s.room + begin + candidate]);
         }
@@ -166,9 +169,10 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Boxes>
 __global__ void __launch_bounds__(kThreads) resolveKernel(Selection<Boxes> s, const Candidate* sorted, int64_t round) {
     __shared__ Bits out[kMostWords];
-    __shared__ Bits diagonal[kWord];
+    __shared__ Bits diagonal[kMostWords * kWord];  // which of a word's 64 candidates each of them overlaps
     __shared__ Bits chosen;
     const int thread = static_cast<int>(threadIdx.x);
+    const int words = static_cast<int>(s.words);
     for (int64_t segment = blockIdx.x; segment < s.segments; segment += gridDim.x) {
         const int64_t size = s.sizeOf(segment, round);
         const int64_t first = s.firstOf(segment, round);
@@ -180,19 +184,20 @@ __global__ void __launch_bounds__(kThreads) resolveKernel(Selection<Boxes> s, co
             s.dead[segment * s.words + thread] = 0;
         }
         const Bits* const masks = s.masks + segment * s.stripe * s.words;
+        for (int64_t row = thread; row < s.stripe; row += kThreads) {
+            diagonal[row] = row < size ? masks[row * s.words + row / kWord] : 0;
+        }
+        __syncthreads();
         for (int64_t word = 0; word * kWord < size && count < limit; ++word) {
             const int64_t left = size - word * kWord;
-            if (thread < kWord) {
-                diagonal[thread] = thread < left ? masks[(word * kWord + thread) * s.words + word] : 0;
-            }
-            __syncthreads();
             if (thread == 0) {
+                const Bits* const own = diagonal + word * kWord;
                 Bits alive = ~out[word] & (left < kWord ? (Bits{1} << left) - 1 : ~Bits{0});
                 Bits taken = 0;
                 for (int64_t n = count; alive != 0 && n < limit; ++n) {
                     const int best = __ffsll(static_cast<long long>(alive)) - 1;
                     taken |= Bits{1} << best;
-                    alive &= ~(diagonal[best] | Bits{1} << best);
+                    alive &= ~(own[best] | Bits{1} << best);
                 }
                 chosen = taken;
             }
@@ -203,11 +208,11 @@ __global__ void __launch_bounds__(kThreads) resolveKernel(Selection<Boxes> s, co
                 const int64_t box = sorted[first + word * kWord + thread].at - segment * s.shape.boxes;
                 s.kept[segment * s.room + count + before] = static_cast<int32_t>(box);
             }
-            for (int64_t i = thread; i < kWord * s.words; i += kThreads) {
-                const int64_t row = i / s.words;
-                const int64_t later = i % s.words;
+            for (int i = thread; i < kWord * words; i += kThreads) {
+                const int row = i / words;
+                const int later = i % words;
                 if (later > word && later * kWord < size && (taken >> row & 1) != 0) {
-                    atomicOr(out + later, masks[(word * kWord + row) * s.words + later]);
+                    atomicOr(out + later, masks[(word * kWord + row) * words + later]);
                 }
             }
             count += __popcll(taken);
@@ -249,7 +254,7 @@ cudaError_t suppress(const Selection<Boxes>& s, const Candidate* sorted, cudaStr
         launch(startKernel<Boxes>, gridBlocks(ceilDivide(s.segments + 1, kThreads)), kThreads, 0, stream, s, sorted);
     for (int64_t round = 0; status == cudaSuccess && round * s.stripe < s.shape.boxes; ++round) {
         const int64_t mostKept = round * s.stripe < s.room ? round * s.stripe : s.room;
-        const int64_t chunks = ceilDivide(mostKept, kKeptChunk);
+        const int64_t chunks = ceilDivide(mostKept, Boxes::kKeptChunk);
         const int64_t works = s.segments * (s.words + chunks) * s.words;
         status = launch(compareKernel<Boxes>, gridBlocks(works), kThreads, 0, stream, s, sorted, round, chunks);
         if (status == cudaSuccess) {

@@ -69,11 +69,6 @@ MODELS: dict[str, tuple[str, list[Sizes]]] = {
         }""",
         [{"x": (7,)}, {"x": (1,)}],
     ),
-    "top_k": (
-        """<ir_version: 9, opset_import: ["" : 18]>
-        g (float[N, C] x) => (float[N, 4000] y, int64[N, 4000] i) <int64[1] k = {4000}> { y, i = TopK (x, k) }""",
-        [{"x": (2, 5000)}, {"x": (1, 4000)}],
-    ),
     "cumulative_product": (
         """<ir_version: 10, opset_import: ["" : 26]>
         g (float[N, C, 2] x) => (float[N, C, 2] a, float[N, C, 2] b) <int64 first = {0}, int64 second = {1}> {

@@ -1,4 +1,4 @@
-"""Models that the rule large-top-k takes."""
+"""Models that the rule large-top-k-plugin takes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _values(*shape: int) -> np.ndarray:
 
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "large-top-k": (
+    "large-top-k-plugin": (
         Example(
             "sorted",
             """<ir_version: 8, opset_import: ["" : 13]>
@@ -21,6 +21,14 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 y, i = TopK (x, k)
             }""",
             feeds={"x": _values(2, 9000)},
+        ),
+        Example(
+            "columns of bytes, the smallest",
+            """<ir_version: 8, opset_import: ["" : 13]>
+            g (int8[N, 2] x) => (int8[3900, 2] y) <int64[1] k = {3900}> {
+                y, i = TopK <axis = 0, largest = 0> (x, k)
+            }""",
+            feeds={"x": _values(4500, 2).astype(np.int8)},
         ),
         Example(
             "all",

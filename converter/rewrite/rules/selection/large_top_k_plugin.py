@@ -1,0 +1,50 @@
+"""Replaces TopK of more elements than TensorRT's layer gives (3,840) with our plugin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.plugin_call import (
+    as_element,
+    is_element,
+    write_from_element,
+    write_plugin,
+)
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.importers.registry import standing_for
+
+LARGEST = 3840
+"""TensorRT-RTX 1.7.1: "K exceeds the maximum value allowed (3840)"."""
+
+PLUGIN = standing_for("TopK")
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    k = node.constant(1) if node.opset >= 10 else np.array(node.attributes.get("k", 0))
+    dtype = node.dtype(0)
+    if k is None or int(k.reshape(-1)[0]) <= LARGEST or not is_element(dtype):
+        return None
+    count, axis, shape = int(k.reshape(-1)[0]), int(node.attributes.get("axis", -1)), node.shape(0)
+    size = shape[axis] if shape and -len(shape) <= axis < len(shape) else None
+    if isinstance(size, int) and size < count:
+        return Refusal(
+            f"{count:,} of the {size:,} elements of {node.input(0)!r} along axis {axis} are wanted",
+            f"{size:,} at most",
+            "correct the number, which is TopK's second input",
+        )
+    fields = {"k": count, "axis": axis, "largest": int(node.attributes.get("largest", 1))}
+    w = Writer(node)
+    indices = "y1" if node.used(1) else "unread"
+    write_plugin(w, ["values", indices], PLUGIN, [as_element(w, "x0", dtype)], fields)
+    if node.used(0):
+        write_from_element(w, "y0", "values", dtype)
+    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
+
+
+LARGE_TOP_K_PLUGIN = NodeRule(
+    "large-top-k-plugin",
+    "TopK of more elements than TensorRT's layer gives",
+    ("TopK",),
+    _rewrite,
+)
