@@ -34,3 +34,4 @@ trtsmith_operator(GroupedDeformableSampling
   BINDING grouped_deformable_sampling.cpp KERNELS sampling/grouped_deformable_sampling.cu)
 trtsmith_operator(VolumeSampling BINDING volume_sampling.cpp KERNELS sampling/volume_sampling.cu)
 trtsmith_operator(FeatureReassembly BINDING feature_reassembly.cpp KERNELS sampling/feature_reassembly.cu)
+trtsmith_operator(LocalCorrelation BINDING local_correlation.cpp KERNELS sampling/local_correlation.cu)
