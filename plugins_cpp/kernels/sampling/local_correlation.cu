@@ -129,7 +129,7 @@ cudaError_t hasTiles(bool& has) {
 template <typename T, int kTiles>
 cudaError_t launchTiles(const TileArguments& a, cudaStream_t stream) {
     const size_t bytes = static_cast<size_t>(a.patch) * kTilePitch * sizeof(T);
-    return launch(tileKernel<T, kTiles>, gridBlocks(a.pieces), kTileThreads, bytes, stream, a);
+    return launchAfterTurning(tileKernel<T, kTiles>, gridBlocks(a.pieces), kTileThreads, bytes, stream, a);
 }
 
 template <typename T>

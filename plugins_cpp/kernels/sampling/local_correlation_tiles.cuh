@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/convert.cuh"
+#include "kernels/sampling/channels_last.cuh"
 #include "kernels/sampling/local_correlation.cuh"
 #include "kernels/tensor_core.cuh"
 
@@ -161,6 +162,7 @@ __global__ void __launch_bounds__(kTileThreads, 4) tileKernel(const __grid_const
     const int32_t residue = thread / kWarp % a.apart;
     const int32_t group = thread / kWarp / a.apart;
     const int32_t length = kTileRows * a.apart * a.groups;  // outputs of a block
+    waitForTurning();
     for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
         int64_t rest = piece / a.patch;
         TileRow at{};
