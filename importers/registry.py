@@ -30,6 +30,7 @@ from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.sampling.feature_reassembly import FEATURE_REASSEMBLY
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
+from trtsmith.importers.ops.sampling.local_correlation import LOCAL_CORRELATION
 from trtsmith.importers.ops.sampling.volume_sampling import VOLUME_SAMPLING
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
@@ -73,6 +74,7 @@ OPS: tuple[OpDef, ...] = (
     SEGMENT_REDUCTION,
     INDEXED_REDUCTION,
     DYNAMIC_INDEXED_REDUCTION,
+    LOCAL_CORRELATION,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""
