@@ -24,6 +24,7 @@ from trtsmith.importers.ops.reduction.indexed_reduction import INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.segment_reduction import SEGMENT_REDUCTION
 from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
 from trtsmith.importers.ops.regions.position_sensitive_region_align import POSITION_SENSITIVE_REGION_ALIGN
+from trtsmith.importers.ops.regions.precise_region_pool import PRECISE_REGION_POOL
 from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
@@ -57,6 +58,7 @@ OPS: tuple[OpDef, ...] = (
     SEGMENT_REDUCTION,
     INDEXED_REDUCTION,
     DYNAMIC_INDEXED_REDUCTION,
+    PRECISE_REGION_POOL,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""
