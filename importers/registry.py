@@ -22,12 +22,14 @@ from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 from trtsmith.importers.ops.reduction.dynamic_indexed_reduction import DYNAMIC_INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.indexed_reduction import INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.segment_reduction import SEGMENT_REDUCTION
+from trtsmith.importers.ops.regions.border_align import BORDER_ALIGN
 from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
 from trtsmith.importers.ops.regions.position_sensitive_region_align import POSITION_SENSITIVE_REGION_ALIGN
 from trtsmith.importers.ops.regions.precise_region_pool import PRECISE_REGION_POOL
 from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
+from trtsmith.importers.ops.regions.rotated_feature_align import ROTATED_FEATURE_ALIGN
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
@@ -59,6 +61,8 @@ OPS: tuple[OpDef, ...] = (
     INDEXED_REDUCTION,
     DYNAMIC_INDEXED_REDUCTION,
     PRECISE_REGION_POOL,
+    BORDER_ALIGN,
+    ROTATED_FEATURE_ALIGN,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -1,0 +1,280 @@
+"""Adds to each pixel samples of its map at the pixel's rotated box (Yang et al., R3Det, arXiv 1908.05612, 3.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import (
+    Alias,
+    Arrays,
+    Attr,
+    Case,
+    Expansion,
+    Field,
+    Fields,
+    Huge,
+    HugeCase,
+    Kind,
+    OpDef,
+    Port,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._bilinear_onnx import pixel_table, sampled
+from trtsmith.importers.ops.regions._bilinear_samples import sample_numpy, sample_torch
+
+_CORNERS = ((0, 0), (1, 1), (-1, 1), (-1, -1), (1, -1))
+"""Of the centre and the corners: how many halves of the box's width and height they lie from its centre."""
+
+
+def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    return {"output": tuple(shapes["x"])}
+
+
+def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    faults = []
+    x, boxes = shapes.get("x", (None,) * 4), shapes.get("boxes", (None,) * 4)
+    for axis, other in ((0, 0), (1, 2), (2, 3)):
+        if None not in (boxes[axis], x[other]) and boxes[axis] != x[other]:
+            faults.append(f"boxes[{axis}] = {boxes[axis]}, but x[{other}] = {x[other]}")
+    if boxes[3] not in (None, 5):
+        faults.append(f"boxes[3] = {boxes[3]}, not 5")
+    return [*faults, *common.map_faults("x", shapes)]
+
+
+@np.errstate(invalid="ignore")
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """One point of all boxes after the other."""
+    x, boxes = inputs["x"].astype(np.float64), inputs["boxes"].astype(np.float64)
+    output = x.copy()
+    top, left, width, height = np.moveaxis(boxes[..., :4] * fields["spatial_scale"], -1, 0)
+    angle = boxes[..., 4]
+    for right, down in _CORNERS[: fields["points"]]:
+        corner = (right * width + 1j * down * height) / 2 * np.exp(1j * angle)
+        away = corner if right else np.zeros(angle.shape, complex)
+        for image in range(len(x)):
+            places = top[image] + away[image].imag, left[image] + away[image].real
+            output[image] += sample_numpy(x[image], *places)
+    return {"output": output}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
+    """All boxes at once, by sines and cosines."""
+    x = inputs["x"]
+    top, left, width, height, angle = inputs["boxes"].flatten(1, 2).unbind(-1)
+    scale = fields["spatial_scale"]
+    output = x.flatten(2)
+    for right, down in _CORNERS[: fields["points"]]:
+        places_x, places_y = left * scale, top * scale
+        if right:
+            across, along = width * (scale * right / 2), height * (scale * down / 2)
+            places_x = places_x + angle.cos() * across - angle.sin() * along
+            places_y = places_y + angle.sin() * across + angle.cos() * along
+        output = output + sample_torch(x, places_y, places_x)
+    return (output.reshape(x.shape),)
+
+
+def _expand(expansion: Expansion) -> str:
+    """A loop over the points, of all boxes at once. A cosine is a sine a quarter turn on: onnxruntime has one in double."""
+    points = expansion.fields["points"]
+    corners = _CORNERS[:points]
+    return f"""{pixel_table(1)}
+boxes_wide = Cast <to = 11> (boxes)
+scale = Constant <value = double {{{float(np.float32(expansion.fields["spatial_scale"]))!r}}}> ()
+half = Constant <value = double {{0.5}}> ()
+quarter_turn = Constant <value = double {{{math.pi / 2!r}}}> ()
+rights = Constant <value = double[{points}] {{{", ".join(str(right) for right, _ in corners)}}}> ()
+downs = Constant <value = double[{points}] {{{", ".join(str(down) for _, down in corners)}}}> ()
+rounds = Constant <value = int64 {{{points}}}> ()
+go = Constant <value = bool {{1}}> ()
+zero = Constant <value = int64 {{0}}> ()
+one = Constant <value = int64 {{1}}> ()
+i5 = Constant <value = int64[1] {{5}}> ()
+box_rows_shape = Concat <axis = 0> (batch, area, i5)
+box_rows = Reshape (boxes_wide, box_rows_shape)
+number_2 = Constant <value = int64 {{2}}> ()
+number_3 = Constant <value = int64 {{3}}> ()
+number_4 = Constant <value = int64 {{4}}> ()
+top_given = Gather <axis = 2> (box_rows, zero)
+left_given = Gather <axis = 2> (box_rows, one)
+width_given = Gather <axis = 2> (box_rows, number_2)
+height_given = Gather <axis = 2> (box_rows, number_3)
+angle = Gather <axis = 2> (box_rows, number_4)
+top = Mul (top_given, scale)
+left = Mul (left_given, scale)
+half_scale = Mul (scale, half)
+half_width = Mul (width_given, half_scale)
+half_height = Mul (height_given, half_scale)
+turned = Add (angle, quarter_turn)
+sine = Sin (angle)
+cosine = Sin (turned)
+batch_end = Squeeze (batch)
+image_numbers = Range (zero, batch_end, one)
+image_shape = Concat <axis = 0> (batch, i1)
+image_column = Reshape (image_numbers, image_shape)
+first = Mul (image_column, area)
+own_shape = Concat <axis = 0> (batch, area, channels)
+own = Reshape (channels_last, own_shape)
+total = Loop <body = point (int64 k, bool keep, float[n, p, c] before) => (bool keep_on, float[n, p, c] after) {{
+  keep_on = Identity (keep)
+  right = Gather <axis = 0> (rights, k)
+  down = Gather <axis = 0> (downs, k)
+  is_corner = Cast <to = 9> (right)
+  across = Mul (half_width, right)
+  along = Mul (half_height, down)
+  across_x = Mul (across, cosine)
+  along_x = Mul (along, sine)
+  across_y = Mul (across, sine)
+  along_y = Mul (along, cosine)
+  away_x = Sub (across_x, along_x)
+  away_y = Add (across_y, along_y)
+  moved_x = Where (is_corner, away_x, nought)
+  moved_y = Where (is_corner, away_y, nought)
+  x_at = Add (left, moved_x)
+  y = Add (top, moved_y){sampled("  ")}
+  after = Add (before, sample)
+}}> (rounds, go, own)
+channels_first = Transpose <perm = [0, 2, 1]> (total)
+output = Reshape (channels_first, sizes)
+"""
+
+
+def _work(fields: Fields, shapes: Shapes) -> Work:
+    """Four corners of each sample, and for each sample of all channels its position and weights."""
+    batch, channels, height, width = shapes["output"]
+    return Work(flops=batch * height * width * fields["points"] * (9 * channels + 30))
+
+
+def _fields(scale: float, points: int) -> Fields:
+    return {"spatial_scale": scale, "points": points}
+
+
+def _inputs(rng: np.random.Generator, x: tuple[int, int, int, int], scale: float, spread: float) -> Any:
+    """Boxes around their pixels, in coordinates of the image."""
+    rows, columns = np.mgrid[: x[2], : x[3]]
+    centre = np.stack([rows, columns], -1) + rng.normal(size=(x[0], x[2], x[3], 2)) * spread
+    size = np.exp(rng.normal(1.0, 0.6, centre.shape))
+    angle = rng.uniform(-np.pi, np.pi, (*centre.shape[:3], 1))
+    return {"x": rng.normal(size=x), "boxes": np.concatenate([centre / scale, size / scale, angle], -1)}
+
+
+def _case(
+    name: str,
+    x: tuple[int, int, int, int],
+    points: int = 5,
+    scale: float = 0.125,
+    spread: float = 1.0,
+    kind: str = "",
+    **marks: bool,
+) -> Case:
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        made: dict[str, np.ndarray] = _inputs(rng, x, scale, spread)
+        if kind == "strange":
+            chosen = rng.random(made["boxes"].shape) < 0.1
+            chosen[..., 4] &= rng.random(chosen.shape[:3]) < 0.5
+            made["boxes"][chosen] = rng.choice([np.nan, np.inf, -np.inf, 1e30], int(chosen.sum()))
+            angle = made["boxes"][..., 4]
+            angle[angle > 4] = np.nan
+        return made
+
+    return Case(name, _fields(scale, points), make, **marks)
+
+
+BENCHMARKS = (
+    # R3Det's refinement on the finest level of a 1024x1024 image, with one point and with five, and on a coarser one.
+    _case("r3det_5", (1, 256, 128, 128), large=True),
+    _case("r3det_1", (1, 256, 128, 128), 1, large=True),
+    _case("r3det_5_coarse", (1, 256, 32, 32), large=True),
+    _case("r3det_5_batch_4", (4, 256, 128, 128), large=True),
+)
+
+CASES = (
+    _case("one_of_each", (1, 1, 1, 1), 1),
+    _case("five_points", (2, 6, 7, 9)),
+    _case("one_point", (2, 6, 7, 9), 1),
+    _case("full_vectors", (1, 64, 8, 10)),
+    _case("odd_channels", (1, 13, 9, 7)),
+    _case("more_channels_than_a_block", (1, 260, 3, 5)),
+    _case("far_boxes", (1, 5, 9, 8), spread=9.0),
+    _case("whole_scale", (1, 4, 6, 7), scale=1.0),
+    _case("one_row", (1, 4, 1, 19)),
+    _case("one_column", (1, 4, 19, 1)),
+    _case("strange_boxes", (2, 6, 9, 8), kind="strange"),
+    _case("strange_boxes_one_point", (2, 6, 9, 8), 1, kind="strange"),
+    _case("no_channels", (2, 0, 5, 4)),
+    _case("no_images", (0, 4, 5, 4)),
+    _case("tiles", (2, 96, 40, 50), large=True, tiles=True),
+    *BENCHMARKS,
+)
+
+
+def _huge(side: int, device: str) -> Huge:
+    """Side * side channels of 3 x 3 pixels: at 15,500, x has 2.16e9 elements (4.3 GB)."""
+    import torch
+
+    x = torch.randn(1, side * side, 3, 3, device=device, dtype=torch.float16)
+    made = _inputs(np.random.default_rng(4), (1, 1, 3, 3), 1.0, 0.5)
+    boxes = torch.tensor(made["boxes"], device=device).half()
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        results = []
+        for place, cut in (
+            ("first channels", slice(0, 64)),
+            ("last channels", slice(side * side - 64, side * side)),
+        ):
+            part = {"x": numbers(x[:, cut]), "boxes": numbers(boxes)}
+            results.append((place, numbers(outputs[0][:, cut]), _reference(_fields(1.0, 5), part)["output"]))
+        return results
+
+    return Huge(_fields(1.0, 5), {"x": x, "boxes": boxes}, check)
+
+
+ROTATED_FEATURE_ALIGN = OpDef(
+    name="RotatedFeatureAlign",
+    doc=(
+        "To each pixel are added bilinear samples of its map: at the centre of the pixel's own box, and at its four corners "
+        "where there are five points. Pixels are at whole numbers. A sample up to one pixel outside of the map takes its "
+        "edge; one farther away, or at what is no number, is zero."
+    ),
+    inputs=(
+        Port("x", "T", 4, "[N, C, H, W]"),
+        Port(
+            "boxes",
+            "T",
+            4,
+            "[N, H, W, 5] (y, x, width, height, angle) in radians, from x to y",
+            positions=True,
+        ),
+    ),
+    outputs=(Port("output", "T", 4, "[N, C, H, W]"),),
+    fields=(
+        common.SPATIAL_SCALE,
+        Field("points", Kind.INT, "1: the centre; 5: the corners, too", default=1, allowed=(1, 5)),
+    ),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    aliases=(
+        Alias(
+            op_type="MMCVRotatedFeatureAlign",
+            domains=("mmcv", "mmdeploy"),
+            inputs=("x", "boxes"),
+            attributes=(Attr("spatial_scale", Kind.FLOAT), Attr("points", Kind.INT)),
+            source="mmcv/ops/rotated_feature_align.py, RotatedFeatureAlignFunction.symbolic",
+        ),
+    ),
+    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
+    cases=CASES,
+    huge=HugeCase(_huge, size=15_500, small=20),
+    benchmarks=BENCHMARKS,
+    work=_work,
+    workspace=True,
+)
