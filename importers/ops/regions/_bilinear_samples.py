@@ -15,10 +15,10 @@ def sample_numpy(feature: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarra
         if not (-1 <= y[place] <= height and -1 <= x[place] <= width) or height * width == 0:
             continue
         down, across = np.clip(y[place], 0, height - 1), np.clip(x[place], 0, width - 1)
+        at = (slice(None), *place)
         for row in range(int(down), min(int(down) + 2, height)):
             for column in range(int(across), min(int(across) + 2, width)):
-                share = (1 - abs(down - row)) * (1 - abs(across - column))
-                output[(slice(None), *place)] += share * feature[:, row, column]
+                output[at] += (1 - abs(down - row)) * (1 - abs(across - column)) * feature[:, row, column]
     return output
 
 

@@ -82,7 +82,6 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     size = boxes[..., 2:] - boxes[..., :2]
     borders = []
     for feature, (first_x, first_y, along_x, along_y) in zip(maps, _DIRECTIONS, strict=True):
-        best = None
         for step in range(steps + 1):
             places_x, places_y = boxes[..., first_x], boxes[..., first_y]
             if along_x:
@@ -90,8 +89,9 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
             if along_y:
                 places_y = places_y + size[..., 1] * (along_y * step / steps)
             found = sample_torch(feature, places_y, places_x)
-            best = found if best is None else torch.maximum(best, found)
-        borders.append(best)
+            if step == 0:
+                borders.append(found)
+            borders[-1] = torch.maximum(borders[-1], found)
     return (torch.stack(borders, -1),)
 
 
