@@ -9,15 +9,85 @@ namespace {
 // An item is a border of a box; of an image, boxes come first.
 template <typename T>
 struct Borders {
-    static constexpr bool kMax = true;
-
     const T* boxes;
     int64_t itemsOfImage;
     int32_t steps;
 
     __device__ int32_t samples() const { return steps + 1; }
     __device__ int64_t plane(int64_t image, int64_t item) const { return image * 4 + item % 4; }
-    __device__ int64_t own(int64_t /*item*/) const { return -1; }
+
+    template <int kVector>
+    __device__ void begin(const T* /*plane*/, int64_t /*item*/, const sampled_items::Arguments& /*a*/,
+                          float (&values)[kVector]) const {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+            values[v] = -INFINITY;
+        }
+    }
+
+    // Samples of a border differ along it alone. Across it, pixels are interpolated once for all samples between them: the
+    // next sample lies between the same two, or one of them serves again, unless the border is long.
+    template <int kVector>
+    __device__ void add(const RegionCell* cells, int32_t count, const T* plane, int64_t item,
+                        const sampled_items::Arguments& a, float (&values)[kVector]) const {
+        const bool horizontal = item % 2 == 0;
+        const int32_t unit = horizontal ? 1 : a.width;
+        float near[kVector];
+        float far[kVector];
+        int32_t before = INT32_MIN / 2;
+        for (int32_t sample = 0; sample < count; ++sample) {
+            const RegionCell cell = cells[sample];
+            if (cell.offset < 0) {
+#pragma unroll
+                for (int v = 0; v < kVector; ++v) {
+                    values[v] = fmaxf(values[v], 0.0F);
+                }
+                continue;
+            }
+            const int32_t moved = cell.offset - before;
+            const int64_t right = (cell.steps & 1) != 0 ? a.padded : 0;
+            const int64_t below = (cell.steps & 2) != 0 ? a.width * a.padded : 0;
+            const int64_t across = horizontal ? below : right;
+            const float share = horizontal ? cell.lowerY : cell.lowerX;
+            const float part = horizontal ? cell.lowerX : cell.lowerY;
+            const T* const corner = plane + cell.offset * a.padded;
+            if (moved == -unit) {
+                copy(near, far);
+            } else if (moved == unit) {
+                copy(far, near);
+            }
+            if (moved != 0 && moved != unit) {
+                interpolate(corner, across, share, near);
+            }
+            if (moved != 0 && moved != -unit) {
+                interpolate(corner + (horizontal ? right : below), across, share, far);
+            }
+            before = cell.offset;
+#pragma unroll
+            for (int v = 0; v < kVector; ++v) {
+                values[v] = fmaxf(values[v], fmaf(part, far[v], (1.0F - part) * near[v]));
+            }
+        }
+    }
+
+    template <int kVector>
+    __device__ static void copy(const float (&from)[kVector], float (&to)[kVector]) {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+            to[v] = from[v];
+        }
+    }
+
+    template <int kVector>
+    __device__ static void interpolate(const T* pixel, int64_t across, float share, float (&line)[kVector]) {
+        float other[kVector];
+        loadFloats<kVector>(pixel, true, line);
+        loadFloats<kVector>(pixel + across, true, other);
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+            line[v] = fmaf(share, other[v], (1.0F - share) * line[v]);
+        }
+    }
 
     // Top and left borders begin at the first corner, bottom and right ones at the other, and go back.
     __device__ RegionCell cell(int64_t image, int64_t item, int32_t sample, const sampled_items::Arguments& a) const {

@@ -9,8 +9,6 @@ namespace {
 // An item is a pixel, with a box of its own.
 template <typename T>
 struct Boxes {
-    static constexpr bool kMax = false;
-
     const T* boxes;
     int64_t pixels;
     double scale;
@@ -18,7 +16,44 @@ struct Boxes {
 
     __device__ int32_t samples() const { return points; }
     __device__ int64_t plane(int64_t image, int64_t /*item*/) const { return image; }
-    __device__ int64_t own(int64_t item) const { return item; }
+
+    template <int kVector>
+    __device__ void begin(const T* plane, int64_t item, const sampled_items::Arguments& a,
+                          float (&values)[kVector]) const {
+        loadFloats<kVector>(plane + item * a.padded, true, values);
+    }
+
+    // Adds a cell's four corners times their weights; nothing where it is outside.
+    template <int kVector>
+    __device__ void add(const RegionCell* cells, int32_t count, const T* plane, int64_t /*item*/,
+                        const sampled_items::Arguments& a, float (&values)[kVector]) const {
+#pragma unroll 2
+        for (int32_t sample = 0; sample < count; ++sample) {
+            const RegionCell cell = cells[sample];
+            const bool valid = cell.offset >= 0;
+            const float upperY = 1.0F - cell.lowerY;
+            const float upperX = 1.0F - cell.lowerX;
+            const float weights[4] = {upperY * upperX, upperY * cell.lowerX, cell.lowerY * upperX,
+                                      cell.lowerY * cell.lowerX};
+            const T* const corner = plane + (valid ? cell.offset : 0) * a.padded;
+            const int64_t right = (cell.steps & 1) != 0 ? a.padded : 0;
+            const int64_t below = (cell.steps & 2) != 0 ? a.width * a.padded : 0;
+            float corners[4][kVector];
+            loadFloats<kVector>(corner, valid, corners[0]);
+            loadFloats<kVector>(corner + right, valid, corners[1]);
+            loadFloats<kVector>(corner + below, valid, corners[2]);
+            loadFloats<kVector>(corner + below + right, valid, corners[3]);
+#pragma unroll
+            for (int v = 0; v < kVector; ++v) {
+                float sum = weights[0] * corners[0][v];
+#pragma unroll
+                for (int i = 1; i < 4; ++i) {
+                    sum = fmaf(weights[i], corners[i][v], sum);
+                }
+                values[v] += sum;
+            }
+        }
+    }
 
     __device__ RegionCell cell(int64_t image, int64_t item, int32_t sample, const sampled_items::Arguments& a) const {
         const T* const box = boxes + (image * pixels + item) * 5;

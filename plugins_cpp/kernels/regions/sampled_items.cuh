@@ -1,7 +1,7 @@
 // Items that are made of bilinear samples of a map whose channels come last: a pixel's channels are read at once, 16 bytes a
 // lane, and results go through shared memory to where neighbouring items lie side by side.
 //
-// A block has 64 items and the channels of 32 loads. The cells of its items' samples are worked out once, in double, for all
+// A block has 32 items and the channels of 32 loads. The cells of its items' samples are worked out once, in double, for all
 // channels.
 #pragma once
 
@@ -18,9 +18,9 @@ namespace trtsmith {
 namespace sampled_items {
 
 constexpr int32_t kThreads = 256;
-constexpr int32_t kBlocks = 4;  // of a multiprocessor, by shared memory
+constexpr int32_t kBlocks = 4;  // of a multiprocessor
 constexpr int32_t kWarp = 32;
-constexpr int32_t kItems = 64;
+constexpr int32_t kItems = 32;
 constexpr int32_t kSamples = 11;  // of an item, at a time: as many as a border of ten steps has
 
 struct Arguments {
@@ -35,33 +35,6 @@ struct Arguments {
     int32_t height;
     int32_t width;
 };
-
-// Reads kVector channels of a cell's four corners and gives their weighted sum; nothing where it is outside.
-template <typename T, int kVector>
-__device__ inline void sampleCell(const RegionCell& cell, const T* plane, int64_t padded, int32_t width,
-                                  float (&sample)[kVector]) {
-    const bool valid = cell.offset >= 0;
-    const float upperY = 1.0F - cell.lowerY;
-    const float upperX = 1.0F - cell.lowerX;
-    const float weights[4] = {upperY * upperX, upperY * cell.lowerX, cell.lowerY * upperX, cell.lowerY * cell.lowerX};
-    const T* const corner = plane + (valid ? cell.offset : 0) * padded;
-    const int64_t right = (cell.steps & 1) != 0 ? padded : 0;
-    const int64_t below = (cell.steps & 2) != 0 ? width * padded : 0;
-    float values[4][kVector];
-    loadFloats<kVector>(corner, valid, values[0]);
-    loadFloats<kVector>(corner + right, valid, values[1]);
-    loadFloats<kVector>(corner + below, valid, values[2]);
-    loadFloats<kVector>(corner + below + right, valid, values[3]);
-#pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-        float sum = weights[0] * values[0][v];
-#pragma unroll
-        for (int i = 1; i < 4; ++i) {
-            sum = fmaf(weights[i], values[i][v], sum);
-        }
-        sample[v] = sum;
-    }
-}
 
 // kVector elements to shared memory and back, in their own type.
 template <typename T, int kVector>
@@ -121,8 +94,8 @@ __device__ inline void writeTile(const Arguments& a, const uint4 (*results)[kWar
     }
 }
 
-// Items::kMax: the largest of the samples, otherwise their sum. Items has samples(); plane(image, item), which of the
-// table's planes an item reads; cell(image, item, sample); and own(item), the pixel that is added to the sum, or -1.
+// Items has samples(); plane(image, item), which of the table's planes an item reads; cell(image, item, sample); begin(),
+// which makes what an item's values are before its first sample; and add(), which adds some samples to them.
 template <typename T, int kPack, typename Items>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     itemsKernel(const __grid_constant__ Arguments a, const __grid_constant__ Items source) {
@@ -163,21 +136,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                 if (begin > 0) {
                     unpack<T, kVector>(results[item][own], values);
                 } else {
-                    const int64_t pixel = source.own(first + item);
-                    loadFloats<kVector>(plane + (pixel < 0 ? 0 : pixel) * a.padded, pixel >= 0, values);
-#pragma unroll
-                    for (int v = 0; v < kVector; ++v) {
-                        values[v] = Items::kMax ? -INFINITY : values[v];
-                    }
+                    source.template begin<kVector>(plane, first + item, a, values);
                 }
-                for (int32_t sample = 0; sample < count; ++sample) {
-                    float sampled[kVector];
-                    sampleCell<T, kVector>(cells[item * kSamples + sample], plane, a.padded, a.width, sampled);
-#pragma unroll
-                    for (int v = 0; v < kVector; ++v) {
-                        values[v] = Items::kMax ? fmaxf(values[v], sampled[v]) : values[v] + sampled[v];
-                    }
-                }
+                source.template add<kVector>(cells + item * kSamples, count, plane, first + item, a, values);
                 results[item][own] = packed<T, kVector>(values);
             }
         }
