@@ -12,7 +12,6 @@ from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_LEGACY_LA
 from trtsmith.converter.rewrite.rules.stock.masks import STOCK_MASKS
 from trtsmith.converter.rewrite.rules.stock.resizes import STOCK_RESIZES
 from trtsmith.converter.rewrite.rules.stock.rotate import STOCK_ROTATE
-from trtsmith.converter.rewrite.rules.stock.rotated_feature_align import STOCK_ROTATED_FEATURE_ALIGN
 from trtsmith.converter.rewrite.rules.stock.scatters import STOCK_SCATTER_ELEMENTS, STOCK_SCATTER_ND
 
 RULES: tuple[NodeRule, ...] = (
@@ -21,7 +20,6 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_GRID_SAMPLER,
     STOCK_RESIZES,
     STOCK_ROTATE,
-    STOCK_ROTATED_FEATURE_ALIGN,
     STOCK_SCATTER_ND,
     STOCK_SCATTER_ELEMENTS,
     STOCK_DETECTION_HEADS,
