@@ -10,6 +10,8 @@ from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Attr, OpDef
 from trtsmith.importers.ops.bev.bev_pool import BEV_POOL
 from trtsmith.importers.ops.bev.pillar_scatter import PILLAR_SCATTER
 from trtsmith.importers.ops.bev.voxel_generation import VOXEL_GENERATION
+from trtsmith.importers.ops.box_sampling.border_align import BORDER_ALIGN
+from trtsmith.importers.ops.box_sampling.rotated_feature_align import ROTATED_FEATURE_ALIGN
 from trtsmith.importers.ops.box_selection import BOX_SELECTION
 from trtsmith.importers.ops.deformable_convolution import DEFORMABLE_CONVOLUTION
 from trtsmith.importers.ops.matrix_inverse import MATRIX_INVERSE
@@ -24,12 +26,14 @@ from trtsmith.importers.ops.reduction.indexed_reduction import INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.segment_reduction import SEGMENT_REDUCTION
 from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
 from trtsmith.importers.ops.regions.position_sensitive_region_align import POSITION_SENSITIVE_REGION_ALIGN
+from trtsmith.importers.ops.regions.precise_region_pool import PRECISE_REGION_POOL
 from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.sampling.feature_reassembly import FEATURE_REASSEMBLY
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
+from trtsmith.importers.ops.sampling.local_correlation import LOCAL_CORRELATION
 from trtsmith.importers.ops.sampling.volume_sampling import VOLUME_SAMPLING
 from trtsmith.importers.ops.selected_slices import SELECTED_SLICES
 from trtsmith.importers.ops.selection.detection_selection import DETECTION_SELECTION
@@ -73,6 +77,10 @@ OPS: tuple[OpDef, ...] = (
     SEGMENT_REDUCTION,
     INDEXED_REDUCTION,
     DYNAMIC_INDEXED_REDUCTION,
+    LOCAL_CORRELATION,
+    PRECISE_REGION_POOL,
+    BORDER_ALIGN,
+    ROTATED_FEATURE_ALIGN,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

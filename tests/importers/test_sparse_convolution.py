@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from trtsmith.importers.lowering import ForeignNode, lower
+from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import by_name
 
 GRID = (2, 6, 7, 8)
@@ -71,3 +73,42 @@ def test_strided_is_a_dense_convolution_and_the_bias_alone_elsewhere(
     np.testing.assert_allclose(sparse, full[tuple(made["output_indices"].T)], atol=1e-12)
     alone = full[~reached]
     np.testing.assert_allclose(alone, np.broadcast_to(alone[:1], alone.shape), atol=1e-12)
+
+
+AUTOWARE = {
+    "batch_size": 2,
+    "spatial_shape": list(GRID[1:]),
+    "ksize": [3, 3, 3],
+    "stride": [2, 2, 2],
+    "padding": [1, 1, 1],
+    "dilation": [1, 1, 1],
+    "out_padding": [0, 0, 0],
+    "transpose": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "changed", "reason"),
+    [
+        ("GetIndicePairsImplicitGemm", {"subm": 1, "algo": 2}, "algo = 2"),
+        ("GetIndicePairsImplicitGemm", {"subm": 2, "algo": 1}, "subm = 2"),
+        ("GetIndicePairsImplicitGemm", {"subm": 0, "algo": 1, "transpose": 1}, "transpose = 1"),
+        ("GetIndicePairsImplicitGemm", {"subm": 1, "algo": 1, "ksize": [3, 2, 3]}, "ksize = [3, 2, 3]"),
+        ("GetIndicePairs", {"subm": 0, "algo": 0}, "subm = 0"),
+        ("GetIndicePairs", {"subm": 1, "algo": 1}, "algo = 1"),
+        ("ImplicitGemm", {"act_type": 4}, "act_type = 4"),
+        ("ImplicitGemm", {"act_type": 1, "act_alpha": 0.5}, "act_alpha = 0.5"),
+        ("ImplicitGemm", {"act_beta": 0.5}, "act_beta = 0.5"),
+        ("ImplicitGemm", {"output_scale": 0.5}, "output_scale = 0.5"),
+        ("ImplicitGemm", {"output_add_scale": 0.5}, "output_add_scale = 0.5"),
+    ],
+)
+def test_nodes_that_are_not_computed_are_refused(op_type: str, changed: dict[str, Any], reason: str) -> None:
+    names = ("f", "w", "p", "m", "s") if op_type == "ImplicitGemm" else ("i",)
+    attributes = changed if op_type == "ImplicitGemm" else AUTOWARE | changed
+    outputs = {"GetIndicePairsImplicitGemm": 5, "GetIndicePairs": 4, "ImplicitGemm": 1}[op_type]
+    node = ForeignNode("n", op_type, "autoware", attributes, names, tuple(f"o{i}" for i in range(outputs)))
+    refusal = lower(node, 1)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason.startswith(reason)
+    assert refusal.expected and refusal.fix

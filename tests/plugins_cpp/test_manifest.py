@@ -6,15 +6,16 @@ import ctypes
 import json
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.plugin.cases import contract_cases
+from trtsmith.converter.plugin.cases import contract_case
 from trtsmith.converter.plugin.host.host import Host
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Field, OpDef, Port
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Field, OpDef, Port
 from trtsmith.importers.registry import OPS
 
 V3, V2 = libraries.plugin_library(), libraries.plugin_library_v2()
@@ -139,7 +140,8 @@ def test_a_definition_says_whether_its_kernel_asks_for_a_workspace(op: OpDef) ->
     sizes = []
     with Host().open(libraries.plugin_library()) as library:
         (creator,) = (creator for creator in library.creators if creator.info.name == op.name)
-        for case in (case for case in contract_cases() if case.plugin == op.name):
+        for small, dtype in product((case for case in op.cases if not case.large), TYPE_VARIABLES[op.key]):
+            case = contract_case(op, small, op.dtypes(dtype))
             with creator.create(case.fields) as plugin:
                 plugin.configure(case.inputs, case.outputs)
                 sizes.append(plugin.workspace_size(case.inputs, case.outputs))

@@ -1,1 +1,1 @@
-"""Holds the operators that sample feature maps at positions that a network predicts, and what they share."""
+"""Holds the operators that read feature maps around places which a grid, a network or a displacement gives."""

@@ -25,6 +25,9 @@ from trtsmith.importers.opdef import (
 from trtsmith.importers.ops.sampling._feature_reassembly_cases import BENCHMARKS, CASES, huge
 from trtsmith.importers.ops.sampling._feature_reassembly_onnx import expand_feature_reassembly
 
+_MOST_KERNEL, _MOST_SCALE = 1023, 1024
+"""What the kernel counts with 32 bits."""
+
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     batch, channels, height, width = shapes["x"]
@@ -35,6 +38,8 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     kernel, groups, scale = fields["kernel_size"], fields["groups"], fields["scale_factor"]
     faults = [] if kernel % 2 else [f"kernel_size = {kernel} is even, so that no tap is its middle"]
+    faults += [f"kernel_size = {kernel} is more than {_MOST_KERNEL}"] if kernel > _MOST_KERNEL else []
+    faults += [f"scale_factor = {scale} is more than {_MOST_SCALE}"] if scale > _MOST_SCALE else []
     x, masks = shapes.get("x", (None,) * 4), shapes.get("masks", (None,) * 4)
     if x[1] is not None and x[1] % groups:
         faults.append(f"groups = {groups} does not divide x[1] = {x[1]}")

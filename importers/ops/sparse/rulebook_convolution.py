@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Field, Fields, Filters, Kind, OpDef, Port, Shapes, Work
-from trtsmith.importers.ops.sparse._autoware_aliases import CONVOLUTION
+from trtsmith.importers.ops.sparse._autoware_convolution import CONVOLUTION
 from trtsmith.importers.ops.sparse._rulebook_convolution_cases import BENCHMARKS, CASES, HUGE
 from trtsmith.importers.ops.sparse._rulebook_convolution_onnx import expand
 

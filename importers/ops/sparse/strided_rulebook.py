@@ -10,7 +10,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes
 from trtsmith.importers.ops.sparse import _grids as grids
-from trtsmith.importers.ops.sparse._autoware_aliases import STRIDED
+from trtsmith.importers.ops.sparse._autoware_rulebooks import STRIDED
 from trtsmith.importers.ops.sparse._rulebook_cases import STRIDED_CASES
 from trtsmith.importers.ops.sparse._strided_rulebook_onnx import expand
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Fields, OpDef, Port, Shapes, Work
 from trtsmith.importers.ops.sparse import _grids as grids
-from trtsmith.importers.ops.sparse._autoware_aliases import SUBMANIFOLD
+from trtsmith.importers.ops.sparse._autoware_rulebooks import SUBMANIFOLD
 from trtsmith.importers.ops.sparse._rulebook_cases import SUBMANIFOLD_BENCHMARKS, SUBMANIFOLD_CASES
 from trtsmith.importers.ops.sparse._submanifold_rulebook_onnx import expand
 

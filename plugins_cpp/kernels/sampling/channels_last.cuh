@@ -114,4 +114,27 @@ cudaError_t channelsLast(const void* source, void* target, int64_t images, int64
     return launch(channelsLastKernel<Word>, gridBlocks(a.pieces), Tile::kThreads, 0, stream, a);
 }
 
+// In a kernel that was launched with launchAfterTurning: until the maps are turned, and can be read.
+__device__ inline void waitForTurning() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Launches the kernel that reads what channelsLast writes. Where the code that runs has the instruction to wait, it is set up
+// while the maps are turned: it must call waitForTurning before it reads them.
+template <typename... Parameters>
+cudaError_t launchAfterTurning(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads,
+                               size_t sharedBytes, cudaStream_t stream,
+                               typename Exactly<Parameters>::type... arguments) {
+    cudaFuncAttributes attributes{};
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+    if (error != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        return error;
+    }
+    return attributes.ptxVersion >= 90 ? launchAfter(kernel, blocks, threads, sharedBytes, stream, arguments...)
+                                       : launch(kernel, blocks, threads, sharedBytes, stream, arguments...);
+}
+
 }  // namespace trtsmith

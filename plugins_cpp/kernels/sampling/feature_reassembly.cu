@@ -57,7 +57,7 @@ template <typename T, int kOutputs>
 cudaError_t reassembleTurned(Arguments& a, cudaStream_t stream) {
     a.parts = a.shape.scale * a.shape.scale / kOutputs;
     a.pieces = a.shape.batch * a.shape.groups * a.slices * a.shape.height * a.tiles * a.parts;
-    return launch(turnedKernel<T, kOutputs>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    return launchAfterTurning(turnedKernel<T, kOutputs>, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 template <typename T>

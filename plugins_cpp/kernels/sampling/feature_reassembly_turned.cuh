@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/convert.cuh"
+#include "kernels/sampling/channels_last.cuh"
 #include "kernels/sampling/feature_reassembly.cuh"
 
 namespace trtsmith {
@@ -146,6 +147,7 @@ __global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constan
             const int32_t count = taps - first < kTapsEach ? taps - first : kTapsEach;
             __syncthreads();
             readMasks<T, kOutputs>(a, piece, first, count, masks);
+            waitForTurning();  // which does not write the masks
             __syncthreads();
 #pragma unroll 2
             for (int32_t tap = 0; tap < count; ++tap) {

@@ -24,29 +24,31 @@ struct Arguments {
     bool pairs;          // of 2-byte elements: rows of the output begin at multiples of 4 bytes
 };
 
+// Where a point, counted through the images, lies along an axis: 0 is x, 1 is y, 2 is z.
 template <typename T, bool kNearest>
-__device__ inline VolumeCell<kNearest> cellOf(const Arguments& a, int64_t image, int64_t point) {
+__device__ inline VolumePlace placeOf(const Arguments& a, int64_t point, int32_t axis) {
     const VolumeSamplingShape& s = a.shape;
-    const T* const place = static_cast<const T*>(a.params.grid) + (image * s.points + point) * 3;
-    const int32_t sizes[3] = {static_cast<int32_t>(s.width), static_cast<int32_t>(s.height),
-                              static_cast<int32_t>(s.depth)};
-    VolumePlace places[3];
-#pragma unroll
-    for (int i = 0; i < 3; ++i) {
-        const float at = paddedPosition(loadFloat(place + i), sizes[i], s.padding, s.aligned);
-        places[i] = volumePlace<kNearest>(at, sizes[i]);
-    }
-    return volumeCell<kNearest>(places[0], places[1], places[2], sizes[1], sizes[0]);
+    const int32_t size = static_cast<int32_t>(axis == 0 ? s.width : axis == 1 ? s.height : s.depth);
+    const float given = loadFloat(static_cast<const T*>(a.params.grid) + point * 3 + axis);
+    return volumePlace<kNearest>(paddedPosition(given, size, s.padding, s.aligned), size);
+}
+
+template <bool kNearest>
+__device__ inline VolumeCell<kNearest> cellOf(const Arguments& a, const VolumePlace (&places)[3]) {
+    return volumeCell<kNearest>(places[0], places[1], places[2], static_cast<int32_t>(a.shape.height),
+                                static_cast<int32_t>(a.shape.width));
 }
 
 // From volumes with their channels last. A thread has one vector of channels of a point; the tile of 64 points is turned in
 // shared memory, so that neighbouring threads write neighbouring points.
 template <typename T, bool kNearest>
-__global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constant__ Arguments a) {
+__global__ void __launch_bounds__(kThreads, 4) turnedKernel(const __grid_constant__ Arguments a) {
     using Tile = ChannelTile<sizeof(T)>;
     using Cell = VolumeCell<kNearest>;
     constexpr int kVector = Tile::kVector;
     __shared__ __align__(16) T tile[Tile::kElements];
+    __shared__ VolumePlace places[Tile::kPlaces * 3];
+    static_assert(Tile::kPlaces * 3 <= kThreads);
     const VolumeSamplingShape& s = a.shape;
     const int64_t voxels = s.depth * s.height * s.width;
     const int32_t thread = static_cast<int32_t>(threadIdx.x);
@@ -57,6 +59,11 @@ __global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constan
         const int64_t image = rest / a.tiles;
         const int64_t firstPoint = (rest - image * a.tiles) * Tile::kPlaces;
         const int64_t points = s.points - firstPoint;  // from here on
+        // A thread finds a point's place along one axis, for all of the point's vectors.
+        if (thread < Tile::kPlaces * 3 && thread / 3 < points) {
+            places[thread] = placeOf<T, kNearest>(a, image * s.points + firstPoint + thread / 3, thread % 3);
+        }
+        waitForTurning();  // which does not write the grid
         __syncthreads();
         for (int32_t item = thread; item < Tile::kPlaces << a.groupShift; item += kThreads) {
             const int32_t point = item >> a.groupShift;
@@ -65,7 +72,8 @@ __global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constan
             if (point >= points || channel >= a.padded) {
                 continue;
             }
-            const Cell cell = cellOf<T, kNearest>(a, image, firstPoint + point);
+            const VolumePlace found[3] = {places[3 * point], places[3 * point + 1], places[3 * point + 2]};
+            const Cell cell = cellOf<kNearest>(a, found);
             const int64_t first = (image * voxels + cell.voxel) * a.padded + channel;
             uint4 words[Cell::kCorners];
 #pragma unroll
@@ -129,7 +137,12 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
         if (point >= s.points) {
             continue;
         }
-        const Cell cell = cellOf<T, kNearest>(a, image, point);
+        VolumePlace places[3];
+#pragma unroll
+        for (int32_t axis = 0; axis < 3; ++axis) {
+            places[axis] = placeOf<T, kNearest>(a, image * s.points + point, axis);
+        }
+        const Cell cell = cellOf<kNearest>(a, places);
         const int64_t left = s.channels - channel;
         const int32_t count = static_cast<int32_t>(left < kChannelsEach ? left : kChannelsEach);
         int64_t first = (image * s.channels + channel) * voxels + cell.voxel;
@@ -188,7 +201,7 @@ cudaError_t sample(Arguments& a, void* workspace, cudaStream_t stream) {
         ++a.groupShift;
     }
     a.pairs = s.points % 2 == 0 && isAligned(a.params.output, 4);
-    return launch(turnedKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_t& outputs) {

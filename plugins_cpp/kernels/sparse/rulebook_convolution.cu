@@ -31,15 +31,14 @@ cudaError_t run(const RulebookConvolutionParams& p, const RulebookConvolutionSha
     a.bias = static_cast<const T*>(p.bias);
     a.output = static_cast<T*>(p.output);
     a.inputs = s.inputs;
-    a.channels = s.channels;
+    a.channels = static_cast<int32_t>(s.channels);
     a.taps = s.channels > 0 && s.inputs > 0 ? s.taps : 0;  // else there is nothing to add up
     a.rows = s.rows;
     a.filters = s.filters;
     const int64_t units = ceilDivide(s.channels, kUnitElements);
     a.units = static_cast<int32_t>(units > 0 ? units : 1);
     a.perTap = FastDivider(a.units);
-    a.wholeSteps = a.units % sparse::kStepUnits == 0;
-    a.pairStores = s.filters % 2 == 0 && isAligned(p.output, 2 * sizeof(T));
+    a.vectorStores = s.filters % kUnitElements == 0 && isAligned(p.output, sparse::kUnitBytes);
     a.activation = p.activation;
     a.slope = p.slope;
     bool tensorCores = false;
@@ -59,7 +58,7 @@ cudaError_t run(const RulebookConvolutionParams& p, const RulebookConvolutionSha
         return s.filters > 32 ? sparse::launchTiled<false, 64>(a, stream) : sparse::launchTiled<false, 32>(a, stream);
     }
     if (s.filters <= 32) {
-        return sparse::launchTiled<true, 32>(a, stream);
+        return s.filters <= 16 ? sparse::launchTiled<true, 16>(a, stream) : sparse::launchTiled<true, 32>(a, stream);
     }
     return s.filters <= 64 ? sparse::launchTiled<true, 64>(a, stream) : sparse::launchTiled<true, 128>(a, stream);
 }

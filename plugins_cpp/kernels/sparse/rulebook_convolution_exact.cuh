@@ -17,7 +17,7 @@ struct ConvolutionArguments {
     const T* bias;
     T* output;
     int64_t inputs;
-    int64_t channels;
+    int32_t channels;
     int64_t taps;
     int64_t rows;
     int64_t filters;
@@ -25,8 +25,7 @@ struct ConvolutionArguments {
     int64_t tiles;       // of rows and of filters
     int32_t units;       // 16-byte pieces of a row of channels, rounded up
     FastDivider perTap;  // by units
-    bool wholeSteps;     // a step of the tiled kernel has one tap
-    bool pairStores;     // two neighbouring outputs can be written at once
+    bool vectorStores;   // rows of the output are whole units, aligned to them
     RulebookActivation activation;
     float slope;
 };
@@ -42,7 +41,7 @@ __device__ __noinline__ float exactSum(const ConvolutionArguments<T>& a, int64_t
         }
         const T* const values = a.features + input * a.channels;
         const T* const factors = a.weights + (filter * a.taps + tap) * a.channels;
-        for (int64_t channel = 0; channel < a.channels; ++channel) {
+        for (int32_t channel = 0; channel < a.channels; ++channel) {
             sum = fmaf(toFloat(values[channel]), toFloat(factors[channel]), sum);
         }
     }

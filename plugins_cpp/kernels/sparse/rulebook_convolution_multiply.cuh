@@ -1,7 +1,10 @@
-// Products of tiles in shared memory, for the convolution along a rulebook.
+// Products of weights with gathered rows, for the convolution along a rulebook: mma, whose rows are filters and whose columns
+// are rows of the tensor.
 //
-// Rows of 128 bytes, their eight 16-byte units exchanged by the last bits of the row's number (`unit ^ row % 8`), so that the
-// eight rows of a matrix lie in different banks. A slice is two units: 16 channels of 16 bits or 8 of float.
+// Depth comes in units of 16 bytes of a row's channels, 8 of 16 bits or 4 of float. Which of a product's depth is which channel
+// does not matter as long as both sides agree. Lane i of a warp has unit i % 4 of its rows as it lies in memory, whose words 0
+// and 1 are the depth of one product and 2 and 3 that of the next: so in shared memory the weights of four units lie by words,
+// first the first words of the four, and so on.
 #pragma once
 
 #include "kernels/convert.cuh"
@@ -11,11 +14,30 @@ namespace trtsmith {
 namespace sparse {
 
 constexpr int kUnitBytes = 16;
-constexpr int kStepUnits = 8;
+constexpr int kUnitWords = 4;
+constexpr int kHalfUnits = 4;  // a unit of each lane of four
+constexpr int kStepUnits = 8;  // of weights in shared memory
 constexpr int kRowBytes = kUnitBytes * kStepUnits;
 
-__device__ inline uint32_t unitAddress(uint32_t rows, int row, int unit) {
-    return rows + static_cast<uint32_t>(row * kRowBytes + ((unit ^ (row & 7)) << 4));
+union Unit {
+    uint4 vector;
+    uint32_t words[kUnitWords];
+};
+
+// Where the words of that number of the four units of half a step lie; the last bits of the filter exchange the pieces of a
+// row, so that eight filters' are in different banks.
+__device__ inline uint32_t wordsOffset(int filter, int half, int word) {
+    return static_cast<uint32_t>(filter * kRowBytes + (((half * kUnitWords + word) ^ (filter & 7)) << 4));
+}
+
+__device__ inline void storeWord(uint32_t address, uint32_t word) {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
+
+// 4 bytes from device to shared memory without registers in between; zeros, reading nothing, when not `valid`.
+__device__ inline void copyWordAsync(uint32_t target, const void* source, bool valid) {
+    const int bytes = valid ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(source), "r"(bytes) : "memory");
 }
 
 // sums[16 x 8] += a[16 x 8] * b[8 x 8] in TF32; fragments as the PTX ISA lays out mma.m16n8k8, bits of float.
@@ -32,64 +54,61 @@ __device__ inline uint32_t roundTf32(float value) {
 }
 
 // value = high + low but for 2^-22 of it; what is not finite, or nearly too large, gives a sum that is not finite.
-__device__ inline void splitTf32(uint32_t value, uint32_t& high, uint32_t& low) {
-    const float whole = __uint_as_float(value);
-    high = roundTf32(whole);
-    low = roundTf32(whole - __uint_as_float(high));
+__device__ inline void splitTf32(const uint32_t (&value)[4], uint32_t (&high)[4], uint32_t (&low)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float whole = __uint_as_float(value[i]);
+        high[i] = roundTf32(whole);
+        low[i] = roundTf32(whole - __uint_as_float(high[i]));
+    }
 }
 
-// Adds the products of a slice to the sums of kCount of a warp's blocks of 16 rows, from block kFirst on. `inputs` is where
-// the warp's 32 rows are, `weights` where the kFilters rows of weights are.
+// Where a lane's matrix of a fragment of 16 filters is: two of eight filters, then the same filters' next words.
+__device__ inline uint32_t fragmentOffset(int block, int half, int product, int lane) {
+    return wordsOffset(block * 16 + lane % 16, half, 2 * product + lane / 16);
+}
+
+// Adds the products of half a step to the sums of kCount of a warp's four blocks of eight rows, from block kFirst on. units: the
+// lane's, one of each block. weights: where the step's are in shared memory.
 template <int kFirst, int kCount, int kFilters>
-__device__ inline void multiplyFloats(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                      float (&sums)[2][kFilters / 8][4]) {
+__device__ inline void multiplyFloats(const Unit (&units)[4], uint32_t weights, int half, int lane,
+                                      float (&sums)[kFilters / 16][4][4]) {
     uint32_t high[kCount][4];
     uint32_t low[kCount][4];
 #pragma unroll
-    for (int m = 0; m < kCount; ++m) {
-        uint32_t rows[4];
-        loadMatrices(rows, unitAddress(inputs, (kFirst + m) * 16 + lane % 16, 2 * slice + lane / 16));
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            splitTf32(rows[i], high[m][i], low[m][i]);
-        }
+    for (int n = 0; n < kCount; ++n) {
+        splitTf32(units[kFirst + n].words, high[n], low[n]);
     }
 #pragma unroll
-    for (int p = 0; p < kFilters / 16; ++p) {
-        uint32_t columns[4];
-        loadMatrices(columns, unitAddress(weights, p * 16 + lane % 8 + lane / 16 * 8, 2 * slice + lane / 8 % 2));
-        uint32_t columnHigh[4];
-        uint32_t columnLow[4];
+    for (int block = 0; block < kFilters / 16; ++block) {
+        // Tensor cores cut off where float addition rounds, so that they add up half a step only, and ordinary additions these.
+        float parts[kCount][4] = {};
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            splitTf32(columns[i], columnHigh[i], columnLow[i]);
-        }
-        // Tensor cores cut off where float addition rounds, so that they add up one slice only, and ordinary additions the
-        // slices.
-        float part[kCount][2][4] = {};
+        for (int product = 0; product < 2; ++product) {
+            uint32_t filters[4];
+            uint32_t filtersHigh[4];
+            uint32_t filtersLow[4];
+            loadMatrices(filters, weights + fragmentOffset(block, half, product, lane));
+            splitTf32(filters, filtersHigh, filtersLow);
+            const int word = 2 * product;
 #pragma unroll
-        for (int m = 0; m < kCount; ++m) {
+            for (int n = 0; n < kCount; ++n) {
+                multiplyTf32(parts[n], filtersLow, high[n][word], high[n][word + 1]);
+            }
 #pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTf32(part[m][n], low[m], columnHigh[2 * n], columnHigh[2 * n + 1]);
+            for (int n = 0; n < kCount; ++n) {
+                multiplyTf32(parts[n], filtersHigh, low[n][word], low[n][word + 1]);
+            }
+#pragma unroll
+            for (int n = 0; n < kCount; ++n) {
+                multiplyTf32(parts[n], filtersHigh, high[n][word], high[n][word + 1]);
             }
         }
 #pragma unroll
-        for (int m = 0; m < kCount; ++m) {
+        for (int n = 0; n < kCount; ++n) {
 #pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTf32(part[m][n], high[m], columnLow[2 * n], columnLow[2 * n + 1]);
-            }
-        }
-#pragma unroll
-        for (int m = 0; m < kCount; ++m) {
-#pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTf32(part[m][n], high[m], columnHigh[2 * n], columnHigh[2 * n + 1]);
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    sums[kFirst + m][2 * p + n][i] += part[m][n][i];
-                }
+            for (int i = 0; i < 4; ++i) {
+                sums[block][kFirst + n][i] += parts[n][i];
             }
         }
     }
@@ -97,34 +116,30 @@ __device__ inline void multiplyFloats(int slice, uint32_t inputs, uint32_t weigh
 
 // The same for 16-bit elements.
 template <int kFirst, int kCount, int kFilters, typename T>
-__device__ inline void multiplyHalves(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                      float (&sums)[2][kFilters / 8][4]) {
-    uint32_t rows[kCount][4];
+__device__ inline void multiplyHalves(const Unit (&units)[4], uint32_t weights, int half, int lane,
+                                      float (&sums)[kFilters / 16][4][4]) {
 #pragma unroll
-    for (int m = 0; m < kCount; ++m) {
-        loadMatrices(rows[m], unitAddress(inputs, (kFirst + m) * 16 + lane % 16, 2 * slice + lane / 16));
-    }
+    for (int block = 0; block < kFilters / 16; ++block) {
 #pragma unroll
-    for (int p = 0; p < kFilters / 16; ++p) {
-        uint32_t columns[4];
-        loadMatrices(columns, unitAddress(weights, p * 16 + lane % 8 + lane / 16 * 8, 2 * slice + lane / 8 % 2));
+        for (int product = 0; product < 2; ++product) {
+            uint32_t filters[4];
+            loadMatrices(filters, weights + fragmentOffset(block, half, product, lane));
 #pragma unroll
-        for (int m = 0; m < kCount; ++m) {
-#pragma unroll
-            for (int n = 0; n < 2; ++n) {
-                multiplyTile(sums[kFirst + m][2 * p + n], rows[m], columns[2 * n], columns[2 * n + 1], T{});
+            for (int n = kFirst; n < kFirst + kCount; ++n) {
+                multiplyTile(sums[block][n], filters, units[n].words[2 * product], units[n].words[2 * product + 1],
+                             T{});
             }
         }
     }
 }
 
 template <int kFirst, int kCount, int kFilters, typename T>
-__device__ inline void multiplySlice(int slice, uint32_t inputs, uint32_t weights, int lane,
-                                     float (&sums)[2][kFilters / 8][4]) {
+__device__ inline void multiplyUnits(const Unit (&units)[4], uint32_t weights, int half, int lane,
+                                     float (&sums)[kFilters / 16][4][4]) {
     if constexpr (sizeof(T) == sizeof(float)) {
-        multiplyFloats<kFirst, kCount, kFilters>(slice, inputs, weights, lane, sums);
+        multiplyFloats<kFirst, kCount, kFilters>(units, weights, half, lane, sums);
     } else {
-        multiplyHalves<kFirst, kCount, kFilters, T>(slice, inputs, weights, lane, sums);
+        multiplyHalves<kFirst, kCount, kFilters, T>(units, weights, half, lane, sums);
     }
 }
 

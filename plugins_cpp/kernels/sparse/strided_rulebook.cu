@@ -2,85 +2,21 @@
 
 #include <algorithm>
 
-#include "kernels/dispatch.cuh"
 #include "kernels/enumerate.cuh"
-#include "kernels/sparse/cells.cuh"
+#include "kernels/sparse/strided_rulebook_reach.cuh"
 
 namespace trtsmith {
 namespace {
 
-using sparse::Cell;
-using sparse::Cells;
-using sparse::Grid;
-using sparse::Three;
+using strided::Arguments;
+using strided::kThreads;
+using strided::kTileWords;
+using strided::kWordBits;
+using strided::kWordsEach;
+using strided::visitReached;
+using strided::Word;
 
-constexpr int32_t kThreads = 256;
-constexpr int kWordBits = 64;
-constexpr int kWordsEach = 4;  // consecutive words of a thread
-constexpr int64_t kTileWords = int64_t{kThreads} * kWordsEach;
 constexpr int64_t kMaxOutputCells = int64_t{1} << 34;
-
-using Word = unsigned long long;  // of atomicOr
-
-struct Arguments {
-    Cells cells;
-    Grid grid;
-    Grid out;
-    Three kernel;
-    Three stride;
-    Three padding;
-    Three dilation;
-    StridedRulebookParams params;
-    int64_t limit;
-    int64_t taps;
-    int64_t rowTiles;  // of kThreads rows
-    int64_t words;
-    int64_t wordTiles;    // of kTileWords words
-    Word* bits;           // [words], a bit for each cell of the output
-    int64_t* tileCounts;  // [wordTiles], bits, then those before each tile
-    int64_t* total;       // of all bits
-    int32_t* before;      // [words], bits before each word, at most the limit
-};
-
-// The cell of the output along an axis, or -1.
-__device__ inline int64_t reached(int64_t at, int64_t tap, int64_t padding, int64_t dilation, int64_t stride,
-                                  int64_t size) {
-    const int64_t reach = at + padding - tap * dilation;
-    if (reach < 0) {
-        return -1;
-    }
-    const int64_t cell = reach / stride;
-    return cell * stride == reach && cell < size ? cell : -1;
-}
-
-// Calls visit(row, tap, number of the cell of the output) for each that is reached. A thread has one row and the taps of one
-// line along x of the kernel.
-template <typename Visit>
-__device__ inline void visitReached(const Arguments& a, const Visit& visit) {
-    const int64_t lines = a.kernel.z * a.kernel.y;
-    for (int64_t piece = blockIdx.x; piece < a.rowTiles * lines; piece += gridDim.x) {
-        const int64_t tile = piece / lines;
-        const int64_t line = piece - tile * lines;
-        const int64_t row = tile * kThreads + threadIdx.x;
-        if (row >= a.cells.rows) {
-            continue;
-        }
-        const Cell at = cellOf(a.cells, row);
-        const int64_t tapZ = line / a.kernel.y;
-        const int64_t z = reached(at.z, tapZ, a.padding.z, a.dilation.z, a.stride.z, a.out.depth);
-        const int64_t y = reached(at.y, line - tapZ * a.kernel.y, a.padding.y, a.dilation.y, a.stride.y, a.out.height);
-        if (z < 0 || y < 0 || !inside(a.grid, at)) {
-            continue;
-        }
-        const int64_t first = ((at.image * a.out.depth + z) * a.out.height + y) * a.out.width;
-        for (int64_t tap = 0; tap < a.kernel.x; ++tap) {
-            const int64_t x = reached(at.x, tap, a.padding.x, a.dilation.x, a.stride.x, a.out.width);
-            if (x >= 0) {
-                visit(row, line * a.kernel.x + tap, first + x);
-            }
-        }
-    }
-}
 
 __global__ void __launch_bounds__(kThreads) markKernel(const __grid_constant__ Arguments a) {
     visitReached(a, [&a](int64_t, int64_t, int64_t cell) {
@@ -227,7 +163,8 @@ cudaError_t stridedRulebook(const StridedRulebookParams& params, const StridedRu
     }
     const Sizes sizes(cells);
     Arguments a{};
-    a.cells = {params.indices, shape.rows, isAligned(params.indices, sizeof(int4))};
+    a.rows = shape.rows;
+    a.vector = isAligned(params.indices, sizeof(int4));
     a.grid = {shape.batch, shape.grid[0], shape.grid[1], shape.grid[2]};
     a.out = {shape.batch, shape.out[0], shape.out[1], shape.out[2]};
     a.kernel = {shape.kernel[0], shape.kernel[1], shape.kernel[2]};

@@ -69,4 +69,10 @@ INCONSISTENT = (
         REASSEMBLY, SHAPES, {"masks": (2, 18, 8, 5)}, "masks[3] = 5, not 10 = x[3] * scale_factor", FIELDS
     ),
     Inconsistent(REASSEMBLY, SHAPES, {}, "kernel_size = 4 is even", FIELDS, {"kernel_size": 4}),
+    Inconsistent(
+        REASSEMBLY, SHAPES, {}, "kernel_size = 1025 is more than 1023", FIELDS, {"kernel_size": 1025}
+    ),
+    Inconsistent(
+        REASSEMBLY, SHAPES, {}, "scale_factor = 1025 is more than 1024", FIELDS, {"scale_factor": 1025}
+    ),
 )

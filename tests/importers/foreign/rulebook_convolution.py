@@ -38,6 +38,34 @@ def oracle(arrays: Arrays) -> np.ndarray:
     return np.einsum("kmc,okc->mo", columns, weights.reshape(7, 6, 5)) + arrays["bias"].astype(np.float64)
 
 
+def native_inputs() -> dict[str, np.ndarray | None]:
+    """As spconv lists pairs: those of each tap first, in any order, and -1 behind them."""
+    made = inputs()
+    pairs = made["pairs"]
+    assert pairs is not None
+    both = np.full((2, *pairs.shape), -1, np.int32)
+    for tap, rows in enumerate(pairs):
+        outputs = np.random.default_rng(tap).permutation(np.flatnonzero(rows >= 0))
+        both[0, tap, : len(outputs)], both[1, tap, : len(outputs)] = rows[outputs], outputs
+    return {
+        "features": made["features"],
+        "weights": made["weights"],
+        "indice_pairs": both,
+        "indice_pair_num": (pairs >= 0).sum(1).astype(np.int32),
+        "num_activate_out": np.array(25, np.int32),
+    }
+
+
+def native_oracle(arrays: Arrays) -> np.ndarray:
+    """Adds up pair after pair."""
+    features, weights = arrays["features"].astype(np.float64), arrays["weights"].astype(np.float64)
+    output = np.zeros((25, 7))
+    for tap, count in enumerate(arrays["indice_pair_num"]):
+        for row, at in arrays["indice_pairs"][:, tap, :count].T:
+            output[at] += weights.reshape(7, 6, 5)[:, tap] @ features[row]
+    return output
+
+
 AUTOWARE = {
     "is_train": 0,
     "is_subm": 1,
@@ -67,6 +95,7 @@ EXAMPLES = (
         lambda arrays: np.where(oracle(arrays) > 0, oracle(arrays), oracle(arrays) * 0.25),
         note="with a leaky ReLU inside",
     ),
+    Example(CONVOLUTION, "IndiceConv", "autoware", {"is_subm": 1}, native_inputs, native_oracle),
     Example(CONVOLUTION, CONVOLUTION, "trtsmith", {"activation": 0, "slope": 0.0}, inputs, oracle),
 )
 

@@ -30,6 +30,15 @@ def _autoware(arrays: Arrays) -> tuple[np.ndarray, ...]:
     return arrays["indices"], pairs, masks(pairs), np.arange(ROWS), np.array(ROWS)
 
 
+NATIVE = {name: value for name, value in AUTOWARE.items() if name != "is_train"} | {"algo": 0}
+
+
+def _native(arrays: Arrays) -> tuple[np.ndarray, ...]:
+    pairs = submanifold(arrays, KERNEL, DILATION)
+    both = np.stack([pairs, np.where(pairs < 0, -1, np.arange(ROWS))])
+    return arrays["indices"], both, (pairs >= 0).sum(1), np.array(ROWS)
+
+
 FIELDS = {
     "batch_size": GRID[0],
     "spatial_shape": list(GRID[1:]),
@@ -47,6 +56,7 @@ EXAMPLES = (
         _autoware,
         types=("S",) * 5,
     ),
+    Example(RULEBOOK, "GetIndicePairs", "autoware", NATIVE, cells, _native, types=("S",) * 4),
     Example(RULEBOOK, RULEBOOK, "trtsmith", FIELDS, cells, lambda a: submanifold(a, KERNEL, DILATION)),
 )
 

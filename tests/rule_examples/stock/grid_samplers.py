@@ -91,6 +91,13 @@ _EXAMPLES = (
         domain="",
     ),
     _example(
+        "FastFlowNet's, in no domain",
+        "GridSampler <interpolationmode = 0, paddingmode = 1, aligncorners = 1> (x, p)",
+        _oracle("bilinear", "border", True),
+        11,
+        domain="",
+    ),
+    _example(
         "PyTorch's own, with operands",
         "grid_sampler (x, p, nearest, zeros, aligned)",
         _oracle("nearest", "zeros", True),

@@ -9,9 +9,9 @@ from trtsmith.converter.rewrite.rules.stock.grid_samplers import STOCK_GRID_SAMP
 from trtsmith.converter.rewrite.rules.stock.group_norm import STOCK_GROUP_NORM
 from trtsmith.converter.rewrite.rules.stock.instance_norm import STOCK_INSTANCE_NORM
 from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_LEGACY_LAYERS
+from trtsmith.converter.rewrite.rules.stock.masks import STOCK_MASKS
 from trtsmith.converter.rewrite.rules.stock.resizes import STOCK_RESIZES
 from trtsmith.converter.rewrite.rules.stock.rotate import STOCK_ROTATE
-from trtsmith.converter.rewrite.rules.stock.rotated_feature_align import STOCK_ROTATED_FEATURE_ALIGN
 from trtsmith.converter.rewrite.rules.stock.scatters import STOCK_SCATTER_ELEMENTS, STOCK_SCATTER_ND
 
 RULES: tuple[NodeRule, ...] = (
@@ -20,10 +20,10 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_GRID_SAMPLER,
     STOCK_RESIZES,
     STOCK_ROTATE,
-    STOCK_ROTATED_FEATURE_ALIGN,
     STOCK_SCATTER_ND,
     STOCK_SCATTER_ELEMENTS,
     STOCK_DETECTION_HEADS,
+    STOCK_MASKS,
     STOCK_DISENTANGLED_ATTENTION,
     STOCK_FUSED_ATTENTION,
     STOCK_DIFFUSION,

@@ -5,6 +5,8 @@ Sources:
   trt_grid_sampler{.cpp,_kernel.cu}; open-mmlab/mmcv 1.x, mmcv/onnx/symbolic.py and mmcv/ops/csrc/onnxruntime/cpu/
   gridSample.cpp: PyTorch's numbers for the mode and the padding. mmdeploy's TensorRT plugin has no bicubic mode and computes
   bilinear in its place; the model means bicubic.
+- ltkong218/FastFlowNet, tensorrt_workspace/fastflownet.py and TensorRT/plugin/gridSamplerPlugin: GridSampler, with the same
+  numbers in attributes of other names.
 - PyTorch, aten/src/ATen/native/native_functions.yaml: grid_sampler has them as its third to fifth operand.
 - DerryHub/BEVFormer_tensorrt, det2trt/models/functions/grid_sampler.py: the grid is [N, 2, h, w] or [N, 3, d, h, w], from
   -10 to 10.
@@ -41,8 +43,9 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
 
 _SCALED = ("GridSampler2DTRT", "GridSampler2DTRT2", "GridSampler3DTRT", "GridSampler3DTRT2")
 _ATEN = ("aten::grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d")
+_NUMBERS = ("interpolation_mode", "padding_mode", "align_corners")
 _PORTS = {
-    **dict.fromkeys(("grid_sampler", "GridSample", *_SCALED), PluginPorts(2, floats=(0, 1))),
+    **dict.fromkeys(("grid_sampler", "GridSampler", "GridSample", *_SCALED), PluginPorts(2, floats=(0, 1))),
     **dict.fromkeys(_ATEN, PluginPorts(5, floats=(0, 1))),
 }
 
@@ -58,6 +61,11 @@ def _mode(node: NodeView) -> Mode | Refusal:
         return given["mode"], given["padding_mode"], bool(given["align_corners"])
     if node.domain == "aten":
         return _mode_of_operands(node)
+    if node.op_type == "GridSampler":
+        joined = settings(node, interpolationmode=0, paddingmode=0, aligncorners=0)
+        if isinstance(joined, Refusal):
+            return joined
+        return _by_numbers(dict(zip(_NUMBERS, joined.values(), strict=True)))
     given = settings(node, interpolation_mode=0, padding_mode=0, align_corners=0)
     return given if isinstance(given, Refusal) else _by_numbers(given)
 
@@ -71,9 +79,8 @@ def _by_numbers(given: Mapping[str, Any]) -> Mode | Refusal:
 
 
 def _mode_of_operands(node: NodeView) -> Mode | Refusal:
-    names = ("interpolation_mode", "padding_mode", "align_corners")
     values = [node.constant(index) for index in range(2, 5)]
-    for index, (name, value) in enumerate(zip(names, values, strict=True), 2):
+    for index, (name, value) in enumerate(zip(_NUMBERS, values, strict=True), 2):
         if value is None or value.size != 1:
             return Refusal(
                 f"operand {name!r} ({node.input(index)!r}) is no constant number",
@@ -81,7 +88,7 @@ def _mode_of_operands(node: NodeView) -> Mode | Refusal:
                 f"freeze it: --freeze {node.input(index)}=VALUE",
             )
     numbers = (int(value.reshape(-1)[0]) for value in values if value is not None)
-    return _by_numbers(dict(zip(names, numbers, strict=True)))
+    return _by_numbers(dict(zip(_NUMBERS, numbers, strict=True)))
 
 
 def _notes(node: NodeView, mode: str) -> Sequence[str]:
@@ -124,6 +131,7 @@ STOCK_GRID_SAMPLER = NodeRule(
     "grid samplers of mmdeploy, mmcv, PyTorch, BEVFormer_tensorrt and onnxruntime become GridSample",
     (
         *kinds("grid_sampler", domains=("mmdeploy", "mmcv")),
+        *kinds("GridSampler"),
         *kinds(*_SCALED, domains=("custom_op", "custom")),
         *_ATEN,
         "com.microsoft::GridSample",

@@ -20,8 +20,9 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET
-from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.rules import stock
+from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.verify.graphs import verify_graphs
 
 NAMED = [(f"{rule.name}-{example.name}", example) for rule in stock.RULES for example in examples_of(rule)]
@@ -56,12 +57,12 @@ def test_float16_stays(example: Example, tmp_path: Path) -> None:
     wide = example_model(Example("", in_type(example.text, "float"), feeds=example.feeds), tmp_path)
     inputs = example_feeds(wide, example)
     inputs = {n: a.astype(np.float32) if a.dtype == np.float16 else a for n, a in inputs.items()}
-    expected = run(rewrite(wide).model, inputs)
+    expected = run(expand(rewrite(wide).model), inputs)
     half = example_model(Example("", in_type(example.text, "float16")), tmp_path)
     result = rewrite(half)
     assert plan(result).convertible
     narrow = {n: a.astype(np.float16) if a.dtype == np.float32 else a for n, a in inputs.items()}
-    for name, array in run(result.model, narrow).items():
+    for name, array in run(expand(result.model), narrow).items():
         wanted = expected[name]
         assert array.dtype == (np.float16 if wanted.dtype == np.float32 else wanted.dtype)
         bound = 0.03 * max(1.0, float(np.abs(wanted).max()))
@@ -76,7 +77,7 @@ def knows_bfloat16(example: Example) -> bool:
 @pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 @pytest.mark.parametrize("example", [pytest.param(e, id=name) for name, e in NAMED if knows_bfloat16(e)])
 def test_bfloat16_builds(example: Example, tmp_path: Path) -> None:
-    result = rewrite(example_model(Example("", in_type(example.text, "bfloat16")), tmp_path))
+    result = rewrite(example_model(Example("", in_type(example.text, "bfloat16")), tmp_path), target=RTX)
     assert plan(result).convertible
     save_model(result.model, tmp_path / "rewritten.onnx")
     profile = {}

@@ -1,9 +1,15 @@
 """Lists the forms in which Autoware's exporter (AWML, projects/SparseConvolution) writes sparse convolution with spconv.
 
-One node makes the rulebook, `GetIndicePairsImplicitGemm`, and those of all layers that share it read it. What passes between
-them: pairs as ours are, [K, M]; pair_mask [M, 1], of each row the bits of the taps that it has; mask_argsort [M], an order
-of rows that groups equal masks. spconv's order is one of many and only makes it faster: here it is that of the rows, and the
-convolution does not read it. With strides, spconv's rows of the output come in an order that changes from run to run.
+One node makes the rulebook, and those of all layers that share it read it.
+
+`GetIndicePairsImplicitGemm` and `ImplicitGemm`: pairs as ours are, [K, M]; pair_mask [M, 1], of each row the bits of the
+taps that it has; mask_argsort [M], an order of rows that groups equal masks. spconv's order is one of many and only makes it
+faster: here it is that of the rows, and the convolution does not read it. With strides, spconv's rows of the output come
+in an order that changes from run to run; here they are sorted.
+
+`GetIndicePairs` and `IndiceConv` (spconv's Native): indice_pairs [2, K, N], of each tap the rows of the input, then those of
+the output, in any order and with -1 for no pair; indice_pair_num [K], how many there are. spconv puts pairs first and lets
+-1 follow; here a pair is where its row of the output is. The convolution takes both.
 """
 
 from __future__ import annotations
@@ -13,13 +19,12 @@ from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Ref
 _RULEBOOK_SOURCE = (
     "Autoware, autoware_tensorrt_plugins (get_indices_pairs_implicit_gemm_plugin); AWML, sparse_functional.py"
 )
-_CONVOLUTION_SOURCE = "Autoware, autoware_tensorrt_plugins (implicit_gemm_plugin); AWML, sparse_functional.py"
 
 LIMIT = 256_000
 """Rows of an output, at most: out_indices_num_limit_ of Autoware's plugin, which fails beyond."""
 
-_MASK_IMPLICIT_GEMM = 1
-"""spconv's ConvAlgo.MaskImplicitGemm; 0 is Native and 2 MaskSplitImplicitGemm."""
+_NATIVE, _MASK_IMPLICIT_GEMM = 0, 1
+"""spconv's ConvAlgo; 2 is MaskSplitImplicitGemm, with two masks."""
 
 _HALF = 16
 """Bits that float32 adds up exactly, and half of a mask."""
@@ -49,7 +54,7 @@ def _attributes(subm: bool) -> tuple[Attr, ...]:
     )
 
 
-def _rulebook_guard(node: AliasedNode) -> Refusal | None:
+def _rulebook_guard(node: AliasedNode, algo: int = _MASK_IMPLICIT_GEMM) -> Refusal | None:
     a = node.attrs
     if a["subm"] not in (0, 1):
         return Refusal(f"subm = {a['subm']}", "0 or 1", "export the model again")
@@ -59,11 +64,11 @@ def _rulebook_guard(node: AliasedNode) -> Refusal | None:
             "transpose = 0",
             "use a sparse convolution and dense upsampling behind it",
         )
-    if a["algo"] != _MASK_IMPLICIT_GEMM:
+    if a["algo"] != algo:
         return Refusal(
             f"algo = {a['algo']}",
-            f"{_MASK_IMPLICIT_GEMM}, spconv's MaskImplicitGemm, with one mask",
-            "export with algo=ConvAlgo.MaskImplicitGemm, as AWML does",
+            f"{algo}, the one of spconv's algorithms that this node stands for",
+            "export with algo=ConvAlgo.MaskImplicitGemm or ConvAlgo.Native, as AWML does",
         )
     if a["subm"] and any(size % 2 == 0 for size in a["ksize"]):
         return Refusal(
@@ -145,53 +150,57 @@ def _rulebook(subm: bool) -> Alias:
     )
 
 
-SUBMANIFOLD = (_rulebook(subm=True),)
-STRIDED = (_rulebook(subm=False),)
-
-_LEAKY_RELU = 3
-"""Of cumm's Activation: none, ReLU, sigmoid, leaky ReLU."""
-
-
-def _convolution_guard(node: AliasedNode) -> Refusal | None:
-    a = node.attrs
-    if not 0 <= a["act_type"] <= _LEAKY_RELU:
+def _native_guard(node: AliasedNode) -> Refusal | None:
+    if node.attrs["subm"] == 0:
         return Refusal(
-            f"act_type = {a['act_type']}", "0 to 3: none, ReLU, sigmoid, leaky ReLU", "export again"
+            "subm = 0: Autoware's plugin of spconv's Native algorithm computes submanifold convolutions alone",
+            "subm = 1",
+            "export with algo=ConvAlgo.MaskImplicitGemm",
         )
-    slope = a["act_alpha"] if a["act_type"] == _LEAKY_RELU else 0.0
-    for name, allowed in (("act_alpha", max(slope, 0.0)), ("act_beta", 0.0), ("output_scale", 1.0)):
-        if a[name] != allowed:
-            return Refusal(
-                f"{name} = {a[name]} with act_type = {a['act_type']}",
-                f"{name} = {allowed}, all that Autoware's plugin computes",
-                "export the model again, in floating point",
-            )
-    if a["output_add_scale"] not in (0.0, 1.0):
-        return Refusal(
-            f"output_add_scale = {a['output_add_scale']}, of a sum that the node has no input for",
-            "output_add_scale = 0.0",
-            "export the model again, in floating point",
-        )
-    return None
+    return _rulebook_guard(node, _NATIVE)
 
 
-_CONVOLUTION = Alias(
-    op_type="ImplicitGemm",
+_NATIVE_OUTPUTS = """
+ag_zero = Constant <value = int32 {0}> ()
+ag_one = Constant <value = int32 {1}> ()
+ag_minus_one = Constant <value = int32 {-1}> ()
+ag_i0 = Constant <value = int64[1] {0}> ()
+ag_i1 = Constant <value = int64[1] {1}> ()
+ag_i2 = Constant <value = int64[1] {2}> ()
+ag_shape = Shape (pairs)
+ag_size = Slice (ag_shape, ag_i1, ag_i2)
+ag_length = Squeeze (ag_size)
+num_act_out = Cast <to = 6> (ag_length)
+ag_numbers = Range (ag_zero, num_act_out, ag_one)
+ag_none = Less (pairs, ag_zero)
+ag_outputs = Where (ag_none, ag_minus_one, ag_numbers)
+ag_both_shape = Concat <axis = 0> (ag_i1, ag_shape)
+ag_inputs_plane = Reshape (pairs, ag_both_shape)
+ag_outputs_plane = Reshape (ag_outputs, ag_both_shape)
+indice_pairs = Concat <axis = 0> (ag_inputs_plane, ag_outputs_plane)
+ag_some = Not (ag_none)
+ag_flags = Cast <to = 1> (ag_some)
+ag_unit = Constant <value = float[1] {1}> ()
+ag_units_shape = Concat <axis = 0> (ag_size, ag_i1)
+ag_units = Expand (ag_unit, ag_units_shape)
+ag_counts = MatMul (ag_flags, ag_units)
+ag_taps = Slice (ag_shape, ag_i0, ag_i1)
+ag_counts_flat = Reshape (ag_counts, ag_taps)
+indice_pair_num = Cast <to = 6> (ag_counts_flat)
+out_indices = Identity (indices)
+"""
+
+_NATIVE_RULEBOOK = Alias(
+    op_type="GetIndicePairs",
     domains=("autoware",),
-    inputs=("features", "weights", "pairs", "pair_mask", "mask_argsort", "bias?"),
-    attributes=(
-        Attr("is_train", Kind.INT, 0, ignored=True),
-        Attr("is_subm", Kind.INT, 0, ignored=True),
-        Attr("fp32_accum", Kind.INT, 1, ignored=True),
-        Attr("act_type", Kind.INT, 0),
-        Attr("act_alpha", Kind.FLOAT, 0.0),
-        Attr("act_beta", Kind.FLOAT, 0.0),
-        Attr("output_scale", Kind.FLOAT, 1.0),
-        Attr("output_add_scale", Kind.FLOAT, 0.0),
-    ),
-    guard=_convolution_guard,
-    fields=lambda node: {"activation": node.attrs["act_type"], "slope": node.attrs["act_alpha"]},
-    source=_CONVOLUTION_SOURCE,
+    inputs=("indices",),
+    attributes=tuple(a for a in _attributes(subm=True) if a.name not in ("is_train", "do_sort")),
+    outputs=("out_indices", "indice_pairs", "indice_pair_num", "num_act_out"),
+    guard=_native_guard,
+    fields=_submanifold_fields,
+    epilogue=_NATIVE_OUTPUTS,
+    source="Autoware, autoware_tensorrt_plugins (get_indices_pairs_plugin); AWML, sparse_functional.py",
 )
 
-CONVOLUTION = (_CONVOLUTION,)
+SUBMANIFOLD = (_rulebook(subm=True), _NATIVE_RULEBOOK)
+STRIDED = (_rulebook(subm=False),)

@@ -1,0 +1,143 @@
+"""Rewrites mmcv's attention masks of PSANet and its convolution of masked pixels.
+
+Sources, both of open-mmlab/mmcv 1.x and 2.x:
+- mmcv/ops/psa_mask.py and mmcv/ops/csrc/common/cuda/psamask_cuda_kernel.cuh: a mask around each pixel is laid out over the
+  whole map, type 0 (collect) with a channel for each pixel that is looked at, type 1 (distribute) for each that looks.
+  Zhao et al., PSANet, ECCV 2018.
+- mmcv/ops/masked_conv.py: a convolution of stride 1 where the mask is above 0, and zero elsewhere. Its output has as many
+  pixels as the mask has; for another padding it would write outside of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    PluginPorts,
+    checked,
+    kinds,
+    narrow,
+    settings,
+    wide,
+)
+
+_COLLECT, _DISTRIBUTE = range(2)
+
+
+def _pair(value: Any, name: str, least: int = 0) -> tuple[int, int] | Refusal:
+    """A number for both axes, or (height, width)."""
+    found = value if isinstance(value, list) else [value, value]
+    if len(found) == 2 and all(isinstance(one, int) and one >= least for one in found):
+        return found[0], found[1]
+    return Refusal(
+        f"its {name} is {value}",
+        f"one or two whole numbers, {least} or more",
+        f"export the node with such a {name}",
+    )
+
+
+def _psa_mask(node: NodeView) -> Replacement | Refusal | None:
+    given, dims = settings(node, psa_type=int, mask_size=object), node.shape(0)
+    if isinstance(given, Refusal):
+        return given
+    kind, size = given["psa_type"], _pair(given["mask_size"], "mask_size", 1)
+    if isinstance(size, Refusal):
+        return size
+    if kind not in (_COLLECT, _DISTRIBUTE):
+        return Refusal(
+            f"its psa_type is {kind}", "0 (collect) or 1 (distribute)", "export the node with one of these"
+        )
+    if dims is None or len(dims) != 4 or None in dims[1:]:
+        return unknown(node, 0, "the number of channels, or a spatial size")
+    channels, height, width = (dim or 0 for dim in dims[1:])
+    if channels != size[0] * size[1]:
+        return Refusal(
+            f"its input has {channels} channels, and its mask_size is {list(size)}",
+            f"{size[0] * size[1]} channels, one for each cell of the mask",
+            "correct mask_size where the model is exported",
+        )
+    w = Writer(node)
+    cells = w.reshape("x0", [0, *size, height, width])
+    along = _unskewed(w, w.transpose(cells, [0, 2, 4, 3, 1]), height, size[0], [size[1], width])
+    across = _unskewed(w, w.transpose(along, [0, 3, 4, 2, 1]), width, size[1], [height, height])
+    # [N, row, row looked at, column, column looked at]
+    order = [0, 2, 4, 1, 3] if kind == _COLLECT else [0, 1, 3, 2, 4]
+    w.reshape(w.transpose(across, order), [0, height * width, height, width], result="y0")
+    return Replacement(w.nodes(), "Pad, Reshape and Slice")
+
+
+def _unskewed(w: Writer, data: str, places: int, cells: int, outer: list[int]) -> str:
+    """[N, *outer, places, cells], a mask around each place, to [N, *outer, places, places], zero where no mask reaches.
+
+    Rows that are filled up and then read as if they were one shorter move one further from each row to the next.
+    """
+    half, length = (cells - 1) // 2, cells + places
+    wide_rows = w.pad(data, [0] * 9 + [places])
+    flat = w.reshape(wide_rows, [0, *outer, places * length])
+    cut = w.slice_(flat, [0], [places * (length - 1)], [3])
+    moved = w.reshape(cut, [0, *outer, places, length - 1])
+    return w.slice_(moved, [half], [half + places], [4])
+
+
+def _masked_conv(node: NodeView) -> Replacement | Refusal | None:
+    given, kernel, dtype = settings(node, padding=object, stride=object), node.shape(2), str(node.dtype(0))
+    if isinstance(given, Refusal):
+        return given
+    padding, stride = _pair(given["padding"], "padding"), _pair(given["stride"], "stride", 1)
+    if isinstance(padding, Refusal):
+        return padding
+    if isinstance(stride, Refusal):
+        return stride
+    if kernel is None or len(kernel) != 4 or None in kernel[2:]:
+        return unknown(node, 2, "the size of the kernel")
+    sides = [int(side or 0) for side in kernel[2:]]
+    if stride != (1, 1) or any(2 * pad != side - 1 for pad, side in zip(padding, sides, strict=True)):
+        return Refusal(
+            f"its stride is {list(stride)} and its padding {list(padding)}, for a kernel of {sides}",
+            "a stride of 1 and as many pixels as the mask has: a padding of half the kernel, which is odd",
+            "export the node with these",
+        )
+    batches = [dims[0] for dims in (node.shape(0), node.shape(1)) if dims]
+    if any(batch not in (1, None) for batch in batches):
+        return Refusal(
+            f"it has {batches} images and masks",
+            "one image and one mask",
+            "export the model for a batch of 1",
+        )
+    w = Writer(node)
+    mask = (
+        "x1" if node.dtype(1) == "bool" else w.do("Greater", w.cast("x1", "float32"), w.number(0, "float32"))
+    )
+    operands = [wide(w, f"x{i}", dtype) if dtype == "bfloat16" else f"x{i}" for i in (0, 2, 3)]
+    computed = "float32" if dtype == "bfloat16" else dtype
+    whole = w.do("Conv", *operands, pads=[*padding, *padding])
+    kept = w.do("Where", w.unsqueeze(mask, [0]), whole, w.number(0, computed))
+    narrow(w, kept, dtype, "y0") if computed != dtype else w.do("Identity", kept, result="y0")
+    return Replacement(w.nodes(), "Conv and Where")
+
+
+_BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {
+    "MMCVPSAMask": _psa_mask,
+    "MMCVMaskedConv2d": _masked_conv,
+}
+_PORTS = {
+    "MMCVPSAMask": PluginPorts(),
+    "MMCVMaskedConv2d": PluginPorts(4, floats=(0, 2, 3), alike=True),
+}
+
+
+def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    return _BODIES[node.op_type](node)
+
+
+STOCK_MASKS = NodeRule(
+    "stock-masks",
+    "mmcv's attention masks and masked convolution become Pad and Slice, and Conv and Where",
+    kinds(*_BODIES, domains=("mmdeploy", "mmcv")),
+    checked(_PORTS, _rewrite),
+    opset=11,
+)

@@ -1,0 +1,59 @@
+"""Precise RoI pooling, as mmcv writes it. The oracle takes the middle of every rectangle in which the map is bilinear."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from tests.importers.foreign._regions import boxes, maps
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+from tests.importers.oracles import tent
+
+POOL = "PreciseRegionPool"
+BINS = (3, 2)
+
+
+def inputs() -> dict[str, np.ndarray | None]:
+    return {"x": maps(), "rois": boxes()}
+
+
+def breaks(low: float, high: float) -> list[float]:
+    inner = [float(n) for n in range(int(np.ceil(low)), int(np.floor(high)) + 1)]
+    return sorted({low, high, *inner})
+
+
+def oracle(arrays: Arrays) -> np.ndarray:
+    x, regions = arrays["x"].astype(np.float64), arrays["rois"].astype(np.float64)
+    output = np.zeros((len(regions), x.shape[1], *BINS))
+    for k, (image, *box) in enumerate(regions):
+        left, top, right, bottom = (number * 0.5 for number in box)
+        size = (bottom - top) / BINS[0], (right - left) / BINS[1]
+        for i, j in np.ndindex(*BINS) if min(size) > 0 else ():
+            ends = [
+                (at + n * step, at + (n + 1) * step)
+                for at, n, step in ((top, i, size[0]), (left, j, size[1]))
+            ]
+            total = np.zeros(x.shape[1])
+            for y0, y1 in pairwise(breaks(*ends[0])):
+                for x0, x1 in pairwise(breaks(*ends[1])):
+                    down = tent(np.array((y0 + y1) / 2), x.shape[2])
+                    across = tent(np.array((x0 + x1) / 2), x.shape[3])
+                    total += (y1 - y0) * (x1 - x0) * np.einsum("chw,h,w->c", x[int(image)], down, across)
+            output[k, :, i, j] = total / (size[0] * size[1])
+    return output
+
+
+NODE = {"pooled_height": BINS[0], "pooled_width": BINS[1], "spatial_scale": 0.5}
+FIELDS = {"output_height": BINS[0], "output_width": BINS[1], "spatial_scale": 0.5}
+
+EXAMPLES = (
+    Example(POOL, "PrRoIPool", "mmcv", NODE, inputs, oracle),
+    Example(POOL, POOL, "trtsmith", FIELDS, inputs, oracle),
+)
+
+SHAPES = {"x": (2, 4, 9, 8), "rois": (6, 5)}
+INCONSISTENT = (
+    Inconsistent(POOL, SHAPES, {"rois": (6, 4)}, "rois[1] = 4, not 5", FIELDS),
+    Inconsistent(POOL, SHAPES, {"x": (1, 1, 65536, 32768)}, "65536 x 32768 pixels", FIELDS),
+)
