@@ -21,7 +21,7 @@ def expanded_model(
     op: OpDef, fields: Fields, inputs: Mapping[str, tuple[str, Sequence[int]]]
 ) -> onnx.ModelProto:
     """A model of nothing but the operator's expansion. inputs: dtype and shape by port name."""
-    given = [inputs[port.name][0] for port in op.inputs if port.type == "T" and port.name in inputs]
+    given = [inputs[port.name][0] for port in op.inputs if port.type == op.key and port.name in inputs]
     shapes = op.shape(fields, {name: tuple(shape) for name, (_, shape) in inputs.items()})
     node = helper.make_node(
         op.name,
