@@ -27,6 +27,7 @@ MODELS = {
     "basicvsrpp_alignment": {"ModulatedDeformableConvolution"},
     "centernet_dcn": {"ModulatedDeformableConvolution"},
     "geometry": {"MatrixInverse"},
+    "yolo_nms": {"DetectionSelection"},
 }
 
 
