@@ -20,6 +20,7 @@ from models.deformable_detr import build_deformable_detr
 from models.dino_decoder import build_dino_decoder, dino_inputs
 from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
+from models.rotated_detector import build_rotated_detector
 from models.yolo_nms import build_yolo_nms
 
 MAX_BATCH = 8
@@ -170,5 +171,16 @@ MODELS: dict[str, ExportableModel] = {
         small_height=128,
         small_width=160,
         small={"num_classes": 12, "channels": 16, "detections": 20},
+    ),
+    "rotated_detector": ExportableModel(
+        build=build_rotated_detector,
+        inputs=_photo_inputs,
+        input_names=("image",),
+        output_names=("boxes", "scores", "classes"),
+        height=512,
+        width=512,
+        small_height=96,
+        small_width=128,
+        small={"channels": 32, "hidden": 64, "proposals": 40, "detections": 15, "num_classes": 5},
     ),
 }

@@ -5,6 +5,7 @@ Outside an export each function computes with torch.ops.trtsmith; within torch.e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -48,3 +49,34 @@ def efficient_nms(
         **settings,
     )
     return number, found, best, classes
+
+
+def multilevel_rotated_roi_align(
+    rois: Tensor, maps: Sequence[Tensor], *, size: int, strides: Sequence[int], finest_scale: int = 56
+) -> Tensor:
+    """mmdeploy's MMCVMultiLevelRotatedRoiAlign: regions [K,6] (image, centre x and y, width, height, angle), in pixels and
+    radians, and features [N,C,H,W] of levels with these strides -> [K,C,size,size]."""
+    settings: dict[str, Any] = {
+        "output_height": size,
+        "output_width": size,
+        "sampling_ratio": 2,
+        "aligned": 1,
+        "clockwise": 1,
+        "finest_scale": finest_scale,
+        "roi_scale_factor": -1.0,
+    }
+    if torch.compiler.is_exporting():
+        return torch.onnx.ops.symbolic(
+            "mmdeploy::MMCVMultiLevelRotatedRoiAlign",
+            (rois, *maps),
+            {**settings, "featmap_strides": [float(stride) for stride in strides]},
+            dtype=rois.dtype,
+            shape=(rois.shape[0], maps[0].shape[1], size, size),
+            version=1,
+        )
+    levels = {f"x{i}": level for i, level in enumerate(maps)}
+    padded = [float(stride) for stride in strides] + [0.0] * (8 - len(strides))
+    found: Tensor = torch.ops.trtsmith.pyramid_rotated_region_align(
+        rois, **levels, strides=padded, **settings
+    )
+    return found

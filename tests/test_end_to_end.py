@@ -28,6 +28,7 @@ MODELS = {
     "centernet_dcn": {"ModulatedDeformableConvolution"},
     "geometry": {"MatrixInverse"},
     "yolo_nms": {"DetectionSelection"},
+    "rotated_detector": {"PyramidRotatedRegionAlign", "RotatedBoxSelection"},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,23 @@ from models.bevformer_layer import example_projections  # noqa: E402
 from models.export import main  # noqa: E402
 from models.foreign import efficient_nms  # noqa: E402
 from models.ms_deform_attn import MSDeformAttn  # noqa: E402
+from models.rotated_detector import decode  # noqa: E402
 from tests.exports import exported  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.model.ort import open_session, run_session  # noqa: E402
 from trtsmith.converter.rewrite.rewrite import reference  # noqa: E402
 
-FOREIGN = {"yolo_nms": {("TRT", "EfficientNMS_TRT")}}
-"""Nodes of other projects' operators, as their exporters write them."""
+CUSTOM_NODES = {
+    "yolo_nms": {("TRT", "EfficientNMS_TRT")},
+    "rotated_detector": {("mmdeploy", "MMCVMultiLevelRotatedRoiAlign"), ("trtsmith", "RotatedBoxSelection")},
+}
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("name", CUSTOM_NODES)
 def test_onnxruntime_computes_what_pytorch_does(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     files = exported(name, tmp_path_factory)
     nodes = onnx.load(files.model).graph.node
-    assert {(n.domain, n.op_type) for n in nodes if n.domain} == FOREIGN[name]
+    assert {(n.domain, n.op_type) for n in nodes if n.domain} == CUSTOM_NODES[name]
     expanded = reference(load_model(files.model))
     found = run_session(open_session(expanded), expanded, dict(np.load(files.inputs)))
     for output, expected in np.load(files.expected).items():
@@ -139,6 +143,28 @@ def shares(some: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     common = (high - low).clamp(min=0).prod(-1)
     areas = [(boxes[:, 2:] - boxes[:, :2]).prod(-1) for boxes in (some, others)]
     return common / (areas[0][:, None] + areas[1] - common)
+
+
+def test_rotated_detections_are_those_of_each_image_alone() -> None:
+    """As the suppression with a fixed number of rows finds them: the best of all classes, zeros behind the last."""
+    module, _ = MODELS["rotated_detector"].make(small=True)
+    torch.manual_seed(0)
+    boxes = torch.cat((torch.rand(3, 40, 2) * 60, 5 + torch.rand(3, 40, 2) * 20, torch.rand(3, 40, 1)), dim=2)
+    scores = torch.rand(3, 5, 40) * torch.tensor([1.0, 0.9, 0.055])[:, None, None]
+    found, best, classes = module.select(boxes, scores)
+    number, rows, right, labels, _ = torch.ops.trtsmith.detection_selection(
+        boxes, scores.transpose(1, 2), score_threshold=0.05, iou_threshold=0.3, polygon_iou=1, zero_filler=1,
+        max_output_boxes=module.detections,
+    )  # fmt: skip
+    assert number[0] == module.detections > number[2] > 0
+    assert torch.equal(best, right) and torch.equal(classes, labels)
+    unit = torch.tensor([module.width] * 4 + [1.0])
+    torch.testing.assert_close(found, rows / unit)
+
+
+def test_deltas_of_a_rotated_box_are_along_its_own_axes() -> None:
+    box, delta = torch.tensor([10.0, 20, 8, 4, np.pi / 2]), torch.tensor([1.0, 0.5, math.log(2), 0, 0.25])
+    torch.testing.assert_close(decode(box, delta), torch.tensor([8.0, 28, 16, 4, np.pi / 2 + 0.25]))
 
 
 def test_more_images_than_a_model_is_exported_for_are_a_usage_error(
