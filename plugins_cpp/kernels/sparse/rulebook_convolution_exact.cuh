@@ -50,13 +50,16 @@ __device__ __noinline__ float exactSum(const ConvolutionArguments<T>& a, int64_t
 
 __device__ __noinline__ inline float sigmoid(float value) { return 1.0F / (1.0F + expf(-value)); }
 
+// Of the activations that are two straight lines.
 template <typename T>
-__device__ inline float activated(const ConvolutionArguments<T>& a, float value) {
-    if (a.activation == RulebookActivation::kSigmoid) {
-        return sigmoid(value);
-    }
+__device__ inline float bent(const ConvolutionArguments<T>& a, float value) {
     const float below = a.activation == RulebookActivation::kLeakyRelu ? value * a.slope : 0.0F;
     return a.activation != RulebookActivation::kNone && value < 0.0F ? below : value;
+}
+
+template <typename T>
+__device__ inline float activated(const ConvolutionArguments<T>& a, float value) {
+    return a.activation == RulebookActivation::kSigmoid ? sigmoid(value) : bent(a, value);
 }
 
 template <typename T>

@@ -40,11 +40,11 @@ __device__ __noinline__ void repairOutputs(const ConvolutionArguments<T>& a, int
     __syncwarp();
 }
 
-// Finishes a warp's sums, puts them in order in `shared`, which is its own, and writes them. A lane has sums of filters eight
-// apart and of two neighbouring rows.
-template <typename Tile, int kFilters, typename T>
-__device__ inline void storeSums(const ConvolutionArguments<T>& a, int64_t rowBegin, int64_t filterBegin, int lane,
-                                 const float (&sums)[kFilters / 16][4][4], char* shared) {
+// Finishes a warp's sums and puts them in order in `shared`; false where a sum of the lane is not finite. A lane has sums of
+// filters eight apart and of two neighbouring rows.
+template <typename Tile, int kFilters, bool kSigmoid, typename T>
+__device__ inline bool finishSums(const ConvolutionArguments<T>& a, int64_t filterBegin, int lane,
+                                  const float (&sums)[kFilters / 16][4][4], char* shared) {
     bool finite = true;
 #pragma unroll
     for (int block = 0; block < kFilters / 16; ++block) {
@@ -57,9 +57,19 @@ __device__ inline void storeSums(const ConvolutionArguments<T>& a, int64_t rowBe
             const float sum = sums[block][i / 4][i % 4];
             finite = finite && fabsf(sum) <= 3.4028234e38F;
             *reinterpret_cast<T*>(shared + row * Tile::kOutputRow + (filter + 8 * lower) * sizeof(T)) =
-                fromFloat<T>(activated(a, sum + biases[lower]));
+                fromFloat<T>(kSigmoid ? sigmoid(sum + biases[lower]) : bent(a, sum + biases[lower]));
         }
     }
+    return finite;
+}
+
+// Finishes a warp's sums and writes them. `shared` is the warp's own.
+template <typename Tile, int kFilters, typename T>
+__device__ inline void storeSums(const ConvolutionArguments<T>& a, int64_t rowBegin, int64_t filterBegin, int lane,
+                                 const float (&sums)[kFilters / 16][4][4], char* shared) {
+    const bool finite = a.activation == RulebookActivation::kSigmoid
+                            ? finishSums<Tile, kFilters, true>(a, filterBegin, lane, sums, shared)
+                            : finishSums<Tile, kFilters, false>(a, filterBegin, lane, sums, shared);
     __syncwarp();
     if (__all_sync(0xffffffffU, finite) == 0) {
         repairOutputs<Tile, kFilters>(a, rowBegin, filterBegin, lane, shared);
