@@ -21,6 +21,7 @@ from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import 
     MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
 )
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.ops.reduction.ascending_order import ASCENDING_ORDER
 from trtsmith.importers.ops.reduction.dynamic_indexed_reduction import DYNAMIC_INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.indexed_reduction import INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.segment_reduction import SEGMENT_REDUCTION
@@ -81,6 +82,7 @@ OPS: tuple[OpDef, ...] = (
     PRECISE_REGION_POOL,
     BORDER_ALIGN,
     ROTATED_FEATURE_ALIGN,
+    ASCENDING_ORDER,
 )
 """Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

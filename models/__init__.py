@@ -20,6 +20,8 @@ from models.deformable_detr import build_deformable_detr
 from models.dino_decoder import build_dino_decoder, dino_inputs
 from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
+from models.rotated_detector import build_rotated_detector
+from models.yolo_nms import build_yolo_nms
 
 MAX_BATCH = 8
 
@@ -158,5 +160,27 @@ MODELS: dict[str, ExportableModel] = {
         small_width=48,
         small={"channels": 16, "bev_size": 16},
         plugin_node="node_matrix_inverse",
+    ),
+    "yolo_nms": ExportableModel(
+        build=build_yolo_nms,
+        inputs=_photo_inputs,
+        input_names=("image",),
+        output_names=("num_detections", "boxes", "scores", "classes"),
+        height=640,
+        width=640,
+        small_height=128,
+        small_width=160,
+        small={"num_classes": 12, "channels": 16, "detections": 20},
+    ),
+    "rotated_detector": ExportableModel(
+        build=build_rotated_detector,
+        inputs=_photo_inputs,
+        input_names=("image",),
+        output_names=("boxes", "scores", "classes"),
+        height=512,
+        width=512,
+        small_height=96,
+        small_width=128,
+        small={"channels": 32, "hidden": 64, "proposals": 40, "detections": 15, "num_classes": 5},
     ),
 }

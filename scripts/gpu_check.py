@@ -33,6 +33,7 @@ from gpucheck.record import Notes, StepResult, read_notes, table, write_record  
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
+from trtsmith.importers.registry import OPS  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,12 @@ def parse() -> argparse.Namespace:
         choices=("small", "large", "wide", "overflow", "unwritten", "engines"),
         help="for compute-sanitizer",
     )
-    parser.add_argument("--operators", nargs="+", metavar="NAME", help="with --run-kernels: these only")
+    parser.add_argument(
+        "--operators",
+        nargs="+",
+        metavar="NAME",
+        help="these only, in the steps references, accuracy, plugins, plugins-v2 and sanitizer",
+    )
     parser.add_argument("--step", choices=list(ALL), help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -149,7 +155,8 @@ def run_all(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as name:
 
         def run(step: Step) -> None:
-            result = _boxed(step, clock, Path(name), arguments.bundle, gpus[steps.index(step) % len(gpus)])
+            gpu = gpus[steps.index(step) % len(gpus)]
+            result = _boxed(step, clock, Path(name), arguments.bundle, arguments.operators, gpu)
             with lock:
                 done[step.name] = result
                 ordered = [done[step.name] for step in steps if step.name in done]
@@ -177,7 +184,9 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     return [str(i) for i in range(len(ended.output.splitlines()))] or ["0"]
 
 
-def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None, gpu: str) -> StepResult:
+def _boxed(
+    step: Step, clock: Clock, folder: Path, bundle: Path | None, operators: Sequence[str] | None, gpu: str
+) -> StepResult:
     limit_s = clock.box(step.limit_s)
     if limit_s is None:
         return StepResult(step.name, "not run", "no time was left", failures=["no time was left"])
@@ -191,6 +200,8 @@ def _boxed(step: Step, clock: Clock, folder: Path, bundle: Path | None, gpu: str
     command += ["--folder", str(folder), "--limit", str(max(limit_s - 10, 1))]
     if bundle is not None:
         command += ["--bundle", str(bundle)]
+    if operators:
+        command += ["--operators", *operators]
     ended = run_boxed(command, limit_s, ROOT)
     result = read_notes(notes, step.name, ended.problem)
     result.seconds = ended.seconds
@@ -206,31 +217,35 @@ def _command(arguments: argparse.Namespace) -> str:
     """The command without --output and --commit, which change nothing that is measured."""
     words = ["python3", "scripts/gpu_check.py", "--seconds", f"{arguments.seconds:g}"]
     words += ["--engines"] if arguments.engines else []
-    return shlex.join([*words, *(["--only", *arguments.only] if arguments.only else [])])
+    words += ["--only", *arguments.only] if arguments.only else []
+    words += ["--operators", *arguments.operators] if arguments.operators else []
+    return shlex.join(words)
 
 
 def run_step(arguments: argparse.Namespace) -> None:
     """Runs a step in the child. PyTorch is imported only by the steps that need it."""
     name, folder, limit_s = arguments.step, arguments.folder, arguments.limit
     notes = Notes(arguments.notes)
+    ops = [op for op in OPS if not arguments.operators or op.name in arguments.operators]
     if name in {step.name for step in ENGINE_STEPS}:
         run_engine_step(name, notes, folder, limit_s, arguments.bundle)
     elif name == "references":
         from gpucheck.references import prepare
 
-        prepare(folder, notes)
+        prepare(folder, notes, ops)
     elif name in ("plugins", "plugins-v2"):
         from gpucheck.plugins import check as check_plugins
 
-        check_plugins(plugin_library() if name == "plugins" else plugin_library_v2(), folder, notes)
+        library = plugin_library() if name == "plugins" else plugin_library_v2()
+        check_plugins(library, folder, notes, [op.name for op in ops])
     elif name == "accuracy":
         from gpucheck.accuracy import measure
 
-        measure(folder, notes)
+        measure(folder, notes, ops)
     elif name == "sanitizer":
         from gpucheck.sanitizer import check as check_sanitizer
 
-        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes)
+        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, ops)
     elif name == "huge":
         from gpucheck.huge import check as check_huge
 
@@ -269,7 +284,7 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.sanitizer import ENGINE_TOOLS
         from gpucheck.sanitizer import check as check_sanitizer
 
-        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, ENGINE_TOOLS)
+        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, OPS, ENGINE_TOOLS)
     elif name == "sums":
         from gpucheck.product_sums import check as check_sums
 

@@ -27,6 +27,8 @@ MODELS = {
     "basicvsrpp_alignment": {"ModulatedDeformableConvolution"},
     "centernet_dcn": {"ModulatedDeformableConvolution"},
     "geometry": {"MatrixInverse"},
+    "yolo_nms": {"DetectionSelection"},
+    "rotated_detector": {"PyramidRotatedRegionAlign", "RotatedBoxSelection"},
 }
 
 

@@ -14,7 +14,7 @@ namespace trtsmith {
 constexpr int kChannelsLastThreads = 256;
 constexpr int kChannelsLastWords = 32;  // of 4 bytes, of a pixel's channels in a tile: a line of the cache
 constexpr int kChannelsLastBytes = 16;  // a pixel's channels are a multiple of this
-constexpr int kChannelsLastLanes = 16;  // threads that read neighbouring pixels of a channel
+constexpr int kChannelsLastLanes = 32;  // threads that read neighbouring pixels of a channel
 constexpr int kChannelsLastLoad = 16;   // bytes of each
 
 template <typename T>

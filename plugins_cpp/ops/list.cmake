@@ -52,3 +52,4 @@ trtsmith_operator(LocalCorrelation BINDING local_correlation.cpp KERNELS samplin
 trtsmith_operator(PreciseRegionPool BINDING precise_region_pool.cpp KERNELS regions/precise_region_pool.cu)
 trtsmith_operator(BorderAlign BINDING border_align.cpp KERNELS regions/border_align.cu)
 trtsmith_operator(RotatedFeatureAlign BINDING rotated_feature_align.cpp KERNELS regions/rotated_feature_align.cu)
+trtsmith_operator(AscendingOrder BINDING ascending_order.cpp KERNELS reduction/ascending_order.cu)

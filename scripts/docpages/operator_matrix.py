@@ -26,6 +26,9 @@ COLUMNS = {
 }
 """Routes as the records have them, and as the table does."""
 
+PLUGIN_CHECKS = ("check_catalogue.json", "check_plugins.json")
+"""Records of the steps plugins and plugins-v2, the newest first: of the others only what it has not."""
+
 KINDS = ("ordinary", "no elements", "NaN or infinity")
 
 Rows = Mapping[tuple[str, str, str], Counter[str]]
@@ -37,9 +40,13 @@ def matrix() -> str:
 
 
 def _rows() -> Iterable[Mapping[str, Any]]:
-    plugins = read(H200 / "check_plugins.json")["steps"]
     yield from read(RECORDS / "operators.json")["rows"]
-    yield from (row for step in plugins.values() for row in step["rows"] if "route" in row)
+    newer: set[tuple[str, str]] = set()
+    for name in PLUGIN_CHECKS:
+        steps = read(H200 / name)["steps"].values()
+        rows = [row for step in steps for row in step["rows"] if "route" in row]
+        yield from (row for row in rows if (row["op"], row["route"]) not in newer)
+        newer |= {(row["op"], row["route"]) for row in rows}
     yield from read(H200 / "engines_operators.json")["steps"]["operators"]["rows"]
 
 

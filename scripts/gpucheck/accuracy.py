@@ -9,7 +9,7 @@ their references, at no tolerance, and tests/gpu/test_kernels.py compares two ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -28,7 +28,7 @@ from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.importers.opdef import Arrays, Case, OpDef
-from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.registry import by_name
 
 AT_ONCE = 8
 """Cases that are measured side by side; each process has PyTorch on the GPU."""
@@ -51,9 +51,9 @@ class Findings:
         self.rows.append(values)
 
 
-def measure(references: Path, notes: Notes) -> None:
+def measure(references: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
     """Every case in a process of AT_ONCE, large ones first."""
-    tolerant = [op for op in OPS if op.tolerance]
+    tolerant = [op for op in ops if op.tolerance]
     jobs = sorted(
         ((op.name, case.name) for op in tolerant for case in op.cases),
         key=lambda job: not next(case for case in by_name()[job[0]].cases if case.name == job[1]).large,

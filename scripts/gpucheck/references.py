@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from gpucheck.record import Notes
 from trtsmith.converter.plugin.cases import SEED, Reference, cast_inputs, compute_reference, type_choices
 from trtsmith.importers.opdef import Arrays, Case, OpDef
-from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.registry import by_name
 
 
 def reader(folder: Path) -> Reference:
@@ -35,10 +35,10 @@ def reader(folder: Path) -> Reference:
     return read
 
 
-def prepare(folder: Path, notes: Notes) -> None:
+def prepare(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
     """Compute every reference, in as many processes as there are cores, large ones first."""
     jobs = sorted(
-        ((op.name, case.name, case.large) for op in OPS for case in op.cases),
+        ((op.name, case.name, case.large) for op in ops for case in op.cases),
         key=lambda job: not job[2],
     )
     workers = os.cpu_count() or 1

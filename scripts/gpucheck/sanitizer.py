@@ -14,6 +14,7 @@ from pathlib import Path
 from gpucheck.kernels import RAN, chosen
 from gpucheck.processes import Ended, run_boxed
 from gpucheck.record import Notes
+from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
 
 FOUND = 9
@@ -67,12 +68,12 @@ class Run:
     operators: tuple[str, ...]
 
 
-def runs_of(tool: Tool) -> list[Run]:
+def runs_of(tool: Tool, ops: Sequence[OpDef] = OPS) -> list[Run]:
     """Parts with about as many cases each; the first operator alone for a planted fault; each alone inside engines."""
     if tool.fault:
-        return [Run(tool, (OPS[0].name,))]
-    parts = len(OPS) if tool.cases == ENGINES else PARTS
-    cases = {op.name: len(chosen(op, "small" if tool.cases == ENGINES else tool.cases)) for op in OPS}
+        return [Run(tool, (ops[0].name,))]
+    parts = len(ops) if tool.cases == ENGINES else PARTS
+    cases = {op.name: len(chosen(op, "small" if tool.cases == ENGINES else tool.cases)) for op in ops}
     falling = sorted((name for name in cases if cases[name]), key=lambda name: -cases[name])
     return [Run(tool, tuple(falling[part::parts])) for part in range(min(parts, len(falling)))]
 
@@ -114,7 +115,12 @@ def judge(tool: Tool, ended: Ended) -> str | None:
 
 
 def check(
-    script: Path, references: Path, limit_s: float, notes: Notes, tools: Sequence[Tool] = TOOLS
+    script: Path,
+    references: Path,
+    limit_s: float,
+    notes: Notes,
+    ops: Sequence[OpDef],
+    tools: Sequence[Tool] = TOOLS,
 ) -> None:
     """references: the folder in which the results of the cases were stored (references.py)."""
 
@@ -124,7 +130,7 @@ def check(
         except OSError as error:
             return Ended(None, "", 0.0, f"compute-sanitizer could not be started: {error}")
 
-    runs = [run for tool in tools for run in runs_of(tool)]
+    runs = [run for tool in tools for run in runs_of(tool, ops)]
     with ThreadPoolExecutor(max(os.cpu_count() or 1, len(tools) * PARTS)) as pool:
         for run, ended in zip(runs, pool.map(end, runs), strict=True):
             problem = judge(run.tool, ended)

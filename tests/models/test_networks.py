@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 
-from models import MODELS  # noqa: E402
+from models import MODELS, yolo_nms  # noqa: E402
 from models.bevformer_layer import example_projections  # noqa: E402
 from models.export import main  # noqa: E402
+from models.foreign import efficient_nms  # noqa: E402
 from models.ms_deform_attn import MSDeformAttn  # noqa: E402
+from models.rotated_detector import decode  # noqa: E402
+from tests.exports import exported  # noqa: E402
+from trtsmith.converter.model.load import load_model  # noqa: E402
+from trtsmith.converter.model.ort import open_session, run_session  # noqa: E402
+from trtsmith.converter.rewrite.rewrite import reference  # noqa: E402
+
+CUSTOM_NODES = {
+    "yolo_nms": {("TRT", "EfficientNMS_TRT")},
+    "rotated_detector": {("mmdeploy", "MMCVMultiLevelRotatedRoiAlign"), ("trtsmith", "RotatedBoxSelection")},
+}
+
+
+@pytest.mark.parametrize("name", CUSTOM_NODES)
+def test_onnxruntime_computes_what_pytorch_does(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    files = exported(name, tmp_path_factory)
+    nodes = onnx.load(files.model).graph.node
+    assert {(n.domain, n.op_type) for n in nodes if n.domain} == CUSTOM_NODES[name]
+    expanded = reference(load_model(files.model))
+    found = run_session(open_session(expanded), expanded, dict(np.load(files.inputs)))
+    for output, expected in np.load(files.expected).items():
+        assert expected.dtype == found[output].dtype
+        np.testing.assert_allclose(found[output], expected, rtol=1e-4, atol=1e-4, err_msg=output)
 
 
 def test_offsets_around_a_box_are_halves_of_it_by_the_number_of_points() -> None:
@@ -85,6 +112,59 @@ def test_taps_without_residue_follow_the_flow_of_their_frame() -> None:
         expected = F.conv2d(moved, 0.5 * module.weight, module.bias, padding=1)
     inner = (..., slice(6, -6), slice(6, -6))
     torch.testing.assert_close(actual[inner], expected[inner], rtol=1e-4, atol=1e-4)
+
+
+def test_detections_overlap_none_of_their_class_that_is_better() -> None:
+    """Every box that passes the threshold is a detection, worse than the last, or overlaps one of its class."""
+    module, inputs = MODELS["yolo_nms"].make(small=True, batch=1)
+    given: dict[str, Any] = {}
+
+    def keep(boxes: torch.Tensor, scores: torch.Tensor, **settings: float) -> tuple[torch.Tensor, ...]:
+        given.update(boxes=boxes[0], scores=scores[0], **settings)
+        return efficient_nms(boxes, scores, **settings)
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(yolo_nms, "efficient_nms", keep)
+        number, boxes, scores, classes = (output[0] for output in module(inputs["image"]))
+    assert number == len(scores) and (scores[:-1] >= scores[1:]).all()
+    for class_ in range(given["scores"].shape[1]):
+        of_class = given["scores"][:, class_]
+        mine = boxes[classes == class_]
+        rest = (of_class > max(given["score_threshold"], scores[-1])).nonzero()[:, 0]
+        overlap = shares(given["boxes"][rest], mine)
+        assert (overlap.amax(1) >= given["iou_threshold"]).all() if len(mine) else not len(rest)
+        assert (shares(mine, mine).fill_diagonal_(0) < given["iou_threshold"]).all()
+
+
+def shares(some: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """Intersection over union of corners [A, 4] and [B, 4]: [A, B]."""
+    low = torch.maximum(some[:, None, :2], others[:, :2])
+    high = torch.minimum(some[:, None, 2:], others[:, 2:])
+    common = (high - low).clamp(min=0).prod(-1)
+    areas = [(boxes[:, 2:] - boxes[:, :2]).prod(-1) for boxes in (some, others)]
+    return common / (areas[0][:, None] + areas[1] - common)
+
+
+def test_rotated_detections_are_those_of_each_image_alone() -> None:
+    """As the suppression with a fixed number of rows finds them: the best of all classes, zeros behind the last."""
+    module, _ = MODELS["rotated_detector"].make(small=True)
+    torch.manual_seed(0)
+    boxes = torch.cat((torch.rand(3, 40, 2) * 60, 5 + torch.rand(3, 40, 2) * 20, torch.rand(3, 40, 1)), dim=2)
+    scores = torch.rand(3, 5, 40) * torch.tensor([1.0, 0.9, 0.055])[:, None, None]
+    found, best, classes = module.select(boxes, scores)
+    number, rows, right, labels, _ = torch.ops.trtsmith.detection_selection(
+        boxes, scores.transpose(1, 2), score_threshold=0.05, iou_threshold=0.3, polygon_iou=1, zero_filler=1,
+        max_output_boxes=module.detections,
+    )  # fmt: skip
+    assert number[0] == module.detections > number[2] > 0
+    assert torch.equal(best, right) and torch.equal(classes, labels)
+    unit = torch.tensor([module.width] * 4 + [1.0])
+    torch.testing.assert_close(found, rows / unit)
+
+
+def test_deltas_of_a_rotated_box_are_along_its_own_axes() -> None:
+    box, delta = torch.tensor([10.0, 20, 8, 4, np.pi / 2]), torch.tensor([1.0, 0.5, math.log(2), 0, 0.25])
+    torch.testing.assert_close(decode(box, delta), torch.tensor([8.0, 28, 16, 4, np.pi / 2 + 0.25]))
 
 
 def test_more_images_than_a_model_is_exported_for_are_a_usage_error(

@@ -10,15 +10,16 @@ import numpy as np
 def sample_numpy(feature: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """[C, ...] of a map [C, H, W] at positions [...]; zero at what is no number. A pixel's share is a tent around it."""
     channels, height, width = feature.shape
+    inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
     output = np.zeros((channels, *y.shape))
-    for place in np.ndindex(*y.shape):
-        if not (-1 <= y[place] <= height and -1 <= x[place] <= width) or height * width == 0:
-            continue
-        down, across = np.clip(y[place], 0, height - 1), np.clip(x[place], 0, width - 1)
-        at = (slice(None), *place)
-        for row in range(int(down), min(int(down) + 2, height)):
-            for column in range(int(across), min(int(across) + 2, width)):
-                output[at] += (1 - abs(down - row)) * (1 - abs(across - column)) * feature[:, row, column]
+    if height * width == 0:
+        return output
+    down = np.clip(np.where(inside, y, 0), 0, height - 1)
+    across = np.clip(np.where(inside, x, 0), 0, width - 1)
+    for i, j in np.ndindex(2, 2):
+        row, column = np.floor(down).astype(np.int64) + i, np.floor(across).astype(np.int64) + j
+        share = (1 - abs(down - row)) * (1 - abs(across - column)) * inside
+        output += share * feature[:, np.minimum(row, height - 1), np.minimum(column, width - 1)]
     return output
 
 

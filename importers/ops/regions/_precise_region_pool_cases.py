@@ -19,9 +19,15 @@ def _covered(first: float, last: float, bins: int, extent: int) -> np.ndarray:
         inner = [n for n in range(-2, extent + 3) if ends[0] < n < ends[1]]
         breaks = np.unique(np.clip(np.array([*ends, *inner]), -2, extent + 2))
         middle, length = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
-        for pixel in range(extent):
-            weights[i, pixel] = (length * np.maximum(0, 1 - np.abs(middle - pixel))).sum()
+        tents = np.maximum(0, 1 - np.abs(middle[:, None] - np.arange(extent)))
+        weights[i] = length @ tents
     return weights
+
+
+def _touched(weights: np.ndarray) -> slice:
+    """The pixels that have a weight in some bin."""
+    found = np.flatnonzero(weights.any(axis=0))
+    return slice(found[0], found[-1] + 1) if len(found) else slice(0)
 
 
 def pool_precisely(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
@@ -36,7 +42,9 @@ def pool_precisely(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
         rows = _covered(top, bottom, height, x.shape[2])
         columns = _covered(left, right, width, x.shape[3])
         area = (bottom - top) * (right - left) / (height * width)
-        output[k] = np.einsum("ph,chw,qw->cpq", rows, x[int(image)], columns, optimize=True) / area
+        down, across = _touched(rows), _touched(columns)
+        feature = x[int(image)][:, down, across]
+        output[k] = rows[:, down] @ feature @ columns[:, across].T / area
     return {"output": output}
 
 

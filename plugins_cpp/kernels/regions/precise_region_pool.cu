@@ -11,7 +11,8 @@ constexpr int32_t kWarp = 32;
 constexpr int32_t kWarps = 8;
 constexpr int32_t kThreads = kWarp * kWarps;
 constexpr int32_t kBlocks = 3;    // of a multiprocessor: told none, ptxas takes 64 registers and spills
-constexpr int32_t kRows = 8;      // of bins, at a time
+constexpr int32_t kRows = 4;      // of bins, at a time
+constexpr int32_t kChannels = 4;  // of a lane, at a time: they share weights, and their loads are in flight at once
 constexpr int32_t kColumns = 32;  // of bins, at a time
 constexpr int32_t kItems = kRows * kColumns;
 
@@ -28,8 +29,8 @@ struct Arguments {
 struct Places {
     PreciseBin rows[kRows];
     PreciseBin columns[kColumns];
-    float sums[kWarps][kRows][kWarp];
-    float results[kWarps][kItems];
+    float sums[kWarps][kChannels][kRows][kWarp];
+    float results[kWarps][kChannels][kItems];
 };
 
 // Of a region on its map, in pixels; a size of 0 where there is none.
@@ -58,7 +59,7 @@ __device__ Region regionOf(const Arguments& a, int64_t index) {
     return {static_cast<int64_t>(box[0]), box[1] * scale, box[2] * scale, width, height};
 }
 
-// A tile of a region's bins, rows * columns of them, for the channels [first, first + count) of the map at `source`.
+// A tile of a region's bins, rows * columns of them, for the channels [0, count) of the map at `source`.
 template <typename T>
 __device__ void poolTile(const Arguments& a, Places& places, const T* source, T* target, int64_t count, int32_t rows,
                          int32_t columns, float scale) {
@@ -77,40 +78,64 @@ __device__ void poolTile(const Arguments& a, Places& places, const T* source, T*
     const int32_t base = lane - own;
     const int32_t items = rows * columns;
     const bool once = end - begin <= lanes;
-    for (int64_t first = warp * groups; first < count; first += kWarps * groups) {
+    const int32_t step = groups * kChannels;
+    for (int64_t first = warp * step; first < count; first += kWarps * step) {
         const int64_t channel = first + lane / lanes;
-        const bool exists = channel < count;
+        const int64_t left = channel < count ? (count - channel + groups - 1) / groups : 0;
+        const int32_t channels = static_cast<int32_t>(left < kChannels ? left : kChannels);
         for (int32_t i = lane; i < items && !once; i += kWarp) {
-            places.results[warp][i] = 0.0F;
+#pragma unroll
+            for (int c = 0; c < kChannels; ++c) {
+                places.results[warp][c][i] = 0.0F;
+            }
         }
         for (int32_t start = begin; start < end || start == begin; start += lanes) {
             const int32_t column = start + own;
             const T* const pixels = source + channel * plane + column;
             for (int32_t row = 0; row < rows; ++row) {
                 const PreciseBin& bin = places.rows[row];
-                const bool valid = exists && column < end;
-                float sum = 0.0F;
-#pragma unroll 4
+                float sums[kChannels] = {};
+#pragma unroll 2
                 for (int32_t y = bin.begin; y < bin.end; ++y) {
-                    sum = fmaf(bin.weight(y), loadFloat(pixels + int64_t{y} * width, valid), sum);
+                    const float weight = bin.weight(y);
+                    const T* pixel = pixels + int64_t{y} * width;
+#pragma unroll
+                    for (int c = 0; c < kChannels; ++c) {
+                        sums[c] = fmaf(weight, loadFloat(pixel, c < channels && column < end), sums[c]);
+                        pixel += groups * plane;
+                    }
                 }
-                places.sums[warp][row][lane] = sum;
+#pragma unroll
+                for (int c = 0; c < kChannels; ++c) {
+                    places.sums[warp][c][row][lane] = sums[c];
+                }
             }
             __syncwarp();
             for (int32_t i = own; i < items; i += lanes) {
                 const int32_t row = i / columns;
                 const PreciseBin& bin = places.columns[i - row * columns];
                 const int32_t stop = bin.end < start + lanes ? bin.end : start + lanes;
-                float sum = once ? 0.0F : places.results[warp][i];
+                float sums[kChannels];
+#pragma unroll
+                for (int c = 0; c < kChannels; ++c) {
+                    sums[c] = once ? 0.0F : places.results[warp][c][i];
+                }
                 for (int32_t x = bin.begin > start ? bin.begin : start; x < stop; ++x) {
-                    sum = fmaf(bin.weight(x), places.sums[warp][row][base + x - start], sum);
+                    const float weight = bin.weight(x);
+#pragma unroll
+                    for (int c = 0; c < kChannels; ++c) {
+                        sums[c] = fmaf(weight, places.sums[warp][c][row][base + x - start], sums[c]);
+                    }
                 }
-                if (!once) {
-                    places.results[warp][i] = sum;
-                }
-                if (exists && start + lanes >= end) {
-                    const int64_t bin_ = row * a.shape.outputWidth + (i - row * columns);
-                    target[channel * a.bins + bin_] = fromFloat<T>(sum * scale);
+                const int64_t place = channel * a.bins + row * a.shape.outputWidth + (i - row * columns);
+#pragma unroll
+                for (int c = 0; c < kChannels; ++c) {
+                    if (!once) {
+                        places.results[warp][c][i] = sums[c];
+                    }
+                    if (c < channels && start + lanes >= end) {
+                        target[place + c * groups * a.bins] = fromFloat<T>(sums[c] * scale);
+                    }
                 }
             }
             __syncwarp();

@@ -48,8 +48,11 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
     }
 }
 
-// Whether vectors of channels lie in one group each.
+// Whether vectors of channels lie in one group each, and places fit 32 bits.
 bool isTurned(size_t bytes, const FeatureReassemblyShape& s) {
+    if (s.height > kLongestSide || s.width > kLongestSide) {
+        return false;
+    }
     return s.groups == 1 || (s.channels / s.groups) % (16 / static_cast<int64_t>(bytes)) == 0;
 }
 

@@ -15,6 +15,9 @@ constexpr int32_t kTapsEach = 25;  // whose masks are in shared memory at once
 
 static_assert(kPixels * kVectors == kThreads);
 
+// Of maps that are turned, pixels.
+constexpr int64_t kLongestSide = int64_t{1} << 30;
+
 struct Arguments {
     FeatureReassemblyParams params;
     FeatureReassemblyShape shape;
@@ -54,31 +57,40 @@ __device__ inline Piece pieceOf(const Arguments& a, int64_t piece) {
     return found;
 }
 
+// Rows and columns, and those that taps reach, fit 32 bits: kLongestSide.
+__device__ inline bool isWithin(int32_t place, int64_t size) {
+    return static_cast<uint32_t>(place) < static_cast<uint32_t>(size);
+}
+
 // Masks of taps [first, first + count) to shared memory, [count, kPixels, kOutputs], as fp32; zero for taps outside of the
 // map, of which nobody may see the masks. Output j of a pixel is number part * kOutputs + j of its scale x scale outputs.
 template <typename T, int kOutputs>
 __device__ inline void readMasks(const Arguments& a, const Piece& piece, int32_t first, int32_t count, float* masks) {
+    constexpr int32_t kPlaces = kPixels * kOutputs;
+    constexpr int32_t kAtOnce = kThreads / kPlaces;  // taps
+    static_assert(kThreads % kPlaces == 0, "a thread has one pixel and one output");
     const FeatureReassemblyShape& s = a.shape;
     const int32_t kernel = static_cast<int32_t>(s.kernel);
     const int32_t scale = static_cast<int32_t>(s.scale);
     const int64_t outWidth = s.width * scale;
     const int64_t plane = s.height * scale * outWidth;
     const int32_t thread = static_cast<int32_t>(threadIdx.x);
-    // kThreads is a multiple of kOutputs and of kPixels * kOutputs or divides it: output and pixel are the thread's own.
     const int32_t output = piece.part * kOutputs + thread % kOutputs;
     const int32_t outRow = output / scale;
     const int32_t outColumn = output - outRow * scale;
-    for (int32_t item = thread; item < count * kPixels * kOutputs; item += kThreads) {
-        const int32_t tap = first + item / (kPixels * kOutputs);
-        const int64_t pixel = piece.firstPixel + item / kOutputs % kPixels;
-        const int32_t tapRow = tap / kernel;
-        const int64_t row = piece.row + tapRow - kernel / 2;
-        const int64_t column = pixel + (tap - tapRow * kernel) - kernel / 2;
-        const bool inside = pixel < s.width && row >= 0 && row < s.height && column >= 0 && column < s.width;
-        const int64_t channel = (piece.image * s.groups + piece.group) * kernel * kernel + tap;
-        const int64_t place =
-            channel * plane + (piece.row * scale + outRow) * outWidth + (inside ? pixel : 0) * scale + outColumn;
-        masks[item] = loadFloat(static_cast<const T*>(a.params.masks) + (inside ? place : 0), inside);
+    const int32_t pixel = static_cast<int32_t>(piece.firstPixel) + thread / kOutputs % kPixels;
+    const int64_t channel = (piece.image * s.groups + piece.group) * kernel * kernel + first;
+    int64_t place = (channel + thread / kPlaces) * plane + (piece.row * scale + outRow) * outWidth +
+                    int64_t{pixel} * scale + outColumn;
+    const bool exists = pixel < s.width;
+#pragma unroll 4
+    for (int32_t tap = thread / kPlaces; tap < count; tap += kAtOnce, place += kAtOnce * plane) {
+        const int32_t tapRow = (first + tap) / kernel;
+        const int32_t tapColumn = first + tap - tapRow * kernel;
+        const bool inside = exists && isWithin(static_cast<int32_t>(piece.row) + tapRow - kernel / 2, s.height) &&
+                            isWithin(pixel + tapColumn - kernel / 2, s.width);
+        masks[tap * kPlaces + thread % kPlaces] =
+            loadFloat(static_cast<const T*>(a.params.masks) + (inside ? place : 0), inside);
     }
 }
 
@@ -141,8 +153,11 @@ __global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constan
             static_cast<const T*>(a.turned) +
             (active ? piece.image * s.height * s.width * a.padded + piece.group * a.each + inGroup : 0);
         float sums[kVector][kOutputs] = {};
-        int32_t tapRow = 0;
+        // The tap's place, which need not exist.
+        const int32_t firstColumn = static_cast<int32_t>(pixel) - kernel / 2;
         int32_t tapColumn = 0;
+        int32_t row = static_cast<int32_t>(piece.row) - kernel / 2;
+        int64_t place = (int64_t{row} * s.width + firstColumn) * a.padded;
         for (int32_t first = 0; first < taps; first += kTapsEach) {
             const int32_t count = taps - first < kTapsEach ? taps - first : kTapsEach;
             __syncthreads();
@@ -151,11 +166,9 @@ __global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constan
             __syncthreads();
 #pragma unroll 2
             for (int32_t tap = 0; tap < count; ++tap) {
-                const int64_t row = piece.row + tapRow - kernel / 2;
-                const int64_t column = pixel + tapColumn - kernel / 2;
-                const bool valid = active && row >= 0 && row < s.height && column >= 0 && column < s.width;
+                const bool valid = active && isWithin(row, s.height) && isWithin(firstColumn + tapColumn, s.width);
                 float values[kVector];
-                loadFloats(source + (valid ? (row * s.width + column) * a.padded : 0), valid, values);
+                loadFloats(source + (valid ? place : 0), valid, values);
                 float weights[kOutputs];
                 const auto word = reinterpret_cast<const Weights*>(masks)[tap * kPixels + inTile];
                 memcpy(weights, &word, sizeof weights);
@@ -166,9 +179,11 @@ __global__ void __launch_bounds__(kThreads, 3) turnedKernel(const __grid_constan
                         sums[v][j] = fmaf(values[v], weights[j], sums[v][j]);
                     }
                 }
+                place += a.padded;
                 if (++tapColumn == kernel) {
                     tapColumn = 0;
-                    ++tapRow;
+                    ++row;
+                    place += (s.width - kernel) * a.padded;
                 }
             }
         }

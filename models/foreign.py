@@ -1,0 +1,82 @@
+"""Provides custom operators as the exporters of other projects write them: foreign nodes in a file, ours in PyTorch.
+
+Outside an export each function computes with torch.ops.trtsmith; within torch.export it stands for one foreign node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import trtsmith.importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
+
+
+def efficient_nms(
+    boxes: Tensor, scores: Tensor, *, score_threshold: float, iou_threshold: float, rows: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """EfficientNMS_TRT: corners [N,B,4] and scores [N,B,C] of each class -> number of detections [N,1], and of the best
+    `rows` corners [N,rows,4], scores and classes [N,rows]; zeros behind the last detection."""
+    batch = scores.shape[0]
+    if torch.compiler.is_exporting():
+        number, found, best, classes = torch.onnx.ops.symbolic_multi_out(
+            "TRT::EfficientNMS_TRT",
+            (boxes, scores),
+            {
+                "score_threshold": score_threshold,
+                "iou_threshold": iou_threshold,
+                "max_output_boxes": rows,
+                "background_class": -1,
+                "score_activation": 0,
+                "class_agnostic": 0,
+                "box_coding": 0,
+                "plugin_version": "1",
+            },
+            dtypes=(torch.int32, boxes.dtype, scores.dtype, torch.int32),
+            shapes=((batch, 1), (batch, rows, 4), (batch, rows), (batch, rows)),
+            version=1,
+        )
+        return number, found, best, classes
+    settings: dict[str, Any] = {"inclusive": 1, "zero_filler": 1}
+    number, found, best, classes, _ = torch.ops.trtsmith.detection_selection(
+        boxes,
+        scores,
+        score_threshold=score_threshold,
+        iou_threshold=iou_threshold,
+        max_output_boxes=rows,
+        **settings,
+    )
+    return number, found, best, classes
+
+
+def multilevel_rotated_roi_align(
+    rois: Tensor, maps: Sequence[Tensor], *, size: int, strides: Sequence[int], finest_scale: int = 56
+) -> Tensor:
+    """mmdeploy's MMCVMultiLevelRotatedRoiAlign: regions [K,6] (image, centre x and y, width, height, angle), in pixels and
+    radians, and features [N,C,H,W] of levels with these strides -> [K,C,size,size]."""
+    settings: dict[str, Any] = {
+        "output_height": size,
+        "output_width": size,
+        "sampling_ratio": 2,
+        "aligned": 1,
+        "clockwise": 1,
+        "finest_scale": finest_scale,
+        "roi_scale_factor": -1.0,
+    }
+    if torch.compiler.is_exporting():
+        return torch.onnx.ops.symbolic(
+            "mmdeploy::MMCVMultiLevelRotatedRoiAlign",
+            (rois, *maps),
+            {**settings, "featmap_strides": [float(stride) for stride in strides]},
+            dtype=rois.dtype,
+            shape=(rois.shape[0], maps[0].shape[1], size, size),
+            version=1,
+        )
+    levels = {f"x{i}": level for i, level in enumerate(maps)}
+    padded = [float(stride) for stride in strides] + [0.0] * (8 - len(strides))
+    found: Tensor = torch.ops.trtsmith.pyramid_rotated_region_align(
+        rois, **levels, strides=padded, **settings
+    )
+    return found
