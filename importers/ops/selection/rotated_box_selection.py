@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import (
-    Alias,
-    AliasedNode,
     Arrays,
-    Attr,
     Case,
     Field,
     Fields,
     Kind,
     OpDef,
     Port,
-    Refusal,
     Shapes,
 )
 from trtsmith.importers.ops.selection._box_selection_aliases import NO_LIMIT
+from trtsmith.importers.ops.selection._rotated_box_selection_aliases import ROTATED_BOX_SELECTION_ALIASES
 from trtsmith.importers.ops.selection._rotated_box_selection_onnx import expand
 from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE, shares, torch_shares
 
@@ -147,20 +144,6 @@ def _with(
     return {"iou_threshold": overlap, "score_threshold": floor, "clockwise": clockwise, "most": most}
 
 
-def _fields(node: AliasedNode) -> Fields:
-    names = ("iou_threshold", "score_threshold", "clockwise")
-    return {name: node.attrs[name] for name in names} | {"most": NO_LIMIT}
-
-
-def _guard(node: AliasedNode) -> Refusal | None:
-    overlap, clockwise = node.attrs["iou_threshold"], node.attrs["clockwise"]
-    if not 0 <= overlap <= 1:
-        return Refusal(f"iou_threshold = {overlap}", "0 to 1", "correct 'iou_threshold'")
-    if clockwise not in (0, 1):
-        return Refusal(f"clockwise = {clockwise}", "0 or 1", "correct 'clockwise'")
-    return None
-
-
 ROTATED_BOX_SELECTION = OpDef(
     name="RotatedBoxSelection",
     doc=(
@@ -194,22 +177,7 @@ ROTATED_BOX_SELECTION = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=expand,
-    aliases=(
-        Alias(
-            op_type="NMSRotated",
-            domains=("mmdeploy", "mmcv"),
-            inputs=("boxes", "scores"),
-            attributes=(
-                Attr("iou_threshold", Kind.FLOAT),
-                Attr("score_threshold", Kind.FLOAT),
-                Attr("clockwise", Kind.INT, 1),
-            ),
-            outputs=("selected",),
-            guard=_guard,
-            fields=_fields,
-            source="mmdeploy, nms_rotated.cpp for onnxruntime; clockwise: mmcv, ops/nms.py",
-        ),
-    ),
+    aliases=ROTATED_BOX_SELECTION_ALIASES,
     huge="it needs 69 GB of workspace for 2^31 scores",
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),

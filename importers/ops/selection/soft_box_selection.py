@@ -219,7 +219,7 @@ SOFT_BOX_SELECTION = OpDef(
             source="mmcv, ops/nms.py; 1.x, soft_nms.cpp for onnxruntime",
         ),
     ),
-    tolerance={"float32": 2e-6, "float16": 2.4e-5, "bfloat16": 2e-4},
+    tolerance={"float32": 8e-9, "float16": 2.4e-5, "bfloat16": 2e-4},
     huge="boxes are taken one after the other, each with a look at all: 2^31 would take years",
     cases=(
         Case("one_of_each", _with(min_score=0.0), _inputs(2)),
@@ -238,7 +238,7 @@ SOFT_BOX_SELECTION = OpDef(
         Case("strange", _with(_LINEAR, min_score=0.125), _strange),
         Case("strange_gaussian", _with(_GAUSSIAN, min_score=0.125), _strange),
         Case("no_boxes", _with(), _inputs(0)),
-        Case("many", _with(_LINEAR), _inputs(5000, spread=20.0), large=True),
+        Case("many", _with(_NAIVE), _inputs(5000, spread=20.0), large=True),
     ),
     workspace=True,
 )

@@ -37,6 +37,28 @@ def _selected(turn: float = 1.0, most: int = 1000) -> Any:
     return oracle
 
 
+def _in_degrees() -> dict[str, np.ndarray | None]:
+    """One image and class; angles in degrees, from y towards x."""
+    rng = np.random.default_rng(8)
+    middle, size = rng.uniform(0, 4, (16, 2)), rng.uniform(0.5, 3, (16, 2))
+    boxes = np.concatenate([middle, size, rng.uniform(-170, 170, (16, 1))], axis=1)
+    scores = rng.permuted(np.arange(16) - 4.0)
+    return {
+        "boxes": boxes.astype(np.float32),
+        "scores": scores.astype(np.float32),
+        "iou_threshold": np.array(0.25),
+    }
+
+
+def _kept_of_degrees(inputs: Arrays) -> np.ndarray:
+    boxes = inputs["boxes"].astype(np.float64) * [1, 1, 1, 1, np.pi / 180]
+    kept: list[int] = []
+    for box in np.argsort(-inputs["scores"]):
+        if all(overlap(boxes[box], boxes[other], -1.0) <= 0.25 for other in kept):
+            kept.append(int(box))
+    return np.array(kept)
+
+
 def _rows(turn: float = 1.0) -> Any:
     return lambda inputs: _selected(turn)(inputs)[0]
 
@@ -45,6 +67,8 @@ EXAMPLES = (
     Example(SELECTION, "NMSRotated", "mmdeploy", MMDEPLOY, _inputs, _rows(), types=("N",)),
     Example(SELECTION, "NMSRotated", "mmcv", MMDEPLOY | {"clockwise": 0}, _inputs, _rows(-1.0),
             note="counter_clockwise", types=("N",)),
+    Example(SELECTION, "nms_rotated", "detectron2", {}, _in_degrees, _kept_of_degrees,
+            constants=frozenset({"iou_threshold"}), types=("N",)),
     Example(SELECTION, SELECTION, "trtsmith", MMDEPLOY | {"clockwise": 1, "most": 3}, _inputs, _selected(1.0, 3)),
 )  # fmt: skip
 

@@ -1,0 +1,85 @@
+"""Lists the forms in which other tools write the selection of rotated boxes: mmdeploy's and detectron2's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trtsmith.importers.dtypes import FLOATS, NUMBERS
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.ops.selection._box_selection_aliases import NO_LIMIT
+
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+def _fields(node: AliasedNode) -> Fields:
+    names = ("iou_threshold", "score_threshold", "clockwise")
+    return {name: node.attrs[name] for name in names} | {"most": NO_LIMIT}
+
+
+def _guard(node: AliasedNode) -> Refusal | None:
+    overlap, clockwise = node.attrs["iou_threshold"], node.attrs.get("clockwise", 0)
+    if not 0 <= overlap <= 1:
+        return Refusal(f"iou_threshold = {overlap}", "0 to 1", "correct 'iou_threshold'")
+    if clockwise not in (0, 1):
+        return Refusal(f"clockwise = {clockwise}", "0 or 1", "correct 'clockwise'")
+    return None
+
+
+def _detectron2_fields(node: AliasedNode) -> Fields:
+    """All scores are those of candidates, but for infinite ones below 0."""
+    given = {"iou_threshold": node.attrs["iou_threshold"], "score_threshold": _LOWEST}
+    return given | {"clockwise": 0, "most": NO_LIMIT}
+
+
+def _in_radians(node: AliasedNode) -> str:
+    """One image and one class. Angles in degrees are turned into radians, in the dtype of the boxes."""
+    dtype = node.dtypes.get("rows")
+    return f"""
+rs_one = Constant <value = int64[1] {{1}}> ()
+rs_factors = Constant <value = float[5] {{1.0, 1.0, 1.0, 1.0, {math.pi / 180!r}}}> ()
+rs_radians = Cast <to = {NUMBERS[dtype if dtype in FLOATS else "float32"]}> (rs_factors)
+rs_turned = Mul (rows, rs_radians)
+rs_rows_shape = Shape (rows)
+rs_boxes_shape = Concat <axis = 0> (rs_one, rs_rows_shape)
+boxes = Reshape (rs_turned, rs_boxes_shape)
+rs_list_shape = Shape (row_scores)
+rs_scores_shape = Concat <axis = 0> (rs_one, rs_one, rs_list_shape)
+scores = Reshape (row_scores, rs_scores_shape)
+"""
+
+
+_KEPT = """
+rs_box = Constant <value = int64 {2}> ()
+kept = Gather <axis = 1> (selected, rs_box)
+"""
+
+ROTATED_BOX_SELECTION_ALIASES = (
+    Alias(
+        op_type="NMSRotated",
+        domains=("mmdeploy", "mmcv"),
+        inputs=("boxes", "scores"),
+        attributes=(
+            Attr("iou_threshold", Kind.FLOAT),
+            Attr("score_threshold", Kind.FLOAT),
+            Attr("clockwise", Kind.INT, 1),
+        ),
+        outputs=("selected",),
+        guard=_guard,
+        fields=_fields,
+        source="mmdeploy, nms_rotated.cpp for onnxruntime; clockwise: mmcv, ops/nms.py",
+    ),
+    Alias(
+        op_type="nms_rotated",
+        domains=("detectron2",),
+        inputs=("rows", "row_scores"),
+        constants=(Attr("iou_threshold", Kind.FLOAT),),
+        outputs=("kept",),
+        guard=_guard,
+        fields=_detectron2_fields,
+        prologue=_in_radians,
+        epilogue=_KEPT,
+        source="detectron2, layers/nms.py, exported with ONNX_FALLTHROUGH",
+    ),
+)
