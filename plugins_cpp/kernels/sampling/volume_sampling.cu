@@ -15,12 +15,22 @@ constexpr int64_t kChannelsEach = 8;
 struct Arguments {
     VolumeSamplingParams params;
     VolumeSamplingShape shape;
-    const void* turned;  // T [N, voxels, padded]
-    int64_t padded;
     int64_t slices;  // of channels
     int64_t tiles;   // of points
     int64_t pieces;
-    int32_t groupShift;  // log2 of the vectors of channels of a point in a slice
+};
+
+// Of the kernel for channels last. Vectors, 16 bytes of a voxel's channels, and blocks are counted with 32 bits.
+struct TurnedArguments {
+    Arguments plain;
+    const uint4* turned;  // [N, voxels, vectors]
+    int32_t vectors;
+    int32_t row;   // vectors of a row of the volume
+    int32_t slab;  // and of a slab
+    FastDivider slices;
+    FastDivider tiles;
+    int32_t pieces;
+    int32_t groupShift;  // log2 of the vectors of a point in a slice
     bool pairs;          // of 2-byte elements: rows of the output begin at multiples of 4 bytes
 };
 
@@ -39,73 +49,77 @@ __device__ inline VolumeCell<kNearest> cellOf(const Arguments& a, const VolumePl
                                 static_cast<int32_t>(a.shape.width));
 }
 
+// The sums of a point's vector of channels over the voxels around it. volume: the vector of voxel 0.
+template <typename T, bool kNearest, int kVector>
+__device__ inline void sampleVector(const TurnedArguments& a, const VolumePlace (&places)[3], const uint4* volume,
+                                    float (&sums)[kVector]) {
+    using Cell = VolumeCell<kNearest>;
+    const Cell cell = cellOf<kNearest>(a.plain, places);
+    const int32_t first = places[2].low * a.slab + places[1].low * a.row + places[0].low * a.vectors;
+    uint4 words[Cell::kCorners];
+#pragma unroll
+    for (int i = 0; i < Cell::kCorners; ++i) {
+        const int32_t further = (i & 1) * a.vectors + ((i >> 1) & 1) * a.row + (i >> 2) * a.slab;
+        words[i] = uint4{0U, 0U, 0U, 0U};
+        if ((cell.exists >> i & 1U) != 0U) {
+            words[i] = __ldg(volume + (first + further));
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < Cell::kCorners; ++i) {
+        T elements[kVector];
+        memcpy(static_cast<void*>(elements), &words[i], sizeof words[i]);
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+            sums[v] = fmaf(cell.weights[i], toFloat(elements[v]), sums[v]);
+        }
+    }
+}
+
 // From volumes with their channels last. A thread has one vector of channels of a point; the tile of 64 points is turned in
 // shared memory, so that neighbouring threads write neighbouring points.
 template <typename T, bool kNearest>
-__global__ void __launch_bounds__(kThreads, 4) turnedKernel(const __grid_constant__ Arguments a) {
+__global__ void __launch_bounds__(kThreads, 4) turnedKernel(const __grid_constant__ TurnedArguments a) {
     using Tile = ChannelTile<sizeof(T)>;
-    using Cell = VolumeCell<kNearest>;
     constexpr int kVector = Tile::kVector;
+    constexpr int32_t kWarps = kThreads / kWarp;
     __shared__ __align__(16) T tile[Tile::kElements];
     __shared__ VolumePlace places[Tile::kPlaces * 3];
     static_assert(Tile::kPlaces * 3 <= kThreads);
-    const VolumeSamplingShape& s = a.shape;
-    const int64_t voxels = s.depth * s.height * s.width;
+    const VolumeSamplingShape& s = a.plain.shape;
     const int32_t thread = static_cast<int32_t>(threadIdx.x);
     const int32_t lane = thread % kWarp;
-    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
-        const int64_t rest = piece / a.slices;
-        const int64_t firstChannel = (piece - rest * a.slices) * Tile::kChannels;
-        const int64_t image = rest / a.tiles;
-        const int64_t firstPoint = (rest - image * a.tiles) * Tile::kPlaces;
-        const int64_t points = s.points - firstPoint;  // from here on
+    const int32_t group = thread & ((1 << a.groupShift) - 1);
+    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < a.pieces; piece += static_cast<int32_t>(gridDim.x)) {
+        const int32_t rest = a.slices.quotient(piece);
+        const int32_t slice = piece - rest * static_cast<int32_t>(a.slices.divisor);
+        const int32_t image = a.tiles.quotient(rest);
+        const int64_t firstPoint = int64_t{rest - image * static_cast<int32_t>(a.tiles.divisor)} * Tile::kPlaces;
+        const int32_t points = least(s.points - firstPoint, Tile::kPlaces);
         // A thread finds a point's place along one axis, for all of the point's vectors.
-        if (thread < Tile::kPlaces * 3 && thread / 3 < points) {
-            places[thread] = placeOf<T, kNearest>(a, image * s.points + firstPoint + thread / 3, thread % 3);
+        if (thread < points * 3) {
+            places[thread] = placeOf<T, kNearest>(a.plain, image * s.points + firstPoint + thread / 3, thread % 3);
         }
         waitForTurning();  // which does not write the grid
         __syncthreads();
-        for (int32_t item = thread; item < Tile::kPlaces << a.groupShift; item += kThreads) {
-            const int32_t point = item >> a.groupShift;
-            const int32_t group = item - (point << a.groupShift);
-            const int64_t channel = firstChannel + group * kVector;
-            if (point >= points || channel >= a.padded) {
-                continue;
-            }
+        const int32_t vector = slice * Tile::kGroups + group;
+        const uint4* const volume = a.turned + image * s.depth * a.slab + vector;
+        const int32_t most = vector < a.vectors ? points : 0;
+        for (int32_t point = thread >> a.groupShift; point < most; point += kThreads >> a.groupShift) {
             const VolumePlace found[3] = {places[3 * point], places[3 * point + 1], places[3 * point + 2]};
-            const Cell cell = cellOf<kNearest>(a, found);
-            const int64_t first = (image * voxels + cell.voxel) * a.padded + channel;
-            uint4 words[Cell::kCorners];
-#pragma unroll
-            for (int i = 0; i < Cell::kCorners; ++i) {
-                const int64_t further = ((i >> 2) * s.height + ((i >> 1) & 1)) * s.width + (i & 1);
-                words[i] = uint4{0U, 0U, 0U, 0U};
-                if ((cell.exists >> i & 1U) != 0U) {
-                    const T* const source = static_cast<const T*>(a.turned) + (first + further * a.padded);
-                    words[i] = __ldg(reinterpret_cast<const uint4*>(source));
-                }
-            }
             float sums[kVector] = {};
-#pragma unroll
-            for (int i = 0; i < Cell::kCorners; ++i) {
-                T elements[kVector];
-                memcpy(static_cast<void*>(elements), &words[i], sizeof words[i]);
-#pragma unroll
-                for (int v = 0; v < kVector; ++v) {
-                    sums[v] = fmaf(cell.weights[i], toFloat(elements[v]), sums[v]);
-                }
-            }
+            sampleVector<T, kNearest>(a, found, volume, sums);
 #pragma unroll
             for (int v = 0; v < kVector; ++v) {
                 tile[(group * kVector + v) * Tile::kPitch + point] = fromFloat<T>(sums[v]);
             }
         }
         __syncthreads();
-        const int64_t left = s.channels - firstChannel;
-        const int32_t rows = static_cast<int32_t>(left < Tile::kChannels ? left : Tile::kChannels);
-        for (int32_t row = thread / kWarp; row < rows; row += kThreads / kWarp) {
-            T* const target =
-                static_cast<T*>(a.params.output) + (image * s.channels + firstChannel + row) * s.points + firstPoint;
+        const int32_t rows = least(s.channels - slice * Tile::kChannels, Tile::kChannels);
+        const int32_t warp = thread / kWarp;
+        T* target = static_cast<T*>(a.plain.params.output) +
+                    (image * s.channels + slice * Tile::kChannels + warp) * s.points + firstPoint;
+        for (int32_t row = warp; row < rows; row += kWarps, target += kWarps * s.points) {
             const T* const source = tile + row * Tile::kPitch;
             if (sizeof(T) == 2 && a.pairs) {
                 if (2 * lane < points) {
@@ -173,35 +187,52 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
 // Turning pays where a voxel is read for several channels at once, and where there are not many more voxels than points:
 // it moves every voxel twice, as much as a point's eight reads of one channel.
 bool isTurned(size_t bytes, const VolumeSamplingShape& s) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    const int64_t vector = 16 / static_cast<int64_t>(bytes);
     const int64_t voxels = s.depth * s.height * s.width;
-    return s.channels >= 16 / static_cast<int64_t>(bytes) && s.points >= voxels / 4;
+    const int64_t vectors = ceilDivide(s.channels, vector);
+    return s.channels >= vector && s.points >= voxels / 4 && (s.height + 1) * s.width + 1 <= kMost / vectors &&
+           voxels <= kMost / vectors && isTurnable(s.batch, s.channels, voxels) &&
+           isTurnable(s.batch, s.channels, s.points);
+}
+
+template <typename T, bool kNearest>
+cudaError_t sampleTurned(const Arguments& plain, void* workspace, cudaStream_t stream) {
+    using Tile = ChannelTile<sizeof(T)>;
+    const VolumeSamplingShape& s = plain.shape;
+    const int64_t voxels = s.depth * s.height * s.width;
+    const cudaError_t status = channelsLast<T>(plain.params.x, workspace, s.batch, s.channels, voxels, stream);
+    if (status != cudaSuccess) {
+        return status;
+    }
+    TurnedArguments a{};
+    a.plain = plain;
+    a.turned = static_cast<const uint4*>(workspace);
+    a.vectors = static_cast<int32_t>(ceilDivide(s.channels, Tile::kVector));
+    a.row = static_cast<int32_t>(s.width * a.vectors);
+    a.slab = static_cast<int32_t>(s.height * a.row);
+    const int64_t slices = ceilDivide(s.channels, Tile::kChannels);
+    const int64_t tiles = ceilDivide(s.points, Tile::kPlaces);
+    a.slices = FastDivider(slices);
+    a.tiles = FastDivider(tiles);
+    a.pieces = static_cast<int32_t>(s.batch * slices * tiles);
+    while ((1 << a.groupShift) < Tile::kGroups && (1 << a.groupShift) < a.vectors) {
+        ++a.groupShift;
+    }
+    a.pairs = s.points % 2 == 0 && isAligned(plain.params.output, 4);
+    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 template <typename T, bool kNearest>
 cudaError_t sample(Arguments& a, void* workspace, cudaStream_t stream) {
     const VolumeSamplingShape& s = a.shape;
-    if (!isTurned(sizeof(T), s)) {
-        a.slices = ceilDivide(s.channels, kChannelsEach);
-        a.tiles = ceilDivide(s.points, kThreads);
-        a.pieces = s.batch * a.slices * a.tiles;
-        return launch(directKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    if (isTurned(sizeof(T), s)) {
+        return sampleTurned<T, kNearest>(a, workspace, stream);
     }
-    using Tile = ChannelTile<sizeof(T)>;
-    const int64_t voxels = s.depth * s.height * s.width;
-    const cudaError_t status = channelsLast<T>(a.params.x, workspace, s.batch, s.channels, voxels, stream);
-    if (status != cudaSuccess) {
-        return status;
-    }
-    a.turned = workspace;
-    a.padded = paddedChannels(s.channels, sizeof(T));
-    a.slices = ceilDivide(s.channels, Tile::kChannels);
-    a.tiles = ceilDivide(s.points, Tile::kPlaces);
+    a.slices = ceilDivide(s.channels, kChannelsEach);
+    a.tiles = ceilDivide(s.points, kThreads);
     a.pieces = s.batch * a.slices * a.tiles;
-    while ((1 << a.groupShift) < Tile::kGroups && (1 << a.groupShift) * Tile::kVector < a.padded) {
-        ++a.groupShift;
-    }
-    a.pairs = s.points % 2 == 0 && isAligned(a.params.output, 4);
-    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    return launch(directKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_t& outputs) {
@@ -238,7 +269,7 @@ cudaError_t volumeSampling(const VolumeSamplingParams& params, const VolumeSampl
         (outputs > 0 && workspace == nullptr && volumeSamplingWorkspace(params.type, shape) > 0)) {
         return cudaErrorInvalidValue;
     }
-    Arguments a{params, shape, nullptr, 0, 0, 0, 0, 0, false};
+    Arguments a{params, shape, 0, 0, 0};
     return withFloatType(params.type, [&](auto tag) -> cudaError_t {
         using T = typename decltype(tag)::type;
         if (outputs == 0) {
