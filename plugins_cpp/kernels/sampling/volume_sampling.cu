@@ -10,26 +10,23 @@ namespace {
 constexpr int32_t kThreads = 256;
 constexpr int32_t kWarp = 32;
 // Channels that a thread of the kernel for channels first has: its point's position is computed once for them.
-constexpr int64_t kChannelsEach = 8;
+constexpr int32_t kChannelsEach = 8;
 
 struct Arguments {
     VolumeSamplingParams params;
     VolumeSamplingShape shape;
-    int64_t slices;  // of channels
-    int64_t tiles;   // of points
-    int64_t pieces;
+    FastDivider slices;  // of channels
+    FastDivider tiles;   // of points
+    int32_t pieces;
 };
 
-// Of the kernel for channels last. Vectors, 16 bytes of a voxel's channels, and blocks are counted with 32 bits.
+// Of the kernel for channels last. Vectors, 16 bytes of a voxel's channels, are counted with 32 bits.
 struct TurnedArguments {
     Arguments plain;
     const uint4* turned;  // [N, voxels, vectors]
     int32_t vectors;
-    int32_t row;   // vectors of a row of the volume
-    int32_t slab;  // and of a slab
-    FastDivider slices;
-    FastDivider tiles;
-    int32_t pieces;
+    int32_t row;         // vectors of a row of the volume
+    int32_t slab;        // and of a slab
     int32_t groupShift;  // log2 of the vectors of a point in a slice
     bool pairs;          // of 2-byte elements: rows of the output begin at multiples of 4 bytes
 };
@@ -90,11 +87,12 @@ __global__ void __launch_bounds__(kThreads, 4) turnedKernel(const __grid_constan
     const int32_t thread = static_cast<int32_t>(threadIdx.x);
     const int32_t lane = thread % kWarp;
     const int32_t group = thread & ((1 << a.groupShift) - 1);
-    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < a.pieces; piece += static_cast<int32_t>(gridDim.x)) {
-        const int32_t rest = a.slices.quotient(piece);
-        const int32_t slice = piece - rest * static_cast<int32_t>(a.slices.divisor);
-        const int32_t image = a.tiles.quotient(rest);
-        const int64_t firstPoint = int64_t{rest - image * static_cast<int32_t>(a.tiles.divisor)} * Tile::kPlaces;
+    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < a.plain.pieces;
+         piece += static_cast<int32_t>(gridDim.x)) {
+        const int32_t rest = a.plain.slices.quotient(piece);
+        const int32_t slice = piece - rest * static_cast<int32_t>(a.plain.slices.divisor);
+        const int32_t image = a.plain.tiles.quotient(rest);
+        const int64_t firstPoint = int64_t{rest - image * static_cast<int32_t>(a.plain.tiles.divisor)} * Tile::kPlaces;
         const int32_t points = least(s.points - firstPoint, Tile::kPlaces);
         // A thread finds a point's place along one axis, for all of the point's vectors.
         if (thread < points * 3) {
@@ -137,17 +135,20 @@ __global__ void __launch_bounds__(kThreads, 4) turnedKernel(const __grid_constan
     }
 }
 
-// From volumes as they are. A thread has one point and kChannelsEach channels.
-template <typename T, bool kNearest>
+// From volumes as they are. A thread has one point and kChannelsEach channels. Index: counts the voxels of a volume.
+template <typename T, bool kNearest, typename Index>
 __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__ Arguments a) {
     using Cell = VolumeCell<kNearest>;
     const VolumeSamplingShape& s = a.shape;
-    const int64_t voxels = s.depth * s.height * s.width;
-    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
-        const int64_t rest = piece / a.tiles;
-        const int64_t point = (piece - rest * a.tiles) * kThreads + threadIdx.x;
-        const int64_t image = rest / a.slices;
-        const int64_t channel = (rest - image * a.slices) * kChannelsEach;
+    const Index width = static_cast<Index>(s.width);
+    const Index slab = static_cast<Index>(s.height) * width;
+    const int64_t voxels = s.depth * slab;
+    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < a.pieces; piece += static_cast<int32_t>(gridDim.x)) {
+        const int32_t rest = a.tiles.quotient(piece);
+        const int64_t point = int64_t{piece - rest * static_cast<int32_t>(a.tiles.divisor)} * kThreads +
+                              static_cast<int32_t>(threadIdx.x);
+        const int32_t image = a.slices.quotient(rest);
+        const int64_t channel = int64_t{rest - image * static_cast<int32_t>(a.slices.divisor)} * kChannelsEach;
         if (point >= s.points) {
             continue;
         }
@@ -157,20 +158,20 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
             places[axis] = placeOf<T, kNearest>(a, image * s.points + point, axis);
         }
         const Cell cell = cellOf<kNearest>(a, places);
-        const int64_t left = s.channels - channel;
-        const int32_t count = static_cast<int32_t>(left < kChannelsEach ? left : kChannelsEach);
-        int64_t first = (image * s.channels + channel) * voxels + cell.voxel;
-        T* target = static_cast<T*>(a.params.output) + (image * s.channels + channel) * s.points + point;
+        const Index first = (places[2].low * static_cast<Index>(s.height) + places[1].low) * width + places[0].low;
+        const int32_t count = least(s.channels - channel, kChannelsEach);
+        const int64_t row = image * s.channels + channel;
+        const T* volume = static_cast<const T*>(a.params.x) + row * voxels;
+        T* target = static_cast<T*>(a.params.output) + row * s.points + point;
 #pragma unroll 2
         for (int32_t c = 0; c < count; ++c) {
             float sum = 0.0F;
             float values[Cell::kCorners];
 #pragma unroll
             for (int i = 0; i < Cell::kCorners; ++i) {
-                const int64_t further = ((i >> 2) * s.height + ((i >> 1) & 1)) * s.width + (i & 1);
                 values[i] = 0.0F;
                 if ((cell.exists >> i & 1U) != 0U) {
-                    values[i] = loadFloat(static_cast<const T*>(a.params.x) + (first + further));
+                    values[i] = loadFloat(volume + (first + (i >> 2) * slab + ((i >> 1) & 1) * width + (i & 1)));
                 }
             }
 #pragma unroll
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
             }
             *target = fromFloat<T>(sum);
             target += s.points;
-            first += voxels;
+            volume += voxels;
         }
     }
 }
@@ -213,14 +214,14 @@ cudaError_t sampleTurned(const Arguments& plain, void* workspace, cudaStream_t s
     a.slab = static_cast<int32_t>(s.height * a.row);
     const int64_t slices = ceilDivide(s.channels, Tile::kChannels);
     const int64_t tiles = ceilDivide(s.points, Tile::kPlaces);
-    a.slices = FastDivider(slices);
-    a.tiles = FastDivider(tiles);
-    a.pieces = static_cast<int32_t>(s.batch * slices * tiles);
+    a.plain.slices = FastDivider(slices);
+    a.plain.tiles = FastDivider(tiles);
+    a.plain.pieces = static_cast<int32_t>(s.batch * slices * tiles);
     while ((1 << a.groupShift) < Tile::kGroups && (1 << a.groupShift) < a.vectors) {
         ++a.groupShift;
     }
     a.pairs = s.points % 2 == 0 && isAligned(plain.params.output, 4);
-    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.plain.pieces), kThreads, 0, stream, a);
 }
 
 template <typename T, bool kNearest>
@@ -229,10 +230,14 @@ cudaError_t sample(Arguments& a, void* workspace, cudaStream_t stream) {
     if (isTurned(sizeof(T), s)) {
         return sampleTurned<T, kNearest>(a, workspace, stream);
     }
-    a.slices = ceilDivide(s.channels, kChannelsEach);
-    a.tiles = ceilDivide(s.points, kThreads);
-    a.pieces = s.batch * a.slices * a.tiles;
-    return launch(directKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    const int64_t slices = ceilDivide(s.channels, kChannelsEach);
+    const int64_t tiles = ceilDivide(s.points, kThreads);
+    a.slices = FastDivider(slices);
+    a.tiles = FastDivider(tiles);
+    a.pieces = static_cast<int32_t>(s.batch * slices * tiles);
+    const bool isShort = s.depth * s.height * s.width <= std::numeric_limits<int32_t>::max();
+    const auto kernel = isShort ? directKernel<T, kNearest, int32_t> : directKernel<T, kNearest, int64_t>;
+    return launch(kernel, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_t& outputs) {
@@ -244,6 +249,11 @@ bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_
         !elementCount({s.batch, s.channels, s.depth, s.height, s.width}, inputs) || s.channels > kMaxElements ||
         !elementCount({s.batch, s.channels + 8, s.depth, s.height, s.width}, padded) ||
         !elementCount({s.batch, s.points, 3}, points) || !elementCount({s.batch, s.channels, s.points}, outputs)) {
+        return false;
+    }
+    // A block has at least kThreads points, or a tile of 64 with 32 channels.
+    int64_t blocks = 0;
+    if (!elementCount({s.batch, s.channels, ceilDivide(s.points, kThreads)}, blocks) || blocks > kMost / 2) {
         return false;
     }
     const bool hasInputs = (inputs == 0 || p.x != nullptr) && (points == 0 || p.grid != nullptr);
@@ -269,7 +279,7 @@ cudaError_t volumeSampling(const VolumeSamplingParams& params, const VolumeSampl
         (outputs > 0 && workspace == nullptr && volumeSamplingWorkspace(params.type, shape) > 0)) {
         return cudaErrorInvalidValue;
     }
-    Arguments a{params, shape, 0, 0, 0};
+    Arguments a{params, shape, FastDivider(), FastDivider(), 0};
     return withFloatType(params.type, [&](auto tag) -> cudaError_t {
         using T = typename decltype(tag)::type;
         if (outputs == 0) {
