@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from models.basicvsrpp_alignment import alignment_inputs, build_basicvsrpp_alignment
+from models.bevdet_view import FRAMES, bevdet_inputs, build_bevdet_view
 from models.bevformer_layer import bevformer_inputs, build_bevformer_layer
 from models.centernet_dcn import build_centernet_dcn
 from models.deformable_detr import build_deformable_detr
@@ -182,5 +183,17 @@ MODELS: dict[str, ExportableModel] = {
         small_height=96,
         small_width=128,
         small={"channels": 32, "hidden": 64, "proposals": 40, "detections": 15, "num_classes": 5},
+    ),
+    "bevdet_view": ExportableModel(
+        build=build_bevdet_view,
+        inputs=bevdet_inputs,
+        input_names=("image",),
+        output_names=("heatmap", "boxes"),
+        height=256,
+        width=704,
+        small_height=48,
+        small_width=96,
+        small={"channels": 16, "depths": 12, "bev_size": 20},
+        max_batch=FRAMES,
     ),
 }

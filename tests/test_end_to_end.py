@@ -28,6 +28,7 @@ MODELS = {
     "centernet_dcn": {"ModulatedDeformableConvolution"},
     "geometry": {"MatrixInverse"},
     "yolo_nms": {"DetectionSelection"},
+    "bevdet_view": {"BevPool"},
     "rotated_detector": {"PyramidRotatedRegionAlign", "RotatedBoxSelection"},
 }
 
