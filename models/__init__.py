@@ -22,6 +22,8 @@ from models.dino_decoder import build_dino_decoder, dino_inputs
 from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
 from models.rotated_detector import build_rotated_detector
+from models.voxel_backbone import FRAMES as LIDAR_FRAMES
+from models.voxel_backbone import build_voxel_backbone, lidar_inputs
 from models.yolo_nms import build_yolo_nms
 
 MAX_BATCH = 8
@@ -32,7 +34,8 @@ class ExportableModel:
     """One exportable model.
 
     build:   build(**sizes) -> module in eval mode; the same sizes give the same weights.
-    inputs:  inputs(batch, height, width, **what) -> input name -> float32 tensor, in the order of the module's arguments.
+    inputs:  inputs(batch, height, width, **what) -> input name -> float32 or int32 tensor, in the order of the module's
+             arguments.
     sizes:   what build needs to know of the input size (empty: the module is fully convolutional).
     small:   sizes of a variant for quick tests, with the same structure; small_inputs: what inputs takes for it.
     max_batch: largest batch of the export and of what is made from it.
@@ -195,5 +198,19 @@ MODELS: dict[str, ExportableModel] = {
         small_width=96,
         small={"channels": 16, "depths": 12, "bev_size": 20},
         max_batch=FRAMES,
+    ),
+    "voxel_backbone": ExportableModel(
+        build=build_voxel_backbone,
+        inputs=lidar_inputs,
+        input_names=("points", "num_points"),
+        output_names=("heatmap", "boxes"),
+        height=32,  # beams of the sensor, and directions in which it measures
+        width=1200,
+        small_height=12,
+        small_width=90,
+        small={"extent": 6.4, "grid": (8, 32, 32), "max_voxels": 500, "channels": 8},
+        small_inputs={"extent": 6.4, "capacity": 800},
+        takes_sizes=False,
+        max_batch=LIDAR_FRAMES,
     ),
 }

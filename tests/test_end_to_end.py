@@ -29,6 +29,12 @@ MODELS = {
     "geometry": {"MatrixInverse"},
     "yolo_nms": {"DetectionSelection"},
     "bevdet_view": {"BevPool"},
+    "voxel_backbone": {
+        "VoxelGeneration",
+        "SubmanifoldRulebook",
+        "StridedRulebook",
+        "RulebookConvolution",
+    },
     "rotated_detector": {"PyramidRotatedRegionAlign", "RotatedBoxSelection"},
 }
 

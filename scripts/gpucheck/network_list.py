@@ -117,7 +117,8 @@ def _run_module(module: torch.nn.Module, inputs: list[torch.Tensor], precision: 
     dtype = PRECISIONS[precision]
     with products(precision), torch.inference_mode():
         try:
-            outputs = _outputs(copy.deepcopy(module).to(DEVICE, dtype), [x.to(DEVICE, dtype) for x in inputs])
+            given = [x.to(DEVICE, dtype if x.is_floating_point() else x.dtype) for x in inputs]
+            outputs = _outputs(copy.deepcopy(module).to(DEVICE, dtype), given)
             if all(np.isfinite(output).all() for output in outputs):
                 return outputs
         except RuntimeError as error:

@@ -29,6 +29,10 @@ from trtsmith.converter.rewrite.rewrite import reference  # noqa: E402
 CUSTOM_NODES = {
     "yolo_nms": {("TRT", "EfficientNMS_TRT")},
     "bevdet_view": {("mmdeploy", "bev_pool_v2")},
+    "voxel_backbone": {
+        ("trtsmith", name)
+        for name in ("VoxelGeneration", "SubmanifoldRulebook", "StridedRulebook", "RulebookConvolution")
+    },
     "rotated_detector": {("mmdeploy", "MMCVMultiLevelRotatedRoiAlign"), ("trtsmith", "RotatedBoxSelection")},
 }
 
@@ -194,6 +198,34 @@ def test_pixels_are_lifted_by_their_depths_and_added_up_on_the_ground() -> None:
         heatmap, boxes = module(image)
     torch.testing.assert_close(heatmap, module.heatmap(x).sigmoid())
     torch.testing.assert_close(boxes, module.boxes(x), rtol=1e-4, atol=1e-5)
+
+
+def test_sparse_convolutions_are_dense_ones_where_a_voxel_is() -> None:
+    module, inputs = MODELS["voxel_backbone"].make(small=True)
+    with torch.no_grad():
+        means, cells = module.voxels(**inputs)
+        there = cells[:, 0] >= 0
+        # The frames differ in their number of points, and neither fills all its rows.
+        assert 0 < (cells[:, 0] == 1).sum() != (cells[:, 0] == 0).sum() < module.max_voxels
+        place = tuple(cells[there].long().T)
+        mask = torch.zeros(2, *module.grid).index_put_(place, torch.ones(()))[:, None]
+        rows = module.embed(means[there]).relu()
+        dense = torch.zeros(2, *module.grid, rows.shape[1]).index_put_(place, rows).permute(0, 4, 1, 2, 3)
+
+        def convolved(convolution: torch.nn.Module, stride: int) -> torch.Tensor:
+            weight = convolution.weight.permute(0, 4, 1, 2, 3)
+            return F.conv3d(dense, weight, convolution.bias, stride, padding=1).relu() * mask
+
+        for level, convolutions in enumerate(module.submanifold):
+            if level:
+                mask = F.max_pool3d(mask, 3, stride=2, padding=1)
+                dense = convolved(module.strided[level - 1], 2)
+            for convolution in convolutions:
+                dense = convolved(convolution, 1)
+        ground = module.ground(dense.flatten(1, 2))
+        heatmap, boxes = module(**inputs)
+    torch.testing.assert_close(heatmap, module.heatmap(ground).sigmoid(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(boxes, module.boxes(ground), rtol=1e-4, atol=1e-4)
 
 
 def test_more_images_than_a_model_is_exported_for_are_a_usage_error(
