@@ -39,6 +39,8 @@ class ExportableModel:
     sizes:   what build needs to know of the input size (empty: the module is fully convolutional).
     small:   sizes of a variant for quick tests, with the same structure; small_inputs: what inputs takes for it.
     max_batch: largest batch of the export and of what is made from it.
+    decides: whether outputs are decisions, such as which boxes are left: a few images more or less are a matter of luck, and
+             checks judge as many together at every batch.
     plugin_node: the name that one of the nodes of our operators has in the small variant's file.
     """
 
@@ -54,6 +56,7 @@ class ExportableModel:
     small_inputs: Mapping[str, Any] = field(default_factory=dict)
     takes_sizes: bool = True
     max_batch: int = MAX_BATCH
+    decides: bool = False
     plugin_node: str = ""
 
     def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
@@ -175,6 +178,7 @@ MODELS: dict[str, ExportableModel] = {
         small_height=128,
         small_width=160,
         small={"num_classes": 12, "channels": 16, "detections": 20},
+        decides=True,
     ),
     "rotated_detector": ExportableModel(
         build=build_rotated_detector,
@@ -186,6 +190,7 @@ MODELS: dict[str, ExportableModel] = {
         small_height=96,
         small_width=128,
         small={"channels": 32, "hidden": 64, "proposals": 40, "detections": 15, "num_classes": 5},
+        decides=True,
     ),
     "bevdet_view": ExportableModel(
         build=build_bevdet_view,

@@ -98,8 +98,11 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
         return path
 
     def feeds(size: int) -> list[dict[str, np.ndarray]]:
-        tensors = model.make(small=small, batch=batches[size])[1]
-        return [{key: tensor.numpy() for key, tensor in tensors.items()}]
+        batch = batches[size]
+        most = batches[-1] if model.decides else batch
+        arrays = {key: tensor.numpy() for key, tensor in model.make(small=small, batch=most)[1].items()}
+        starts = range(0, most, batch)
+        return [{key: array[i : i + batch] for key, array in arrays.items()} for i in starts]
 
     def framework(sets: Sequence[Arrays], precision: str) -> list[dict[str, np.ndarray]]:
         given = [[torch.from_numpy(array) for array in arrays.values()] for arrays in sets]
