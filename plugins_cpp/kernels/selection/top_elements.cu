@@ -57,9 +57,23 @@ cudaError_t sortByMerging(const Plan& plan, cudaStream_t stream) {
 
 cudaError_t sortInBlocks(const Plan& plan, cudaStream_t stream) {
     const int64_t n = plan.selects ? plan.shape.count : plan.shape.size;
-    return n <= 4 * kSortThreads   ? sortRows<4>(plan, plan.selects, stream)
-           : n <= 8 * kSortThreads ? sortRows<8>(plan, plan.selects, stream)
-                                   : sortRows<12>(plan, plan.selects, stream);
+    switch (ceilDivide(n, kSortThreads)) {
+        case 5:
+            return sortRows<5>(plan, plan.selects, stream);
+        case 6:
+            return sortRows<6>(plan, plan.selects, stream);
+        case 7:
+        case 8:
+            return sortRows<8>(plan, plan.selects, stream);
+        case 9:
+        case 10:
+            return sortRows<10>(plan, plan.selects, stream);
+        case 11:
+        case 12:
+            return sortRows<12>(plan, plan.selects, stream);
+        default:
+            return sortRows<4>(plan, plan.selects, stream);
+    }
 }
 
 }  // namespace

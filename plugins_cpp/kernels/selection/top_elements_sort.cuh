@@ -8,7 +8,6 @@
 
 #include <cstdint>
 
-#include "kernels/enumerate.cuh"
 #include "kernels/selection/top_elements_state.cuh"
 
 namespace trtsmith {
@@ -22,7 +21,7 @@ constexpr int kCountStride =
     kSortWarps + 2;  // 17 words: counts of one warp and different digits are in different banks
 constexpr int kCountsOfThread = kRadix * kSortWarps / kSortThreads;
 constexpr unsigned int kFullWarp = 0xffffffffU;
-static_assert(kSortWarps % kCountsOfThread == 0, "a thread adds counts of one digit");
+static_assert(kSortWarps == 32 && kSortWarps % kCountsOfThread == 0, "a thread adds counts of one digit");
 
 template <int Items>
 constexpr int sortSharedBytes() {
@@ -43,20 +42,35 @@ __device__ inline unsigned int sameDigit(unsigned int digit) {
 }
 
 // Counts become the numbers of keys with a lower digit, or the same one of an earlier warp.
-__device__ inline void sumCounts(uint16_t* counts, int64_t* sums) {
+__device__ inline void sumCounts(uint16_t* counts, uint32_t* sums) {
     const int thread = static_cast<int>(threadIdx.x);
+    const int warp = thread / 32;
+    const int lane = thread % 32;
     constexpr int kEach = kSortWarps / kCountsOfThread;  // threads of a digit
     uint16_t* const own = counts + thread / kEach * kCountStride + thread % kEach * kCountsOfThread;
-    int64_t sum = 0;
+    const auto sumInWarp = [lane](uint32_t value) {
+        for (int step = 1; step < 32; step *= 2) {
+            const uint32_t other = __shfl_up_sync(kFullWarp, value, static_cast<unsigned int>(step));
+            value += lane >= step ? other : 0;
+        }
+        return value;
+    };
+    uint32_t sum = 0;
 #pragma unroll
     for (int i = 0; i < kCountsOfThread; ++i) {
         sum += own[i];
     }
-    int64_t total = 0;
-    int64_t before = enumerate_detail::exclusiveSum<kSortThreads>(sum, sums, total);
+    const uint32_t inclusive = sumInWarp(sum);
+    if (lane == 31) {
+        sums[warp] = inclusive;
+    }
+    __syncthreads();
+    const uint32_t ofWarps = sumInWarp(sums[lane]);
+    const uint32_t earlier = __shfl_sync(kFullWarp, ofWarps, warp > 0 ? warp - 1 : 0);
+    uint32_t before = (warp > 0 ? earlier : 0) + inclusive - sum;
 #pragma unroll
     for (int i = 0; i < kCountsOfThread; ++i) {
-        const int64_t count = own[i];
+        const uint32_t count = own[i];
         own[i] = static_cast<uint16_t>(before);
         before += count;
     }
@@ -66,7 +80,7 @@ __device__ inline void sumCounts(uint16_t* counts, int64_t* sums) {
 template <int Items>
 __global__ void __launch_bounds__(kSortThreads) sortRowsKernel(Plan plan, bool selected, int bits) {
     extern __shared__ uint4 sortShared[];
-    __shared__ int64_t sums[kSortWarps];
+    __shared__ uint32_t sums[kSortWarps];
     constexpr int kRoom = Items * kSortThreads;
     uint32_t* const keys = reinterpret_cast<uint32_t*>(sortShared);
     uint16_t* const ranks = reinterpret_cast<uint16_t*>(keys + kRoom);  // which of the row's keys
