@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from models.basicvsrpp_alignment import alignment_inputs, build_basicvsrpp_alignment
+from models.bevdet_view import FRAMES, bevdet_inputs, build_bevdet_view
 from models.bevformer_layer import bevformer_inputs, build_bevformer_layer
 from models.centernet_dcn import build_centernet_dcn
 from models.deformable_detr import build_deformable_detr
@@ -21,6 +22,8 @@ from models.dino_decoder import build_dino_decoder, dino_inputs
 from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
 from models.rotated_detector import build_rotated_detector
+from models.voxel_backbone import FRAMES as LIDAR_FRAMES
+from models.voxel_backbone import build_voxel_backbone, lidar_inputs
 from models.yolo_nms import build_yolo_nms
 
 MAX_BATCH = 8
@@ -31,10 +34,13 @@ class ExportableModel:
     """One exportable model.
 
     build:   build(**sizes) -> module in eval mode; the same sizes give the same weights.
-    inputs:  inputs(batch, height, width, **what) -> input name -> float32 tensor, in the order of the module's arguments.
+    inputs:  inputs(batch, height, width, **what) -> input name -> float32 or int32 tensor, in the order of the module's
+             arguments.
     sizes:   what build needs to know of the input size (empty: the module is fully convolutional).
     small:   sizes of a variant for quick tests, with the same structure; small_inputs: what inputs takes for it.
     max_batch: largest batch of the export and of what is made from it.
+    decides: whether outputs are decisions, such as which boxes are left: a few images more or less are a matter of luck, and
+             checks judge as many together at every batch.
     plugin_node: the name that one of the nodes of our operators has in the small variant's file.
     """
 
@@ -50,6 +56,7 @@ class ExportableModel:
     small_inputs: Mapping[str, Any] = field(default_factory=dict)
     takes_sizes: bool = True
     max_batch: int = MAX_BATCH
+    decides: bool = False
     plugin_node: str = ""
 
     def make(self, small: bool = False, batch: int = 2) -> tuple[nn.Module, dict[str, Tensor]]:
@@ -171,6 +178,7 @@ MODELS: dict[str, ExportableModel] = {
         small_height=128,
         small_width=160,
         small={"num_classes": 12, "channels": 16, "detections": 20},
+        decides=True,
     ),
     "rotated_detector": ExportableModel(
         build=build_rotated_detector,
@@ -182,5 +190,32 @@ MODELS: dict[str, ExportableModel] = {
         small_height=96,
         small_width=128,
         small={"channels": 32, "hidden": 64, "proposals": 40, "detections": 15, "num_classes": 5},
+        decides=True,
+    ),
+    "bevdet_view": ExportableModel(
+        build=build_bevdet_view,
+        inputs=bevdet_inputs,
+        input_names=("image",),
+        output_names=("heatmap", "boxes"),
+        height=256,
+        width=704,
+        small_height=48,
+        small_width=96,
+        small={"channels": 16, "depths": 12, "bev_size": 20},
+        max_batch=FRAMES,
+    ),
+    "voxel_backbone": ExportableModel(
+        build=build_voxel_backbone,
+        inputs=lidar_inputs,
+        input_names=("points", "num_points"),
+        output_names=("heatmap", "boxes"),
+        height=32,  # beams of the sensor, and directions in which it measures
+        width=1200,
+        small_height=12,
+        small_width=90,
+        small={"extent": 6.4, "grid": (8, 32, 32), "max_voxels": 500, "channels": 8},
+        small_inputs={"extent": 6.4, "capacity": 800},
+        takes_sizes=False,
+        max_batch=LIDAR_FRAMES,
     ),
 }

@@ -80,3 +80,22 @@ def multilevel_rotated_roi_align(
         rois, **levels, strides=padded, **settings
     )
     return found
+
+
+def bev_pool_v2(
+    depth: Tensor, feat: Tensor, ranks: Sequence[Tensor], *, planes: int, height: int, width: int
+) -> Tensor:
+    """BEVDet's bev_pool_v2: weights [M,D,h,w] of depths and features [M,h,w,C], and int32 ranks_depth, ranks_feat and
+    ranks_bev [P] with interval_starts and interval_lengths [I] -> [1,C,planes,height,width]."""
+    grid = {"output_height": height, "output_width": width}
+    if torch.compiler.is_exporting():
+        return torch.onnx.ops.symbolic(
+            "mmdeploy::bev_pool_v2",
+            (depth, feat, *ranks),
+            {**grid, "output_z": planes},
+            dtype=feat.dtype,
+            shape=(1, feat.shape[3], planes, height, width),
+            version=1,
+        )
+    pooled: Tensor = torch.ops.trtsmith.bev_pool(depth, feat, *ranks, **grid, output_planes=planes)
+    return pooled.permute(3, 0, 1, 2)[None]

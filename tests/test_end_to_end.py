@@ -28,6 +28,13 @@ MODELS = {
     "centernet_dcn": {"ModulatedDeformableConvolution"},
     "geometry": {"MatrixInverse"},
     "yolo_nms": {"DetectionSelection"},
+    "bevdet_view": {"BevPool"},
+    "voxel_backbone": {
+        "VoxelGeneration",
+        "SubmanifoldRulebook",
+        "StridedRulebook",
+        "RulebookConvolution",
+    },
     "rotated_detector": {"PyramidRotatedRegionAlign", "RotatedBoxSelection"},
 }
 

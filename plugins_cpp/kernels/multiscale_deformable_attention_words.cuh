@@ -8,33 +8,9 @@
 #include <cstring>
 
 #include "convert.cuh"
+#include "widen.cuh"
 
 namespace trtsmith {
-
-__device__ inline void widen(const uint4& word, float (&values)[4], float) {
-    memcpy(static_cast<void*>(values), &word, sizeof(word));
-}
-
-__device__ inline void widen(const uint4& word, float (&values)[8], __half) {
-    __half2 pairs[4];
-    memcpy(static_cast<void*>(pairs), &word, sizeof(word));
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const float2 pair = __half22float2(pairs[i]);
-        values[2 * i] = pair.x;
-        values[2 * i + 1] = pair.y;
-    }
-}
-
-__device__ inline void widen(const uint4& word, float (&values)[8], __nv_bfloat16) {
-    uint32_t pairs[4];
-    memcpy(pairs, &word, sizeof(word));
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const uint32_t pair[2] = {pairs[i] << 16, pairs[i] & 0xffff0000U};
-        memcpy(values + 2 * i, pair, sizeof(pair));
-    }
-}
 
 template <int kVector>
 __device__ inline void clear(float (&sums)[kVector]) {

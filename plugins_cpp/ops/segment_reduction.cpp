@@ -39,9 +39,9 @@ struct SegmentReduction {
         return t.in[kSource][0] > std::numeric_limits<int32_t>::max() ? "there must be less than 2^31 rows" : "";
     }
 
-    static size_t workspace(const Params&, const Tensors&) { return 0; }
+    static size_t workspace(const Params&, const Tensors& t) { return segmentReductionWorkspace(kernelShape(t)); }
 
-    static cudaError_t run(const Params& p, const Tensors& t, void*, cudaStream_t stream) {
+    static cudaError_t run(const Params& p, const Tensors& t, void* workspace, cudaStream_t stream) {
         const Tensor& source = t.in[kSource];
         const SegmentReductionParams params{
             .type = source.type,
@@ -51,7 +51,13 @@ struct SegmentReduction {
             .offsets = t.in[kOffsets].data,
             .output = t.output(0),
         };
-        return segmentReduction(params, {source[0], columnsOf(source.shape), t.in[kOffsets][0] - 1}, stream);
+        return segmentReduction(params, kernelShape(t), workspace, stream);
+    }
+
+private:
+    static SegmentReductionShape kernelShape(const Tensors& t) {
+        const Tensor& source = t.in[kSource];
+        return {source[0], columnsOf(source.shape), t.in[kOffsets][0] - 1};
     }
 };
 

@@ -98,8 +98,11 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
         return path
 
     def feeds(size: int) -> list[dict[str, np.ndarray]]:
-        tensors = model.make(small=small, batch=batches[size])[1]
-        return [{key: tensor.numpy() for key, tensor in tensors.items()}]
+        batch = batches[size]
+        most = batches[-1] if model.decides else batch
+        arrays = {key: tensor.numpy() for key, tensor in model.make(small=small, batch=most)[1].items()}
+        starts = range(0, most, batch)
+        return [{key: array[i : i + batch] for key, array in arrays.items()} for i in starts]
 
     def framework(sets: Sequence[Arrays], precision: str) -> list[dict[str, np.ndarray]]:
         given = [[torch.from_numpy(array) for array in arrays.values()] for arrays in sets]
@@ -117,7 +120,8 @@ def _run_module(module: torch.nn.Module, inputs: list[torch.Tensor], precision: 
     dtype = PRECISIONS[precision]
     with products(precision), torch.inference_mode():
         try:
-            outputs = _outputs(copy.deepcopy(module).to(DEVICE, dtype), [x.to(DEVICE, dtype) for x in inputs])
+            given = [x.to(DEVICE, dtype if x.is_floating_point() else x.dtype) for x in inputs]
+            outputs = _outputs(copy.deepcopy(module).to(DEVICE, dtype), given)
             if all(np.isfinite(output).all() for output in outputs):
                 return outputs
         except RuntimeError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from gpucheck.record import Notes
@@ -51,26 +51,31 @@ def check(library: Path, references: Path, notes: Notes, operators: Sequence[str
             library, gpu=True, only=name, definitions=definitions, gpu_cases=given, progress=progress
         )
 
-    # Each has a child process of its own, which does most of the work.
+    verdicts: Counter[CheckStatus] = Counter()
+    gpu = None
+    # Each has a child process of its own, which does most of the work; what it found is noted when it is done.
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        reports = list(pool.map(tested, [name for name in creators_of(library) if name in operators]))
-    results = [result for report in reports for result in report.results]
-    for name in dict.fromkeys(result.creator for result in results):
-        mine = [result for result in results if result.creator == name]
-        verdicts = Counter(result.verdict for result in mine)
-        reasons = Counter(f"{r.check}: {r.note}" for r in mine if r.verdict is CheckStatus.NOT_TESTABLE)
-        counts = {verdict.value.replace(" ", "_"): verdicts[verdict] for verdict in CheckStatus}
-        notes.row(plugin=name, **counts, kernels_passed=kernels[name], reasons=dict(reasons))
-        if not kernels[name]:
-            notes.failure(f"{name}: no kernel passed")
-    cases = Counter(kinds.values())
-    right = Counter(kinds[key] for key in ran - failed)
-    for (op, types, kind), count in cases.items():
-        row = {"op": op, "types": types, "route": f"kernel, {library.stem}", "kind": kind}
-        notes.row(**row, cases=count, passed=right[op, types, kind])
-    verdicts = Counter(result.verdict for result in results)
+        futures = {pool.submit(tested, name): name for name in creators_of(library) if name in operators}
+        for future in as_completed(futures):
+            name, report = futures[future], future.result()
+            gpu = report.gpu
+            mine = Counter(result.verdict for result in report.results)
+            verdicts += mine
+            reasons = Counter(
+                f"{r.check}: {r.note}" for r in report.results if r.verdict is CheckStatus.NOT_TESTABLE
+            )
+            counts = {verdict.value.replace(" ", "_"): mine[verdict] for verdict in CheckStatus}
+            notes.row(plugin=name, **counts, kernels_passed=kernels[name], reasons=dict(reasons))
+            if not kernels[name]:
+                notes.failure(f"{name}: no kernel passed")
+            # Copies: the threads of other plugins go on adding.
+            cases = {key: said for key, said in kinds.copy().items() if key[0] == name}
+            right = Counter(said for key, said in cases.items() if key in ran and key not in failed)
+            for (op, types, kind), count in Counter(cases.values()).items():
+                row = {"op": op, "types": types, "route": f"kernel, {library.stem}", "kind": kind}
+                notes.row(**row, cases=count, passed=right[op, types, kind])
     counted = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in CheckStatus)
-    notes.summary(f"{counted}; {kernels.total()} kernels passed, on {reports[0].gpu}")
+    notes.summary(f"{counted}; {kernels.total()} kernels passed, on {gpu}")
 
 
 def creators_of(library: Path) -> list[str]:

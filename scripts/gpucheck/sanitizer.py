@@ -61,24 +61,24 @@ of calls are not asked for: CUDA's Python package asks the driver for functions 
 
 
 @dataclass(frozen=True)
-class Run:
+class WatchedRun:
     """One process: a tool over some operators, by name."""
 
     tool: Tool
     operators: tuple[str, ...]
 
 
-def runs_of(tool: Tool, ops: Sequence[OpDef] = OPS) -> list[Run]:
+def runs_of(tool: Tool, ops: Sequence[OpDef] = OPS) -> list[WatchedRun]:
     """Parts with about as many cases each; the first operator alone for a planted fault; each alone inside engines."""
     if tool.fault:
-        return [Run(tool, (ops[0].name,))]
+        return [WatchedRun(tool, (ops[0].name,))]
     parts = len(ops) if tool.cases == ENGINES else PARTS
     cases = {op.name: len(chosen(op, "small" if tool.cases == ENGINES else tool.cases)) for op in ops}
     falling = sorted((name for name in cases if cases[name]), key=lambda name: -cases[name])
-    return [Run(tool, tuple(falling[part::parts])) for part in range(min(parts, len(falling)))]
+    return [WatchedRun(tool, tuple(falling[part::parts])) for part in range(min(parts, len(falling)))]
 
 
-def command(run: Run, script: Path, references: Path) -> list[str]:
+def command(run: WatchedRun, script: Path, references: Path) -> list[str]:
     """Options that end the run in FOUND for any finding."""
     sanitizer = shutil.which("compute-sanitizer") or "compute-sanitizer"
     program = [sys.executable, str(script), "--run-kernels", run.tool.cases, "--folder", str(references)]
@@ -124,7 +124,7 @@ def check(
 ) -> None:
     """references: the folder in which the results of the cases were stored (references.py)."""
 
-    def end(run: Run) -> Ended:
+    def end(run: WatchedRun) -> Ended:
         try:
             return run_boxed(command(run, script, references), limit_s)
         except OSError as error:

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from models import MODELS, yolo_nms  # noqa: E402
+from models.bevdet_view import lifted_points  # noqa: E402
 from models.bevformer_layer import example_projections  # noqa: E402
 from models.export import main  # noqa: E402
 from models.foreign import efficient_nms  # noqa: E402
@@ -27,6 +28,11 @@ from trtsmith.converter.rewrite.rewrite import reference  # noqa: E402
 
 CUSTOM_NODES = {
     "yolo_nms": {("TRT", "EfficientNMS_TRT")},
+    "bevdet_view": {("mmdeploy", "bev_pool_v2")},
+    "voxel_backbone": {
+        ("trtsmith", name)
+        for name in ("VoxelGeneration", "SubmanifoldRulebook", "StridedRulebook", "RulebookConvolution")
+    },
     "rotated_detector": {("mmdeploy", "MMCVMultiLevelRotatedRoiAlign"), ("trtsmith", "RotatedBoxSelection")},
 }
 
@@ -165,6 +171,61 @@ def test_rotated_detections_are_those_of_each_image_alone() -> None:
 def test_deltas_of_a_rotated_box_are_along_its_own_axes() -> None:
     box, delta = torch.tensor([10.0, 20, 8, 4, np.pi / 2]), torch.tensor([1.0, 0.5, math.log(2), 0, 0.25])
     torch.testing.assert_close(decode(box, delta), torch.tensor([8.0, 28, 16, 4, np.pi / 2 + 0.25]))
+
+
+def test_pixels_are_lifted_by_their_depths_and_added_up_on_the_ground() -> None:
+    """As Lift, Splat, Shoot (arXiv:2008.05711) does it: the features of every pixel at every depth, cell by cell."""
+    module, inputs = MODELS["bevdet_view"].make(small=True)
+    image = inputs["image"]
+    points = lifted_points(*image.shape[-2:], 1.0 + torch.arange(module.depths) * (51.2 / module.depths))
+    # The camera ahead sees from one metre on; what lies 1 m from the camera lies 2 m from the vehicle's origin.
+    assert points[0, 0, :, :, 0].unique() == 2.0 and (points[5, ..., 0] < 0).all()
+    size, extent = module.bev_size, 102.4
+    x, y, z = points.unbind(-1)
+    column, row = (((at + extent / 2) / (extent / size)).floor().long() for at in (x, y))
+    inside = (z > -3) & (z < 5)
+    for at in (column, row):
+        inside &= (at >= 0) & (at < size)
+    with torch.no_grad():
+        depth, features = module.depth_net(module.encoder(image.flatten(0, 1))).tensor_split(
+            [module.depths], dim=1
+        )
+        lifted = torch.einsum("ndhw,nchw->ndhwc", depth.softmax(1), features).unflatten(0, (2, -1))
+        ground = torch.zeros(2, size, size, module.channels)
+        for frame in range(2):
+            ground[frame].index_put_((row[inside], column[inside]), lifted[frame][inside], accumulate=True)
+        x = module.bev(ground.permute(0, 3, 1, 2))
+        heatmap, boxes = module(image)
+    torch.testing.assert_close(heatmap, module.heatmap(x).sigmoid())
+    torch.testing.assert_close(boxes, module.boxes(x), rtol=1e-4, atol=1e-5)
+
+
+def test_sparse_convolutions_are_dense_ones_where_a_voxel_is() -> None:
+    module, inputs = MODELS["voxel_backbone"].make(small=True)
+    with torch.no_grad():
+        means, cells = module.voxels(**inputs)
+        there = cells[:, 0] >= 0
+        # The frames differ in their number of points, and neither fills all its rows.
+        assert 0 < (cells[:, 0] == 1).sum() != (cells[:, 0] == 0).sum() < module.max_voxels
+        place = tuple(cells[there].long().T)
+        mask = torch.zeros(2, *module.grid).index_put_(place, torch.ones(()))[:, None]
+        rows = module.embed(means[there]).relu()
+        dense = torch.zeros(2, *module.grid, rows.shape[1]).index_put_(place, rows).permute(0, 4, 1, 2, 3)
+
+        def convolved(convolution: torch.nn.Module, stride: int) -> torch.Tensor:
+            weight = convolution.weight.permute(0, 4, 1, 2, 3)
+            return F.conv3d(dense, weight, convolution.bias, stride, padding=1).relu() * mask
+
+        for level, convolutions in enumerate(module.submanifold):
+            if level:
+                mask = F.max_pool3d(mask, 3, stride=2, padding=1)
+                dense = convolved(module.strided[level - 1], 2)
+            for convolution in convolutions:
+                dense = convolved(convolution, 1)
+        ground = module.ground(dense.flatten(1, 2))
+        heatmap, boxes = module(**inputs)
+    torch.testing.assert_close(heatmap, module.heatmap(ground).sigmoid(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(boxes, module.boxes(ground), rtol=1e-4, atol=1e-4)
 
 
 def test_more_images_than_a_model_is_exported_for_are_a_usage_error(

@@ -203,6 +203,27 @@ def small_network(tmp_path_factory: pytest.TempPathFactory) -> Any:
     patch.undo()
 
 
+def test_where_outputs_are_decisions_every_batch_is_judged_by_as_many_images(tmp_path: Path) -> None:
+    network = network_list.ours("yolo_nms", tmp_path, small=True)
+    assert network.ranges["image"].max == (8, 3, 128, 160)
+    sets = [network.feeds(size) for size in range(3)]
+    assert [(len(some), some[0]["image"].shape[0]) for some in sets] == [(8, 1), (4, 2), (1, 8)]
+    together = [np.concatenate([arrays["image"] for arrays in some]) for some in sets]
+    assert all(np.array_equal(images, together[0]) for images in together)
+
+
+@pytest.mark.parametrize("precision", ["float64", "fp16"])
+def test_integers_of_inputs_stay_integers(
+    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_list, "DEVICE", "cpu")
+    network = network_list.ours("voxel_backbone", tmp_path, small=True)
+    feeds = network.feeds(0)
+    assert feeds[0]["num_points"].dtype == np.int32
+    (right,) = network.framework(feeds, precision)
+    assert right["heatmap"].shape == (1, 10, 8, 8) and np.isfinite(right["boxes"]).all()
+
+
 def opener(scale: float) -> Any:
     def make(path: Path, sizes: Mapping[str, Any], io_types: Any) -> Engine:
         assert sizes["image"].shapes == ((1, 3, 32, 48), (2, 3, 32, 48), (8, 3, 32, 48))

@@ -155,6 +155,7 @@ BENCHMARKS = (
     Case("ptv3_pooling_3", _by(MAX), _inputs(6_000, 256), large=True),
     Case("ptv3_mean", _by(MEAN), _inputs(40_000, 64), large=True),
     Case("segments_of_200", _by(SUM), _inputs([200] * 500, 64), large=True),
+    Case("mean_of_scans", _by(MEAN), _inputs([60_000, 40_000], 512), large=True),
 )
 
 CASES = (
@@ -170,6 +171,10 @@ CASES = (
     Case("more_odd_columns_than_a_warp", _by(SUM), _inputs(9, 71)),
     Case("long_segments", _by(SUM), _inputs([0, 150, 3, 0, 97, 0], 8)),
     Case("long_means", _by(MEAN), _inputs([150, 33, 32, 31], 5)),
+    Case("few_segments", _by(MEAN), _inputs([700, 0, 3, 900], 8)),
+    Case("few_segments_largest", _by(MAX), _inputs([700, 0, 900], 24)),
+    Case("few_segments_smallest", _by(MIN), _inputs([333, 500], 5)),
+    Case("few_segments_strange_numbers", _by(MAX), _inputs([400, 333], 16, change=_spoilt)),
     Case("strange_offsets", _by(SUM), _inputs(20, 6, change=_strange)),
     Case("strange_numbers", _by(MAX), _inputs([3, 5, 1, 4, 40], 16, change=_spoilt)),
     Case("no_rows", _by(MEAN), _inputs([0, 0, 0], 4)),
@@ -234,4 +239,5 @@ SEGMENT_REDUCTION = OpDef(
     huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
     work=_work,
+    workspace=True,
 )

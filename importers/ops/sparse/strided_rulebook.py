@@ -27,28 +27,27 @@ def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """A dictionary from cells of the output to the rows that reach them, by tap."""
-    names = ("spatial_shape", "stride", "padding", "dilation")
-    sizes, stride, padding, dilation = (fields[name] for name in names)
-    out = grids.output_shape(fields)
-    cells: dict[tuple[int, ...], dict[int, int]] = {}
-    for row, (image, *place) in enumerate(inputs["indices"].tolist()):
-        inside = all(0 <= at < size for at, size in zip(place, sizes, strict=True))
-        if not inside or not 0 <= image < fields["batch_size"]:
-            continue
-        for tap, number in enumerate(grids.numbers(fields["kernel_size"])):
-            reach = [a + p - n * d for a, p, n, d in zip(place, padding, number, dilation, strict=True)]
-            if all(r % s == 0 and 0 <= r // s < o for r, s, o in zip(reach, stride, out, strict=True)):
-                cell = (image, *(r // s for r, s in zip(reach, stride, strict=True)))
-                cells.setdefault(cell, {}).setdefault(tap, row)
-    kept = sorted(cells)[: fields["limit"] or None]
-    pairs = np.full((grids.taps(fields), len(kept)), -1, np.int32)
-    for column, cell in enumerate(kept):
-        for tap, row in cells[cell].items():
-            pairs[tap, column] = row
+    """For each tap a dictionary from the cells of the output that it reaches, by their numbers, to the first row."""
+    cells = inputs["indices"].astype(np.int64)
+    inside = ((cells >= 0) & (cells < np.array((fields["batch_size"], *fields["spatial_shape"])))).all(1)
+    out = (fields["batch_size"], *(max(size, 1) for size in grids.output_shape(fields)))
+    stride, padding, dilation = (np.array(fields[name]) for name in ("stride", "padding", "dilation"))
+    reached: list[dict[int, int]] = []
+    for number in grids.numbers(fields["kernel_size"]):
+        reach = cells[:, 1:] + padding - np.array(number) * dilation
+        met = (reach % stride == 0) & (reach >= 0) & (reach < stride * np.array(grids.output_shape(fields)))
+        rows = np.flatnonzero(inside & met.all(1))
+        keys = np.ravel_multi_index((cells[rows, 0], *(reach[rows] // stride).T), out)
+        first: dict[int, int] = {}
+        for key, row in zip(keys.tolist(), rows.tolist(), strict=True):
+            first.setdefault(key, row)
+        reached.append(first)
+    kept = sorted(set().union(*reached))[: fields["limit"] or None]
+    pairs = [[first.get(key, -1) for key in kept] for first in reached]
+    places = np.unravel_index(np.array(kept, np.int64), out)
     return {
-        "output_indices": np.array(kept, np.int32).reshape(len(kept), 4),
-        "pairs": pairs,
+        "output_indices": np.stack(places, axis=1).astype(np.int32),
+        "pairs": np.array(pairs, np.int32).reshape(len(reached), len(kept)),
         "count": np.array(len(kept), np.int32),
     }
 

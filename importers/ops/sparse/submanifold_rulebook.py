@@ -19,21 +19,24 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """A dictionary from coordinates to the first row that has them."""
-    sizes, kernel, dilation = (fields[name] for name in ("spatial_shape", "kernel_size", "dilation"))
-    rows: dict[tuple[int, ...], int] = {}
-    cells = [tuple(int(number) for number in cell) for cell in inputs["indices"]]
-    for row, (image, *place) in enumerate(cells):
-        inside = all(0 <= at < size for at, size in zip(place, sizes, strict=True))
-        if inside and 0 <= image < fields["batch_size"]:
-            rows.setdefault((image, *place), row)
+    """A dictionary from cells, by their numbers, to the first row that each has."""
+    sizes = (fields["batch_size"], *fields["spatial_shape"])
+    cells = inputs["indices"].astype(np.int64)
+    inside = ((cells >= 0) & (cells < np.array(sizes))).all(1)
+    keys = np.ravel_multi_index(tuple(cells[inside].T), sizes)
+    rows: dict[int, int] = {}
+    for key, row in zip(keys.tolist(), np.flatnonzero(inside).tolist(), strict=True):
+        rows.setdefault(key, row)
     pairs = np.full((grids.taps(fields), len(cells)), -1, np.int32)
-    for tap, number in enumerate(grids.numbers(kernel)):
-        shift = [(n - k // 2) * d for n, k, d in zip(number, kernel, dilation, strict=True)]
-        for row, (image, *place) in enumerate(cells):
-            if (image, *place) in rows:
-                moved = tuple(at + by for at, by in zip(place, shift, strict=True))
-                pairs[tap, row] = rows.get((image, *moved), -1)
+    for tap, number in enumerate(grids.numbers(fields["kernel_size"])):
+        shift = [
+            (n - k // 2) * d
+            for n, k, d in zip(number, fields["kernel_size"], fields["dilation"], strict=True)
+        ]
+        moved = cells + np.array([0, *shift])
+        there = inside & ((moved >= 0) & (moved < np.array(sizes))).all(1)
+        wanted = np.ravel_multi_index(tuple(moved[there].T), sizes)
+        pairs[tap, there] = [rows.get(key, -1) for key in wanted.tolist()]
     return {"pairs": pairs}
 
 

@@ -57,7 +57,7 @@ cudaError_t indexedReduction(const IndexedReductionParams& params, const Indexed
     const segment_rows::Arguments a{params.source,   params.output, params.origin, params.count,
                                     shape.rows,      shape.columns, segments,      0,
                                     params.reduction};
-    return segment_rows::reduceRows<true>(params.type, a, where, stream);
+    return segment_rows::reduceRows<true, false>(params.type, a, where, stream);
 }
 
 }  // namespace trtsmith

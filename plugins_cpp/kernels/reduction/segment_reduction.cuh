@@ -30,10 +30,14 @@ struct SegmentReductionShape {
     int64_t segments;
 };
 
+// Bytes of workspace: results of parts, where there are few and long segments.
+size_t segmentReductionWorkspace(const SegmentReductionShape& shape);
+
 // Offsets below 0 count as 0, those above the number of rows as that. Every element is written, and the same in every run.
 //
-// cudaErrorInvalidValue: a size below 0 or too large, a type that is none, a null pointer to a tensor that has elements.
-cudaError_t segmentReduction(const SegmentReductionParams& params, const SegmentReductionShape& shape,
+// cudaErrorInvalidValue: a size below 0 or too large, a type that is none, a null pointer to a tensor that has elements, no
+// workspace where there is to be one.
+cudaError_t segmentReduction(const SegmentReductionParams& params, const SegmentReductionShape& shape, void* workspace,
                              cudaStream_t stream);
 
 }  // namespace trtsmith

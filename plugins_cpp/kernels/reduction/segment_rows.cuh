@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
@@ -38,6 +39,26 @@ struct Offsets {
     }
 };
 
+// Segments cut into as many parts each, of rows side by side: few long segments leave a GPU idle.
+struct Parts {
+    Offsets whole;
+    int32_t parts;
+
+    // Of each part of a segment of `count` rows, but for the last ones.
+    __device__ int64_t length(int64_t count) const { return (count + parts - 1) / parts; }
+    __device__ int32_t first(int64_t part) const {
+        const int64_t segment = part / parts;
+        const int64_t before = (part - segment * parts) * length(whole.count(segment));
+        return static_cast<int32_t>(whole.first(segment) + before);
+    }
+    __device__ int32_t count(int64_t part) const {
+        const int64_t segment = part / parts;
+        const int64_t count = whole.count(segment);
+        const int64_t left = count - (part - segment * parts) * length(count);
+        return static_cast<int32_t>(left < 0 ? 0 : (left < length(count) ? left : length(count)));
+    }
+};
+
 struct Lists {
     const int32_t* starts;  // [segments]
     const int32_t* counts;
@@ -49,7 +70,7 @@ struct Lists {
 
 struct Arguments {
     const void* source;      // T [rows, columns]
-    void* output;            // T [segments, columns]
+    void* output;            // [segments, columns]
     int64_t* origin;         // see IndexedReductionParams; null where nobody asks
     const int32_t* written;  // how many segments to write; null: all
     int64_t rows;
@@ -74,11 +95,29 @@ __device__ inline int32_t sortWarp(int32_t value, int32_t lane) {
     return value;
 }
 
-template <typename T, int kVector, bool kListed, bool kExtreme, typename Where>
+template <int kVector, typename Output>
+__device__ inline void storeRow(Output* target, const float (&values)[kVector]) {
+    if constexpr (kVector * sizeof(Output) <= 16) {
+        storeFloats<kVector>(target, values);
+    } else {
+        constexpr int kHalf = kVector / 2;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            float half[kHalf];
+#pragma unroll
+            for (int v = 0; v < kHalf; ++v) {
+                half[v] = values[i * kHalf + v];
+            }
+            storeFloats<kHalf>(target + i * kHalf, half);
+        }
+    }
+}
+
+template <typename T, typename Output, int kVector, bool kListed, bool kExtreme, typename Where>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     rowsKernel(const __grid_constant__ Arguments a, const __grid_constant__ Where where) {
     const T* const source = static_cast<const T*>(a.source);
-    T* const output = static_cast<T*>(a.output);
+    Output* const output = static_cast<Output*>(a.output);
     const int32_t lane = static_cast<int32_t>(threadIdx.x) % kWarp;
     const int64_t vectors = a.columns / kVector;
     int32_t lanes = 1;  // that share a row
@@ -112,9 +151,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
             origins[v] = kNoRow;
         }
 #pragma unroll 4
-        for (int32_t begin = 0; begin < count; begin += teams) {
-            const int32_t k = begin + team;
-            const bool valid = k < count;
+        for (int64_t begin = 0; begin < count; begin += teams) {
+            const bool valid = begin + team < count;
+            const int32_t k = valid ? static_cast<int32_t>(begin) + team : 0;
             int32_t row = first + k;
             if constexpr (kListed) {
                 row = __shfl_sync(kAll, own, k % kWarp);
@@ -160,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                 const bool mean = a.reduction == Reduction::kMean && count > 0;
                 values[v] = count == 0 ? 0.0F : (mean ? value / static_cast<float>(count) : value);
             }
-            storeFloats<kVector>(output + segment * a.columns + column, values);
+            storeRow<kVector>(output + segment * a.columns + column, values);
             if constexpr (kExtreme) {
                 for (int v = 0; v < kVector && a.origin != nullptr; ++v) {
                     a.origin[segment * a.columns + column + v] = count == 0 ? a.rows : origins[v];
@@ -173,26 +212,30 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
 }
 
-template <typename T, int kVector, bool kListed, typename Where>
+template <typename T, typename Output, int kVector, bool kListed, typename Where>
 cudaError_t reduceRows(Arguments a, const Where& where, cudaStream_t stream) {
     const int64_t vectors = a.columns / kVector;
     a.pieces = vectors > kWarp ? ceilDivide(vectors, kWarp) : 1;
     const bool extreme = a.reduction == Reduction::kMax || a.reduction == Reduction::kMin;
     const unsigned int blocks = gridBlocks(ceilDivide(a.segments * a.pieces, kThreads / kWarp));
-    return extreme ? launch(rowsKernel<T, kVector, kListed, true, Where>, blocks, kThreads, 0, stream, a, where)
-                   : launch(rowsKernel<T, kVector, kListed, false, Where>, blocks, kThreads, 0, stream, a, where);
+    return extreme
+               ? launch(rowsKernel<T, Output, kVector, kListed, true, Where>, blocks, kThreads, 0, stream, a, where)
+               : launch(rowsKernel<T, Output, kVector, kListed, false, Where>, blocks, kThreads, 0, stream, a, where);
 }
 
-template <bool kListed, typename Where>
+// kWide: the output is float32, whatever the source is.
+template <bool kListed, bool kWide, typename Where>
 cudaError_t reduceRows(DType type, const Arguments& a, const Where& where, cudaStream_t stream) {
     return withFloatType(type, [&](auto tag) -> cudaError_t {
         using T = typename decltype(tag)::type;
+        using Output = std::conditional_t<kWide, float, T>;
         constexpr int kVector = 16 / static_cast<int>(sizeof(T));
         if (a.segments == 0) {
             return cudaSuccess;
         }
         const bool wide = a.columns % kVector == 0 && isAligned(a.source, 16) && isAligned(a.output, 16);
-        return wide ? reduceRows<T, kVector, kListed>(a, where, stream) : reduceRows<T, 1, kListed>(a, where, stream);
+        return wide ? reduceRows<T, Output, kVector, kListed>(a, where, stream)
+                    : reduceRows<T, Output, 1, kListed>(a, where, stream);
     });
 }
 

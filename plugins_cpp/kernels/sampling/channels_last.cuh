@@ -7,8 +7,14 @@
 
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
+#include "kernels/fast_division.cuh"
 
 namespace trtsmith {
+
+// How many of `left` are in a tile of `most`.
+__host__ __device__ inline int32_t least(int64_t left, int32_t most) {
+    return left < most ? static_cast<int32_t>(left) : most;
+}
 
 // A block turns a tile of kPlaces places and kChannels channels in shared memory. Rows of the tile are channels; their
 // pitch is such that neither rows nor vectors of one place's channels meet in a bank.
@@ -27,36 +33,38 @@ struct ChannelTile {
 struct ChannelsLast {
     const void* source;  // [images, channels, places]
     void* target;        // [images, places, padded], 16-byte aligned
-    int64_t images;
     int64_t channels;
     int64_t padded;  // a multiple of the channels of a 16-byte word; those past `channels` become zero
     int64_t places;
     bool pairs;  // of 2-byte elements: rows begin at multiples of 4 bytes
-    int64_t slices;
-    int64_t tiles;
-    int64_t pieces;
+    FastDivider slices;
+    FastDivider tiles;
+    int32_t pieces;
 };
 
 template <typename Word>
 __global__ void __launch_bounds__(ChannelTile<sizeof(Word)>::kThreads)
     channelsLastKernel(const __grid_constant__ ChannelsLast a) {
     using Tile = ChannelTile<sizeof(Word)>;
+    constexpr int32_t kWarps = Tile::kThreads / Tile::kWarp;
     __shared__ __align__(16) Word tile[Tile::kElements];
     const int32_t thread = static_cast<int32_t>(threadIdx.x);
     const int32_t lane = thread % Tile::kWarp;
-    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
-        const int64_t rest = piece / a.slices;
-        const int64_t firstChannel = (piece - rest * a.slices) * Tile::kChannels;
-        const int64_t image = rest / a.tiles;
-        const int64_t firstPlace = (rest - image * a.tiles) * Tile::kPlaces;
-        const int64_t places = a.places - firstPlace;  // from here on
+    const int32_t warp = thread / Tile::kWarp;
+    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < a.pieces; piece += static_cast<int32_t>(gridDim.x)) {
+        const int32_t rest = a.slices.quotient(piece);
+        const int32_t image = a.tiles.quotient(rest);
+        const int64_t firstChannel = int64_t{piece - rest * static_cast<int32_t>(a.slices.divisor)} * Tile::kChannels;
+        const int64_t firstPlace = int64_t{rest - image * static_cast<int32_t>(a.tiles.divisor)} * Tile::kPlaces;
+        const int32_t places = least(a.places - firstPlace, Tile::kPlaces);
+        const int32_t channels = least(a.channels - firstChannel, Tile::kChannels);
+        const int32_t filled = least(a.padded - firstChannel, Tile::kChannels);
+        const Word* source =
+            static_cast<const Word*>(a.source) + (image * a.channels + firstChannel + warp) * a.places + firstPlace;
         __syncthreads();
 #pragma unroll
-        for (int32_t row = thread / Tile::kWarp; row < Tile::kChannels; row += Tile::kThreads / Tile::kWarp) {
-            const int64_t channel = firstChannel + row;
-            const bool exists = channel < a.channels;
-            const Word* const source = static_cast<const Word*>(a.source) +
-                                       (exists ? (image * a.channels + channel) * a.places + firstPlace : 0);
+        for (int32_t row = warp; row < Tile::kChannels; row += kWarps, source += kWarps * a.places) {
+            const bool exists = row < channels;
             if (sizeof(Word) == 2 && a.pairs) {
                 const bool valid = exists && 2 * lane < places;
                 const uint32_t word = valid ? __ldg(reinterpret_cast<const uint32_t*>(source) + lane) : 0U;
@@ -70,12 +78,12 @@ __global__ void __launch_bounds__(ChannelTile<sizeof(Word)>::kThreads)
             }
         }
         __syncthreads();
+        const int32_t group = thread % Tile::kGroups;
+        Word* const target = static_cast<Word*>(a.target) + (image * a.places + firstPlace) * a.padded + firstChannel +
+                             group * Tile::kVector;
 #pragma unroll
-        for (int32_t item = thread; item < Tile::kPlaces * Tile::kGroups; item += Tile::kThreads) {
-            const int32_t place = item / Tile::kGroups;
-            const int32_t group = item % Tile::kGroups;
-            const int64_t channel = firstChannel + group * Tile::kVector;
-            if (place < places && channel < a.padded) {
+        for (int32_t place = thread / Tile::kGroups; place < Tile::kPlaces; place += Tile::kThreads / Tile::kGroups) {
+            if (place < places && group * Tile::kVector < filled) {
                 Word elements[Tile::kVector];
 #pragma unroll
                 for (int v = 0; v < Tile::kVector; ++v) {
@@ -83,9 +91,7 @@ __global__ void __launch_bounds__(ChannelTile<sizeof(Word)>::kThreads)
                 }
                 uint4 word;
                 memcpy(&word, elements, sizeof word);
-                Word* const target =
-                    static_cast<Word*>(a.target) + (image * a.places + firstPlace + place) * a.padded + channel;
-                *reinterpret_cast<uint4*>(target) = word;
+                *reinterpret_cast<uint4*>(target + place * a.padded) = word;
             }
         }
     }
@@ -97,20 +103,37 @@ inline int64_t paddedChannels(int64_t channels, size_t bytes) {
     return ceilDivide(channels, vector) * vector;
 }
 
-// T: of 2 or 4 bytes. The target must not overlap the source.
+// Whether channelsLast takes so many: its blocks are counted with 32 bits.
+inline bool isTurnable(int64_t images, int64_t channels, int64_t places) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    int64_t pieces = 0;
+    return elementCount(
+               {images, ceilDivide(channels, ChannelTile<2>::kChannels), ceilDivide(places, ChannelTile<2>::kPlaces)},
+               pieces) &&
+           pieces <= kMost / 2;
+}
+
+// T: of 2 or 4 bytes. The target must not overlap the source. Sizes as isTurnable takes them.
 template <typename T>
 cudaError_t channelsLast(const void* source, void* target, int64_t images, int64_t channels, int64_t places,
                          cudaStream_t stream) {
     using Word = typename WordOf<static_cast<int>(sizeof(T))>::type;
     using Tile = ChannelTile<sizeof(Word)>;
-    ChannelsLast a{source, target, images, channels, paddedChannels(channels, sizeof(T)), places, false, 0, 0, 0};
-    a.pairs = places % 2 == 0 && isAligned(source, 4);
-    a.slices = ceilDivide(channels, Tile::kChannels);
-    a.tiles = ceilDivide(places, Tile::kPlaces);
-    a.pieces = images * a.slices * a.tiles;
-    if (a.pieces == 0) {
+    const int64_t slices = ceilDivide(channels, Tile::kChannels);
+    const int64_t tiles = ceilDivide(places, Tile::kPlaces);
+    if (images * slices * tiles == 0) {
         return cudaSuccess;
     }
+    const bool pairs = places % 2 == 0 && isAligned(source, 4);
+    const ChannelsLast a{source,
+                         target,
+                         channels,
+                         paddedChannels(channels, sizeof(T)),
+                         places,
+                         pairs,
+                         FastDivider(slices),
+                         FastDivider(tiles),
+                         static_cast<int32_t>(images * slices * tiles)};
     return launch(channelsLastKernel<Word>, gridBlocks(a.pieces), Tile::kThreads, 0, stream, a);
 }
 

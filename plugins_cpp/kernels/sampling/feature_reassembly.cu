@@ -48,41 +48,61 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
     }
 }
 
-// Whether vectors of channels lie in one group each, and places fit 32 bits.
+int64_t slicesOf(size_t bytes, const FeatureReassemblyShape& s) {
+    return ceilDivide(s.channels / s.groups, kVectors * 16 / static_cast<int64_t>(bytes));
+}
+
+// Whether vectors of channels lie in one group each, and places and blocks fit 32 bits.
 bool isTurned(size_t bytes, const FeatureReassemblyShape& s) {
-    if (s.height > kLongestSide || s.width > kLongestSide) {
-        return false;
-    }
-    return s.groups == 1 || (s.channels / s.groups) % (16 / static_cast<int64_t>(bytes)) == 0;
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    int64_t pieces = 0;
+    const bool fits =
+        s.height <= kLongestSide && s.width <= kLongestSide && isTurnable(s.batch, s.channels, s.height * s.width) &&
+        elementCount({s.batch, s.groups, slicesOf(bytes, s), s.height, ceilDivide(s.width, kPixels), s.scale * s.scale},
+                     pieces);
+    const bool whole = s.groups == 1 || (s.channels / s.groups) % (16 / static_cast<int64_t>(bytes)) == 0;
+    return fits && pieces <= kMost / 2 && whole;
 }
 
 template <typename T, int kOutputs>
-cudaError_t reassembleTurned(Arguments& a, cudaStream_t stream) {
-    a.parts = a.shape.scale * a.shape.scale / kOutputs;
-    a.pieces = a.shape.batch * a.shape.groups * a.slices * a.shape.height * a.tiles * a.parts;
+cudaError_t reassembleTurned(const Arguments& plain, void* workspace, cudaStream_t stream) {
+    const FeatureReassemblyShape& s = plain.shape;
+    const cudaError_t status =
+        channelsLast<T>(plain.params.x, workspace, s.batch, s.channels, s.height * s.width, stream);
+    if (status != cudaSuccess) {
+        return status;
+    }
+    const int64_t slices = slicesOf(sizeof(T), s);
+    const int64_t tiles = ceilDivide(s.width, kPixels);
+    const int64_t parts = s.scale * s.scale / kOutputs;
+    TurnedArguments a{};
+    a.params = plain.params;
+    a.shape = s;
+    a.turned = workspace;
+    a.padded = paddedChannels(s.channels, sizeof(T));
+    a.each = s.groups == 1 ? a.padded : s.channels / s.groups;
+    a.slices = FastDivider(slices);
+    a.rows = FastDivider(s.height);
+    a.tiles = FastDivider(tiles);
+    a.parts = FastDivider(parts);
+    a.columns = FastDivider(s.kernel);
+    a.scale = FastDivider(s.scale);
+    a.pieces = static_cast<int32_t>(s.batch * s.groups * slices * s.height * tiles * parts);
+    a.pairs = isAligned(plain.params.output, 2 * sizeof(T));
     return launchAfterTurning(turnedKernel<T, kOutputs>, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 template <typename T>
 cudaError_t reassemble(Arguments& a, void* workspace, cudaStream_t stream) {
     const FeatureReassemblyShape& s = a.shape;
-    if (!isTurned(sizeof(T), s)) {
-        a.slices = ceilDivide(s.channels, kChannelsEach);
-        a.tiles = ceilDivide(s.height * s.scale * s.width * s.scale, kThreads);
-        a.pieces = s.batch * a.slices * a.tiles;
-        return launch(directKernel<T>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    if (isTurned(sizeof(T), s)) {
+        return s.scale % 2 == 0 ? reassembleTurned<T, 4>(a, workspace, stream)
+                                : reassembleTurned<T, 1>(a, workspace, stream);
     }
-    const cudaError_t status = channelsLast<T>(a.params.x, workspace, s.batch, s.channels, s.height * s.width, stream);
-    if (status != cudaSuccess) {
-        return status;
-    }
-    a.turned = workspace;
-    a.padded = paddedChannels(s.channels, sizeof(T));
-    a.each = s.groups == 1 ? a.padded : s.channels / s.groups;
-    a.slices = ceilDivide(a.each, kVectors * 16 / static_cast<int64_t>(sizeof(T)));
-    a.tiles = ceilDivide(s.width, kPixels);
-    a.pairs = isAligned(a.params.output, 2 * sizeof(T));
-    return s.scale % 2 == 0 ? reassembleTurned<T, 4>(a, stream) : reassembleTurned<T, 1>(a, stream);
+    a.slices = ceilDivide(s.channels, kChannelsEach);
+    a.tiles = ceilDivide(s.height * s.scale * s.width * s.scale, kThreads);
+    a.pieces = s.batch * a.slices * a.tiles;
+    return launch(directKernel<T>, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 bool isValid(const FeatureReassemblyParams& p, const FeatureReassemblyShape& s, int64_t& outputs) {
@@ -108,7 +128,8 @@ bool isValid(const FeatureReassemblyParams& p, const FeatureReassemblyShape& s, 
 size_t featureReassemblyWorkspace(DType type, const FeatureReassemblyShape& shape) {
     const size_t bytes = bytesOf(type);
     int64_t count = 0;
-    const bool fits = shape.groups > 0 && shape.channels >= 0 && shape.channels <= kMaxElements &&
+    const bool fits = shape.groups > 0 && shape.scale > 0 && shape.scale <= kMaxReassemblyScale &&
+                      shape.channels >= 0 && shape.channels <= kMaxElements &&
                       elementCount({shape.batch, paddedChannels(shape.channels, bytes), shape.height, shape.width,
                                     static_cast<int64_t>(bytes)},
                                    count);
@@ -122,7 +143,7 @@ cudaError_t featureReassembly(const FeatureReassemblyParams& params, const Featu
         (outputs > 0 && workspace == nullptr && featureReassemblyWorkspace(params.type, shape) > 0)) {
         return cudaErrorInvalidValue;
     }
-    Arguments a{params, shape, nullptr, 0, 0, 0, 0, 0, 0, false};
+    Arguments a{params, shape, 0, 0, 0};
     return withFloatType(params.type, [&](auto tag) -> cudaError_t {
         using T = typename decltype(tag)::type;
         return outputs == 0 ? cudaSuccess : reassemble<T>(a, workspace, stream);

@@ -4,6 +4,7 @@
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
 #include "kernels/sampling/grouped_deformable_sampling_arguments.cuh"
+#include "kernels/sampling/grouped_deformable_sampling_plan.cuh"
 #include "kernels/sampling/grouped_deformable_sampling_words.cuh"
 
 namespace trtsmith {
@@ -149,6 +150,15 @@ cudaError_t launchWords(const GroupedSamplingArguments& a, int64_t outputs, cuda
                                  FastDivider(s.outHeight)};
     if (s.kernelHeight != 3 || s.kernelWidth != 3) {
         return launchTaps<T, 0>(w, stream);
+    }
+    TileDevice device{};
+    const cudaError_t error = tileDevice(device);
+    if (error != cudaSuccess) {
+        return error;
+    }
+    TileLaunch tiles{};
+    if (chooseTiles<T>(w, device, tiles)) {
+        return s.removeCenter ? launchTiles<T, 8>(tiles, stream) : launchTiles<T, 9>(tiles, stream);
     }
     return s.removeCenter ? launchTaps<T, 8>(w, stream) : launchTaps<T, 9>(w, stream);
 }

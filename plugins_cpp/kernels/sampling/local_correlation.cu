@@ -107,10 +107,21 @@ bool hasShortRows(const LocalCorrelationShape& s) {
            s.strideWidth <= kLargestStep && s.stepWidth <= kLargestStep;
 }
 
+int64_t segmentsOf(const LocalCorrelationShape& s) {
+    const int64_t apart = apartOf(s);
+    return ceilDivide(s.outWidth, kTileRows * apart * (kTileWarps / apart));
+}
+
 bool isTiled(DType type, const LocalCorrelationShape& s) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (apartOf(s) > kTileWarps || !isTurnable(s.batch, s.channels, s.height * s.width)) {
+        return false;
+    }
+    int64_t pieces = 0;
+    const bool counted = elementCount({s.batch, s.outHeight, segmentsOf(s), 2 * s.radius + 1}, pieces);
     // A stride of many steps spreads partners so far that most of a product is not wanted.
-    return bytesOf(type) == 2 && s.channels >= kLeastTileChannels && 2 * s.radius + 1 <= kMostPatch &&
-           apartOf(s) <= kTileWarps && apartOf(s) * s.strideWidth <= 4 * s.stepWidth && hasShortRows(s);
+    return bytesOf(type) == 2 && s.channels >= kLeastTileChannels && 2 * s.radius + 1 <= kMostPatch && counted &&
+           pieces <= kMost / 2 && apartOf(s) * s.strideWidth <= 4 * s.stepWidth && hasShortRows(s);
 }
 
 // Whether the code that runs on the current device has the kernel: it is empty in what was compiled for less than sm_80, and
@@ -145,14 +156,22 @@ cudaError_t correlateTiled(const LocalCorrelationParams& p, const LocalCorrelati
     if (status != cudaSuccess) {
         return status;
     }
-    TileArguments a{p, s, first, second, padded, 0, 0, 0, 0, 0, 0, 0};
+    TileArguments a{};
+    a.params = p;
+    a.shape = s;
+    a.first = first;
+    a.second = second;
+    a.padded = padded;
     a.patch = static_cast<int32_t>(2 * s.radius + 1);
     a.apart = static_cast<int32_t>(apartOf(s));
     a.ratio = static_cast<int32_t>(a.apart * s.strideWidth / s.stepWidth);
     a.groups = kTileWarps / a.apart;
     a.tiles = static_cast<int32_t>(ceilDivide(a.ratio * (kTileRows - 1) + a.patch, kTileColumns));
-    a.segments = ceilDivide(s.outWidth, kTileRows * a.apart * a.groups);
-    a.pieces = s.batch * s.outHeight * a.segments * a.patch;
+    const int64_t segments = segmentsOf(s);
+    a.rows = FastDivider(s.outHeight);
+    a.segments = FastDivider(segments);
+    a.displacements = FastDivider(a.patch);
+    a.pieces = static_cast<int32_t>(s.batch * s.outHeight * segments * a.patch);
     return a.tiles <= 3 ? launchTiles<T, 3>(a, stream) : launchTiles<T, 5>(a, stream);
 }
 

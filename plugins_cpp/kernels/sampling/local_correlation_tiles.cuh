@@ -30,8 +30,10 @@ struct TileArguments {
     const void* first;   // T [N, H * W, padded]
     const void* second;  // T [N, H * W, padded]
     int64_t padded;
-    int64_t segments;  // of a row of the output
-    int64_t pieces;
+    FastDivider rows;      // of the output
+    FastDivider segments;  // of a row of the output
+    FastDivider displacements;
+    int32_t pieces;
     int32_t patch;
     int32_t apart;  // columns between outputs of a warp: at most kTileWarps
     int32_t ratio;
@@ -163,14 +165,15 @@ __global__ void __launch_bounds__(kTileThreads, 4) tileKernel(const __grid_const
     const int32_t group = thread / kWarp / a.apart;
     const int32_t length = kTileRows * a.apart * a.groups;  // outputs of a block
     waitForTurning();
-    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
-        int64_t rest = piece / a.patch;
+    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < a.pieces; piece += static_cast<int32_t>(gridDim.x)) {
+        const int32_t line = a.displacements.quotient(piece);
+        const int32_t next = a.segments.quotient(line);
+        const int32_t image = a.rows.quotient(next);
         TileRow at{};
-        at.displacement = static_cast<int32_t>(piece - rest * a.patch);
-        const int64_t segment = rest % a.segments;
-        rest /= a.segments;
-        at.image = rest / s.outHeight;
-        at.row = rest - at.image * s.outHeight;
+        at.displacement = piece - line * a.patch;
+        at.image = image;
+        at.row = next - image * static_cast<int32_t>(a.rows.divisor);
+        const int64_t segment = line - next * static_cast<int32_t>(a.segments.divisor);
         const int64_t firstColumn = segment * length;
         at.column = firstColumn + residue + group * kTileRows * a.apart;
         __syncthreads();

@@ -3,137 +3,28 @@
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
 #include "kernels/sampling/channels_last.cuh"
+#include "kernels/sampling/volume_sampling_turned.cuh"
 
 namespace trtsmith {
 namespace {
 
-constexpr int32_t kThreads = 256;
-constexpr int32_t kWarp = 32;
 // Channels that a thread of the kernel for channels first has: its point's position is computed once for them.
-constexpr int64_t kChannelsEach = 8;
+constexpr int32_t kChannelsEach = 8;
 
-struct Arguments {
-    VolumeSamplingParams params;
-    VolumeSamplingShape shape;
-    const void* turned;  // T [N, voxels, padded]
-    int64_t padded;
-    int64_t slices;  // of channels
-    int64_t tiles;   // of points
-    int64_t pieces;
-    int32_t groupShift;  // log2 of the vectors of channels of a point in a slice
-    bool pairs;          // of 2-byte elements: rows of the output begin at multiples of 4 bytes
-};
-
-// Where a point, counted through the images, lies along an axis: 0 is x, 1 is y, 2 is z.
-template <typename T, bool kNearest>
-__device__ inline VolumePlace placeOf(const Arguments& a, int64_t point, int32_t axis) {
-    const VolumeSamplingShape& s = a.shape;
-    const int32_t size = static_cast<int32_t>(axis == 0 ? s.width : axis == 1 ? s.height : s.depth);
-    const float given = loadFloat(static_cast<const T*>(a.params.grid) + point * 3 + axis);
-    return volumePlace<kNearest>(paddedPosition(given, size, s.padding, s.aligned), size);
-}
-
-template <bool kNearest>
-__device__ inline VolumeCell<kNearest> cellOf(const Arguments& a, const VolumePlace (&places)[3]) {
-    return volumeCell<kNearest>(places[0], places[1], places[2], static_cast<int32_t>(a.shape.height),
-                                static_cast<int32_t>(a.shape.width));
-}
-
-// From volumes with their channels last. A thread has one vector of channels of a point; the tile of 64 points is turned in
-// shared memory, so that neighbouring threads write neighbouring points.
-template <typename T, bool kNearest>
-__global__ void __launch_bounds__(kThreads, 4) turnedKernel(const __grid_constant__ Arguments a) {
-    using Tile = ChannelTile<sizeof(T)>;
-    using Cell = VolumeCell<kNearest>;
-    constexpr int kVector = Tile::kVector;
-    __shared__ __align__(16) T tile[Tile::kElements];
-    __shared__ VolumePlace places[Tile::kPlaces * 3];
-    static_assert(Tile::kPlaces * 3 <= kThreads);
-    const VolumeSamplingShape& s = a.shape;
-    const int64_t voxels = s.depth * s.height * s.width;
-    const int32_t thread = static_cast<int32_t>(threadIdx.x);
-    const int32_t lane = thread % kWarp;
-    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
-        const int64_t rest = piece / a.slices;
-        const int64_t firstChannel = (piece - rest * a.slices) * Tile::kChannels;
-        const int64_t image = rest / a.tiles;
-        const int64_t firstPoint = (rest - image * a.tiles) * Tile::kPlaces;
-        const int64_t points = s.points - firstPoint;  // from here on
-        // A thread finds a point's place along one axis, for all of the point's vectors.
-        if (thread < Tile::kPlaces * 3 && thread / 3 < points) {
-            places[thread] = placeOf<T, kNearest>(a, image * s.points + firstPoint + thread / 3, thread % 3);
-        }
-        waitForTurning();  // which does not write the grid
-        __syncthreads();
-        for (int32_t item = thread; item < Tile::kPlaces << a.groupShift; item += kThreads) {
-            const int32_t point = item >> a.groupShift;
-            const int32_t group = item - (point << a.groupShift);
-            const int64_t channel = firstChannel + group * kVector;
-            if (point >= points || channel >= a.padded) {
-                continue;
-            }
-            const VolumePlace found[3] = {places[3 * point], places[3 * point + 1], places[3 * point + 2]};
-            const Cell cell = cellOf<kNearest>(a, found);
-            const int64_t first = (image * voxels + cell.voxel) * a.padded + channel;
-            uint4 words[Cell::kCorners];
-#pragma unroll
-            for (int i = 0; i < Cell::kCorners; ++i) {
-                const int64_t further = ((i >> 2) * s.height + ((i >> 1) & 1)) * s.width + (i & 1);
-                words[i] = uint4{0U, 0U, 0U, 0U};
-                if ((cell.exists >> i & 1U) != 0U) {
-                    const T* const source = static_cast<const T*>(a.turned) + (first + further * a.padded);
-                    words[i] = __ldg(reinterpret_cast<const uint4*>(source));
-                }
-            }
-            float sums[kVector] = {};
-#pragma unroll
-            for (int i = 0; i < Cell::kCorners; ++i) {
-                T elements[kVector];
-                memcpy(static_cast<void*>(elements), &words[i], sizeof words[i]);
-#pragma unroll
-                for (int v = 0; v < kVector; ++v) {
-                    sums[v] = fmaf(cell.weights[i], toFloat(elements[v]), sums[v]);
-                }
-            }
-#pragma unroll
-            for (int v = 0; v < kVector; ++v) {
-                tile[(group * kVector + v) * Tile::kPitch + point] = fromFloat<T>(sums[v]);
-            }
-        }
-        __syncthreads();
-        const int64_t left = s.channels - firstChannel;
-        const int32_t rows = static_cast<int32_t>(left < Tile::kChannels ? left : Tile::kChannels);
-        for (int32_t row = thread / kWarp; row < rows; row += kThreads / kWarp) {
-            T* const target =
-                static_cast<T*>(a.params.output) + (image * s.channels + firstChannel + row) * s.points + firstPoint;
-            const T* const source = tile + row * Tile::kPitch;
-            if (sizeof(T) == 2 && a.pairs) {
-                if (2 * lane < points) {
-                    reinterpret_cast<uint32_t*>(target)[lane] = reinterpret_cast<const uint32_t*>(source)[lane];
-                }
-            } else {
-                if (lane < points) {
-                    target[lane] = source[lane];
-                }
-                if (lane + kWarp < points) {
-                    target[lane + kWarp] = source[lane + kWarp];
-                }
-            }
-        }
-    }
-}
-
-// From volumes as they are. A thread has one point and kChannelsEach channels.
-template <typename T, bool kNearest>
+// From volumes as they are. A thread has one point and kChannelsEach channels. Index: counts the voxels of a volume.
+template <typename T, bool kNearest, typename Index>
 __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__ Arguments a) {
     using Cell = VolumeCell<kNearest>;
     const VolumeSamplingShape& s = a.shape;
-    const int64_t voxels = s.depth * s.height * s.width;
-    for (int64_t piece = blockIdx.x; piece < a.pieces; piece += gridDim.x) {
-        const int64_t rest = piece / a.tiles;
-        const int64_t point = (piece - rest * a.tiles) * kThreads + threadIdx.x;
-        const int64_t image = rest / a.slices;
-        const int64_t channel = (rest - image * a.slices) * kChannelsEach;
+    const Index width = static_cast<Index>(s.width);
+    const Index slab = static_cast<Index>(s.height) * width;
+    const int64_t voxels = s.depth * slab;
+    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < a.pieces; piece += static_cast<int32_t>(gridDim.x)) {
+        const int32_t rest = a.tiles.quotient(piece);
+        const int64_t point = int64_t{piece - rest * static_cast<int32_t>(a.tiles.divisor)} * kThreads +
+                              static_cast<int32_t>(threadIdx.x);
+        const int32_t image = a.slices.quotient(rest);
+        const int64_t channel = int64_t{rest - image * static_cast<int32_t>(a.slices.divisor)} * kChannelsEach;
         if (point >= s.points) {
             continue;
         }
@@ -143,20 +34,20 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
             places[axis] = placeOf<T, kNearest>(a, image * s.points + point, axis);
         }
         const Cell cell = cellOf<kNearest>(a, places);
-        const int64_t left = s.channels - channel;
-        const int32_t count = static_cast<int32_t>(left < kChannelsEach ? left : kChannelsEach);
-        int64_t first = (image * s.channels + channel) * voxels + cell.voxel;
-        T* target = static_cast<T*>(a.params.output) + (image * s.channels + channel) * s.points + point;
+        const Index first = (places[2].low * static_cast<Index>(s.height) + places[1].low) * width + places[0].low;
+        const int32_t count = least(s.channels - channel, kChannelsEach);
+        const int64_t row = image * s.channels + channel;
+        const T* volume = static_cast<const T*>(a.params.x) + row * voxels;
+        T* target = static_cast<T*>(a.params.output) + row * s.points + point;
 #pragma unroll 2
         for (int32_t c = 0; c < count; ++c) {
             float sum = 0.0F;
             float values[Cell::kCorners];
 #pragma unroll
             for (int i = 0; i < Cell::kCorners; ++i) {
-                const int64_t further = ((i >> 2) * s.height + ((i >> 1) & 1)) * s.width + (i & 1);
                 values[i] = 0.0F;
                 if ((cell.exists >> i & 1U) != 0U) {
-                    values[i] = loadFloat(static_cast<const T*>(a.params.x) + (first + further));
+                    values[i] = loadFloat(volume + (first + (i >> 2) * slab + ((i >> 1) & 1) * width + (i & 1)));
                 }
             }
 #pragma unroll
@@ -165,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
             }
             *target = fromFloat<T>(sum);
             target += s.points;
-            first += voxels;
+            volume += voxels;
         }
     }
 }
@@ -173,35 +64,56 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
 // Turning pays where a voxel is read for several channels at once, and where there are not many more voxels than points:
 // it moves every voxel twice, as much as a point's eight reads of one channel.
 bool isTurned(size_t bytes, const VolumeSamplingShape& s) {
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    const int64_t vector = 16 / static_cast<int64_t>(bytes);
     const int64_t voxels = s.depth * s.height * s.width;
-    return s.channels >= 16 / static_cast<int64_t>(bytes) && s.points >= voxels / 4;
+    const int64_t vectors = ceilDivide(s.channels, vector);
+    return s.channels >= vector && s.points >= voxels / 4 && (s.height + 1) * s.width + 1 <= kMost / vectors &&
+           voxels <= kMost / vectors && isTurnable(s.batch, s.channels, voxels) &&
+           isTurnable(s.batch, s.channels, s.points);
+}
+
+template <typename T, bool kNearest>
+cudaError_t sampleTurned(const Arguments& plain, void* workspace, cudaStream_t stream) {
+    using Tile = ChannelTile<sizeof(T)>;
+    const VolumeSamplingShape& s = plain.shape;
+    const int64_t voxels = s.depth * s.height * s.width;
+    const cudaError_t status = channelsLast<T>(plain.params.x, workspace, s.batch, s.channels, voxels, stream);
+    if (status != cudaSuccess) {
+        return status;
+    }
+    TurnedArguments a{};
+    a.plain = plain;
+    a.turned = static_cast<const uint4*>(workspace);
+    a.vectors = static_cast<int32_t>(ceilDivide(s.channels, Tile::kVector));
+    a.row = static_cast<int32_t>(s.width * a.vectors);
+    a.slab = static_cast<int32_t>(s.height * a.row);
+    const int64_t slices = ceilDivide(s.channels, Tile::kChannels);
+    const int64_t tiles = ceilDivide(s.points, Tile::kPlaces);
+    a.plain.slices = FastDivider(slices);
+    a.plain.tiles = FastDivider(tiles);
+    a.plain.pieces = static_cast<int32_t>(s.batch * slices * tiles);
+    while ((1 << a.groupShift) < Tile::kGroups && (1 << a.groupShift) < a.vectors) {
+        ++a.groupShift;
+    }
+    a.pairs = s.points % 2 == 0 && isAligned(plain.params.output, 4);
+    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.plain.pieces), kThreads, 0, stream, a);
 }
 
 template <typename T, bool kNearest>
 cudaError_t sample(Arguments& a, void* workspace, cudaStream_t stream) {
     const VolumeSamplingShape& s = a.shape;
-    if (!isTurned(sizeof(T), s)) {
-        a.slices = ceilDivide(s.channels, kChannelsEach);
-        a.tiles = ceilDivide(s.points, kThreads);
-        a.pieces = s.batch * a.slices * a.tiles;
-        return launch(directKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    if (isTurned(sizeof(T), s)) {
+        return sampleTurned<T, kNearest>(a, workspace, stream);
     }
-    using Tile = ChannelTile<sizeof(T)>;
-    const int64_t voxels = s.depth * s.height * s.width;
-    const cudaError_t status = channelsLast<T>(a.params.x, workspace, s.batch, s.channels, voxels, stream);
-    if (status != cudaSuccess) {
-        return status;
-    }
-    a.turned = workspace;
-    a.padded = paddedChannels(s.channels, sizeof(T));
-    a.slices = ceilDivide(s.channels, Tile::kChannels);
-    a.tiles = ceilDivide(s.points, Tile::kPlaces);
-    a.pieces = s.batch * a.slices * a.tiles;
-    while ((1 << a.groupShift) < Tile::kGroups && (1 << a.groupShift) * Tile::kVector < a.padded) {
-        ++a.groupShift;
-    }
-    a.pairs = s.points % 2 == 0 && isAligned(a.params.output, 4);
-    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.pieces), kThreads, 0, stream, a);
+    const int64_t slices = ceilDivide(s.channels, kChannelsEach);
+    const int64_t tiles = ceilDivide(s.points, kThreads);
+    a.slices = FastDivider(slices);
+    a.tiles = FastDivider(tiles);
+    a.pieces = static_cast<int32_t>(s.batch * slices * tiles);
+    const bool isShort = s.depth * s.height * s.width <= std::numeric_limits<int32_t>::max();
+    const auto kernel = isShort ? directKernel<T, kNearest, int32_t> : directKernel<T, kNearest, int64_t>;
+    return launch(kernel, gridBlocks(a.pieces), kThreads, 0, stream, a);
 }
 
 bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_t& outputs) {
@@ -213,6 +125,11 @@ bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_
         !elementCount({s.batch, s.channels, s.depth, s.height, s.width}, inputs) || s.channels > kMaxElements ||
         !elementCount({s.batch, s.channels + 8, s.depth, s.height, s.width}, padded) ||
         !elementCount({s.batch, s.points, 3}, points) || !elementCount({s.batch, s.channels, s.points}, outputs)) {
+        return false;
+    }
+    // A block has at least kThreads points, or a tile of 64 with 32 channels.
+    int64_t blocks = 0;
+    if (!elementCount({s.batch, s.channels, ceilDivide(s.points, kThreads)}, blocks) || blocks > kMost / 2) {
         return false;
     }
     const bool hasInputs = (inputs == 0 || p.x != nullptr) && (points == 0 || p.grid != nullptr);
@@ -238,7 +155,7 @@ cudaError_t volumeSampling(const VolumeSamplingParams& params, const VolumeSampl
         (outputs > 0 && workspace == nullptr && volumeSamplingWorkspace(params.type, shape) > 0)) {
         return cudaErrorInvalidValue;
     }
-    Arguments a{params, shape, nullptr, 0, 0, 0, 0, 0, false};
+    Arguments a{params, shape, FastDivider(), FastDivider(), 0};
     return withFloatType(params.type, [&](auto tag) -> cudaError_t {
         using T = typename decltype(tag)::type;
         if (outputs == 0) {

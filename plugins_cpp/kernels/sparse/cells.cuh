@@ -18,16 +18,20 @@ struct Cell {
     int64_t x;
 };
 
-// Rows of coordinates [rows, 4]. kVector: each row can be read at once.
-template <bool kVector>
-__device__ inline Cell cellOf(const int32_t* indices, int64_t row) {
-    if constexpr (kVector) {
-        const int4 at = __ldg(reinterpret_cast<const int4*>(indices) + row);
+// Rows of coordinates; `vector` where each row can be read at once.
+struct Cells {
+    const int32_t* indices;  // [rows, 4]
+    int64_t rows;
+    bool vector;
+};
+
+__device__ inline Cell cellOf(const Cells& cells, int64_t row) {
+    if (cells.vector) {
+        const int4 at = __ldg(reinterpret_cast<const int4*>(cells.indices) + row);
         return {at.x, at.y, at.z, at.w};
-    } else {
-        const int32_t* const at = indices + 4 * row;
-        return {__ldg(at), __ldg(at + 1), __ldg(at + 2), __ldg(at + 3)};
     }
+    const int32_t* const at = cells.indices + 4 * row;
+    return {__ldg(at), __ldg(at + 1), __ldg(at + 2), __ldg(at + 3)};
 }
 
 __device__ inline bool same(const Cell& a, const Cell& b) {

@@ -48,19 +48,28 @@ __device__ __noinline__ float exactSum(const ConvolutionArguments<T>& a, int64_t
     return sum;
 }
 
+__device__ __noinline__ inline float sigmoid(float value) { return 1.0F / (1.0F + expf(-value)); }
+
+// Of the activations that are two straight lines.
 template <typename T>
-__device__ inline float finish(const ConvolutionArguments<T>& a, float sum, int64_t filter) {
-    const float value = a.bias == nullptr ? sum : sum + loadFloat(a.bias + filter);
-    switch (a.activation) {
-        case RulebookActivation::kRelu:
-            return value < 0.0F ? 0.0F : value;
-        case RulebookActivation::kSigmoid:
-            return 1.0F / (1.0F + expf(-value));
-        case RulebookActivation::kLeakyRelu:
-            return value < 0.0F ? value * a.slope : value;
-        default:
-            return value;
-    }
+__device__ inline float bent(const ConvolutionArguments<T>& a, float value) {
+    const float below = a.activation == RulebookActivation::kLeakyRelu ? value * a.slope : 0.0F;
+    return a.activation != RulebookActivation::kNone && value < 0.0F ? below : value;
+}
+
+template <typename T>
+__device__ inline float activated(const ConvolutionArguments<T>& a, float value) {
+    return a.activation == RulebookActivation::kSigmoid ? sigmoid(value) : bent(a, value);
+}
+
+template <typename T>
+__device__ inline float biasOf(const ConvolutionArguments<T>& a, int64_t filter) {
+    return a.bias != nullptr && filter < a.filters ? loadFloat(a.bias + filter) : 0.0F;
+}
+
+template <typename T>
+__device__ inline T exactOutput(const ConvolutionArguments<T>& a, int64_t row, int64_t filter) {
+    return fromFloat<T>(activated(a, exactSum(a, row, filter) + biasOf(a, filter)));
 }
 
 constexpr int kExactThreads = 256;
@@ -71,7 +80,7 @@ __global__ void __launch_bounds__(kExactThreads) exactKernel(const __grid_consta
     for (int64_t i = int64_t{blockIdx.x} * kExactThreads + threadIdx.x; i < a.rows * a.filters; i += step) {
         const int64_t row = i / a.filters;
         const int64_t filter = i - row * a.filters;
-        a.output[i] = fromFloat<T>(finish(a, exactSum(a, row, filter), filter));
+        a.output[i] = exactOutput(a, row, filter);
     }
 }
 

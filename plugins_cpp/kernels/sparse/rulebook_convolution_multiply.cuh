@@ -47,19 +47,13 @@ __device__ inline void multiplyTf32(float (&sums)[4], const uint32_t (&a)[4], ui
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-__device__ inline uint32_t roundTf32(float value) {
-    uint32_t bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-    return bits;
-}
-
-// value = high + low but for 2^-22 of it; what is not finite, or nearly too large, gives a sum that is not finite.
+// value = high + low but for 2^-21 of it: high is rounded to the 11 bits that a product reads, and of low it reads the first 11.
+// What is not finite, or rounds to what is not, gives a sum that is not finite.
 __device__ inline void splitTf32(const uint32_t (&value)[4], uint32_t (&high)[4], uint32_t (&low)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        const float whole = __uint_as_float(value[i]);
-        high[i] = roundTf32(whole);
-        low[i] = roundTf32(whole - __uint_as_float(high[i]));
+        high[i] = (value[i] + 0x1000U) & 0xffffe000U;
+        low[i] = __float_as_uint(__uint_as_float(value[i]) - __uint_as_float(high[i]));
     }
 }
 

@@ -24,28 +24,56 @@ __device__ inline void multiply(const Rows& rows, uint32_t weights, int half, in
     }
 }
 
-// Finishes a warp's sums, puts them in order in `shared`, which is its own, and writes them. A lane has sums of filters eight
-// apart and of two neighbouring rows.
+// Computes what may come of a sum that is not finite again, one by one. A sum may be so because a row without a pair counts as
+// zeros, and zero times an infinite weight is NaN, or because what TF32 holds of a float is infinite.
 template <typename Tile, int kFilters, typename T>
-__device__ inline void storeSums(const ConvolutionArguments<T>& a, int64_t rowBegin, int64_t filterBegin, int lane,
-                                 const float (&sums)[kFilters / 16][4][4], char* shared) {
-#pragma unroll
-    for (int block = 0; block < kFilters / 16; ++block) {
-#pragma unroll
-        for (int i = 0; i < 16; ++i) {
-            const int row = i / 4 * 8 + lane % 4 * 2 + i % 2;
-            const int filter = block * 16 + lane / 4 + i / 2 % 2 * 8;
-            float value = sums[block][i / 4][i % 4];
-            if (rowBegin + row < a.rows && filterBegin + filter < a.filters) {
-                if (!(fabsf(value) <= 3.4028234e38F)) {
-                    value = exactSum(a, rowBegin + row, filterBegin + filter);
-                }
-                value = finish(a, value, filterBegin + filter);
-            }
-            *reinterpret_cast<T*>(shared + row * Tile::kOutputRow + filter * sizeof(T)) = fromFloat<T>(value);
+__device__ __noinline__ void repairOutputs(const ConvolutionArguments<T>& a, int64_t rowBegin, int64_t filterBegin,
+                                           int lane, char* shared) {
+    for (int i = lane; i < kWarpRows * kFilters; i += 32) {
+        const int64_t row = rowBegin + i / kFilters;
+        const int64_t filter = filterBegin + i % kFilters;
+        if (row < a.rows && filter < a.filters) {
+            *reinterpret_cast<T*>(shared + i / kFilters * Tile::kOutputRow + i % kFilters * sizeof(T)) =
+                exactOutput(a, row, filter);
         }
     }
     __syncwarp();
+}
+
+// Finishes a warp's sums and puts them in order in `shared`; false where a sum of the lane is not finite. A lane has sums of
+// filters eight apart and of two neighbouring rows.
+template <typename Tile, int kFilters, bool kSigmoid, typename T>
+__device__ inline bool finishSums(const ConvolutionArguments<T>& a, int64_t filterBegin, int lane,
+                                  const float (&sums)[kFilters / 16][4][4], char* shared) {
+    bool finite = true;
+#pragma unroll
+    for (int block = 0; block < kFilters / 16; ++block) {
+        const int filter = block * 16 + lane / 4;
+        const float biases[2] = {biasOf(a, filterBegin + filter), biasOf(a, filterBegin + filter + 8)};
+#pragma unroll
+        for (int i = 0; i < 16; ++i) {
+            const int row = i / 4 * 8 + lane % 4 * 2 + i % 2;
+            const int lower = i / 2 % 2;
+            const float sum = sums[block][i / 4][i % 4];
+            finite = finite && fabsf(sum) <= 3.4028234e38F;
+            *reinterpret_cast<T*>(shared + row * Tile::kOutputRow + (filter + 8 * lower) * sizeof(T)) =
+                fromFloat<T>(kSigmoid ? sigmoid(sum + biases[lower]) : bent(a, sum + biases[lower]));
+        }
+    }
+    return finite;
+}
+
+// Finishes a warp's sums and writes them. `shared` is the warp's own.
+template <typename Tile, int kFilters, typename T>
+__device__ inline void storeSums(const ConvolutionArguments<T>& a, int64_t rowBegin, int64_t filterBegin, int lane,
+                                 const float (&sums)[kFilters / 16][4][4], char* shared) {
+    const bool finite = a.activation == RulebookActivation::kSigmoid
+                            ? finishSums<Tile, kFilters, true>(a, filterBegin, lane, sums, shared)
+                            : finishSums<Tile, kFilters, false>(a, filterBegin, lane, sums, shared);
+    __syncwarp();
+    if (__all_sync(0xffffffffU, finite) == 0) {
+        repairOutputs<Tile, kFilters>(a, rowBegin, filterBegin, lane, shared);
+    }
     constexpr int kRowUnits = kFilters * static_cast<int>(sizeof(T)) / kUnitBytes;
     if (a.vectorStores) {
 #pragma unroll 4

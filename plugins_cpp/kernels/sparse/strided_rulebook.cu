@@ -163,8 +163,7 @@ cudaError_t stridedRulebook(const StridedRulebookParams& params, const StridedRu
     }
     const Sizes sizes(cells);
     Arguments a{};
-    a.rows = shape.rows;
-    a.vector = isAligned(params.indices, sizeof(int4));
+    a.cells = {params.indices, shape.rows, isAligned(params.indices, sizeof(int4))};
     a.grid = {shape.batch, shape.grid[0], shape.grid[1], shape.grid[2]};
     a.out = {shape.batch, shape.out[0], shape.out[1], shape.out[2]};
     a.kernel = {shape.kernel[0], shape.kernel[1], shape.kernel[2]};

@@ -9,6 +9,7 @@ namespace trtsmith {
 namespace strided {
 
 using sparse::Cell;
+using sparse::Cells;
 using sparse::Grid;
 using sparse::Three;
 
@@ -20,8 +21,7 @@ constexpr int64_t kTileWords = int64_t{kThreads} * kWordsEach;
 using Word = unsigned long long;  // of atomicOr
 
 struct Arguments {
-    int64_t rows;
-    bool vector;  // a row of coordinates can be read at once
+    Cells cells;
     Grid grid;
     Grid out;
     Three kernel;
@@ -60,11 +60,10 @@ __device__ inline void visitReached(const Arguments& a, const Visit& visit) {
         const int64_t tile = piece / lines;
         const int64_t line = piece - tile * lines;
         const int64_t row = tile * kThreads + threadIdx.x;
-        if (row >= a.rows) {
+        if (row >= a.cells.rows) {
             continue;
         }
-        const Cell at =
-            a.vector ? sparse::cellOf<true>(a.params.indices, row) : sparse::cellOf<false>(a.params.indices, row);
+        const Cell at = cellOf(a.cells, row);
         const int64_t tapZ = line / a.kernel.y;
         const int64_t z = reached(at.z, tapZ, a.padding.z, a.dilation.z, a.stride.z, a.out.depth);
         const int64_t y = reached(at.y, line - tapZ * a.kernel.y, a.padding.y, a.dilation.y, a.stride.y, a.out.height);

@@ -7,6 +7,7 @@ namespace trtsmith {
 namespace {
 
 using sparse::Cell;
+using sparse::Cells;
 using sparse::Grid;
 using sparse::Three;
 
@@ -23,8 +24,7 @@ struct Table {
 };
 
 struct Arguments {
-    const int32_t* indices;
-    int64_t rows;
+    Cells cells;
     Grid grid;
     Table table;
     int32_t* pairs;
@@ -48,11 +48,10 @@ __device__ inline int64_t firstSlot(const Table& table, int64_t line, int64_t x)
     return static_cast<int64_t>(key >> table.shift) << kRunBits | (x & ((1 << kRunBits) - 1));
 }
 
-template <bool kVector>
 __global__ void __launch_bounds__(kThreads) insertKernel(const __grid_constant__ Arguments a) {
     const int64_t step = int64_t{gridDim.x} * kThreads;
-    for (int64_t row = int64_t{blockIdx.x} * kThreads + threadIdx.x; row < a.rows; row += step) {
-        const Cell cell = sparse::cellOf<kVector>(a.indices, row);
+    for (int64_t row = int64_t{blockIdx.x} * kThreads + threadIdx.x; row < a.cells.rows; row += step) {
+        const Cell cell = cellOf(a.cells, row);
         if (!inside(a.grid, cell)) {
             continue;
         }
@@ -62,7 +61,7 @@ __global__ void __launch_bounds__(kThreads) insertKernel(const __grid_constant__
             if (other == kNone) {
                 break;
             }
-            if (same(sparse::cellOf<kVector>(a.indices, other), cell)) {
+            if (same(cellOf(a.cells, other), cell)) {
                 atomicMin(a.table.slots + slot, static_cast<int32_t>(row));
                 break;
             }
@@ -71,73 +70,41 @@ __global__ void __launch_bounds__(kThreads) insertKernel(const __grid_constant__
     }
 }
 
-// The row of a cell, from what its first slot had.
-template <bool kVector>
-__device__ inline int32_t follow(const Arguments& a, const Cell& wanted, int64_t slot, int32_t row, bool isWanted) {
-    while (row != kNone && !isWanted) {
-        slot = (slot + 1) & a.table.mask;
-        row = __ldg(a.table.slots + slot);
-        isWanted = row != kNone && same(sparse::cellOf<kVector>(a.indices, row), wanted);
-    }
-    return row;
-}
-
-// A thread has one row and the taps of one line along x of the kernel, kTapsAtOnce side by side: first it reads their slots,
-// then the cells of the rows that it found there, so that several reads are under way.
-template <bool kVector>
+// A thread has one row and the taps of one line along x of the kernel.
 __global__ void __launch_bounds__(kThreads) findKernel(const __grid_constant__ Arguments a) {
-    constexpr int kTapsAtOnce = 3;
     const int64_t lines = a.kernel.z * a.kernel.y;
     for (int64_t piece = blockIdx.x; piece < a.tiles * lines; piece += gridDim.x) {
         const int64_t tile = piece / lines;
         const int64_t line = piece - tile * lines;
         const int64_t row = tile * kThreads + threadIdx.x;
-        if (row >= a.rows) {
+        if (row >= a.cells.rows) {
             continue;
         }
         const int64_t tapZ = line / a.kernel.y;
         const int64_t tapY = line - tapZ * a.kernel.y;
-        const Cell own = sparse::cellOf<kVector>(a.indices, row);
+        const Cell own = cellOf(a.cells, row);
         Cell wanted = own;
         wanted.z += (tapZ - a.kernel.z / 2) * a.dilation.z;
         wanted.y += (tapY - a.kernel.y / 2) * a.dilation.y;
-        const bool hasLine = inside(a.grid, own) && wanted.z >= 0 && wanted.z < a.grid.depth && wanted.y >= 0 &&
-                             wanted.y < a.grid.height;
-        const int64_t number = hasLine ? lineOf(a.grid, wanted.image, wanted.z, wanted.y) : 0;
-        int32_t* target = a.pairs + line * a.kernel.x * a.rows + row;
-        for (int64_t begin = 0; begin < a.kernel.x; begin += kTapsAtOnce) {
-            int64_t slots[kTapsAtOnce];
-            int32_t found[kTapsAtOnce];
-            Cell there[kTapsAtOnce];
-            const auto x = [&](int tap) { return own.x + (begin + tap - a.kernel.x / 2) * a.dilation.x; };
-#pragma unroll
-            for (int tap = 0; tap < kTapsAtOnce; ++tap) {
-                const int64_t at = x(tap);
-                const bool exists = hasLine && begin + tap < a.kernel.x && at >= 0 && at < a.grid.width;
-                slots[tap] = exists ? firstSlot(a.table, number, at) : 0;
-                found[tap] = exists ? __ldg(a.table.slots + slots[tap]) : kNone;
-            }
-#pragma unroll
-            for (int tap = 0; tap < kTapsAtOnce; ++tap) {
-                there[tap] = sparse::cellOf<kVector>(a.indices, found[tap] == kNone ? row : found[tap]);
-            }
-#pragma unroll
-            for (int tap = 0; tap < kTapsAtOnce; ++tap) {
-                if (begin + tap < a.kernel.x) {
-                    wanted.x = x(tap);
-                    *target = follow<kVector>(a, wanted, slots[tap], found[tap], same(there[tap], wanted));
-                    target += a.rows;
+        const bool there = inside(a.grid, own) && wanted.z >= 0 && wanted.z < a.grid.depth && wanted.y >= 0 &&
+                           wanted.y < a.grid.height;
+        const int64_t number = there ? lineOf(a.grid, wanted.image, wanted.z, wanted.y) : 0;
+        int32_t* target = a.pairs + line * a.kernel.x * a.cells.rows + row;
+#pragma unroll 3
+        for (int64_t tap = 0; tap < a.kernel.x; ++tap, target += a.cells.rows) {
+            wanted.x = own.x + (tap - a.kernel.x / 2) * a.dilation.x;
+            int32_t found = kNone;
+            if (there && wanted.x >= 0 && wanted.x < a.grid.width) {
+                int64_t slot = firstSlot(a.table, number, wanted.x);
+                found = __ldg(a.table.slots + slot);
+                while (found != kNone && !same(cellOf(a.cells, found), wanted)) {
+                    slot = (slot + 1) & a.table.mask;
+                    found = __ldg(a.table.slots + slot);
                 }
             }
+            *target = found;
         }
     }
-}
-
-template <bool kVector>
-cudaError_t find(const Arguments& a, cudaStream_t stream) {
-    const cudaError_t status = launch(insertKernel<kVector>, gridBlocks(a.tiles), kThreads, 0, stream, a);
-    const int64_t pieces = a.tiles * a.kernel.z * a.kernel.y;
-    return status == cudaSuccess ? launch(findKernel<kVector>, gridBlocks(pieces), kThreads, 0, stream, a) : status;
 }
 
 // A run of slots at least, and at most a half of the slots taken; a quarter where that costs little memory.
@@ -191,8 +158,7 @@ cudaError_t submanifoldRulebook(const SubmanifoldRulebookParams& params, const S
     }
     const int bits = tableBits(shape.rows);
     const Arguments a{
-        .indices = params.indices,
-        .rows = shape.rows,
+        .cells = {params.indices, shape.rows, isAligned(params.indices, sizeof(int4))},
         .grid = {shape.batch, shape.grid[0], shape.grid[1], shape.grid[2]},
         .table = {static_cast<int32_t*>(workspace), (int64_t{1} << bits) - 1, 64 - (bits - kRunBits)},
         .pairs = params.pairs,
@@ -202,7 +168,11 @@ cudaError_t submanifoldRulebook(const SubmanifoldRulebookParams& params, const S
     };
     cudaError_t status = cudaMemsetAsync(workspace, 0xff, sizeof(int32_t) << bits, stream);
     if (status == cudaSuccess) {
-        status = isAligned(params.indices, sizeof(int4)) ? find<true>(a, stream) : find<false>(a, stream);
+        status = launch(insertKernel, gridBlocks(a.tiles), kThreads, 0, stream, a);
+    }
+    if (status == cudaSuccess) {
+        const int64_t lines = shape.kernel[0] * shape.kernel[1];
+        status = launch(findKernel, gridBlocks(a.tiles * lines), kThreads, 0, stream, a);
     }
     return status;
 }
