@@ -59,11 +59,12 @@ static __global__ void __launch_bounds__(kSelectThreads) histogramKernel(Plan pl
             histogram[i] = 0;
         }
         __syncthreads();
-#pragma unroll 4
+        uint32_t bits[kSelectRounds];
+        plan.load(source, begin + thread, kSelectThreads, bits);
+#pragma unroll
         for (int round = 0; round < kSelectRounds; ++round) {
-            const int64_t place = begin + round * kSelectThreads + thread;
-            bool counts = place < plan.shape.size;
-            uint32_t key = counts ? static_cast<uint32_t>(plan.keyAt(source, place)) : 0;
+            const uint32_t key = plan.keyOf(bits[round]);
+            bool counts = begin + round * kSelectThreads + thread < plan.shape.size;
             counts = counts && (pass == 0 || key >> (shift + width) == known.prefix);
             const unsigned int active = __ballot_sync(kAllLanes, counts);
             if (counts) {
@@ -105,13 +106,15 @@ struct Flags {
 
 __device__ inline void flagsOf(const Plan& plan, int64_t source, int64_t begin, uint32_t last, Flags& flags) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    uint32_t bits[kSelectRounds];
+    plan.load(source, begin + lane, 32, bits);
     flags.beforeCount = 0;
     flags.equalCount = 0;
 #pragma unroll
     for (int round = 0; round < kSelectRounds; ++round) {
         const int64_t place = begin + round * 32 + lane;
         const bool there = place < plan.shape.size;
-        const uint32_t key = there ? static_cast<uint32_t>(plan.keyAt(source, place)) : 0;
+        const uint32_t key = plan.keyOf(bits[round]);
         flags.before[round] = __ballot_sync(kAllLanes, there && key < last);
         flags.equal[round] = __ballot_sync(kAllLanes, there && key == last);
         flags.beforeCount += static_cast<uint32_t>(__popc(flags.before[round]));

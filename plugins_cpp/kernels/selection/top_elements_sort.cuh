@@ -95,13 +95,17 @@ __global__ void __launch_bounds__(kSortThreads) sortRowsKernel(Plan plan, bool s
         const int64_t source = plan.firstOf(row);
         uint32_t key[Items];
         uint16_t rank[Items];
+        if (!selected) {
+            plan.load(source, first, 32, key);
+        }
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             const int at = first + i * 32;
             rank[i] = static_cast<uint16_t>(at);
-            key[i] = 0xffffffffU;  // behind all others, whatever their keys: it comes after them
-            if (at < n) {
-                key[i] = selected ? plan.keys[row * n + at] : static_cast<uint32_t>(plan.keyAt(source, at));
+            if (at >= n) {
+                key[i] = 0xffffffffU;  // behind all others, whatever their keys: it comes after them
+            } else {
+                key[i] = selected ? plan.keys[row * n + at] : plan.keyOf(key[i]);
             }
         }
         for (int shift = 0; shift < bits; shift += kRadixBits) {

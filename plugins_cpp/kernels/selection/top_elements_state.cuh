@@ -62,6 +62,33 @@ struct Plan {
         const uint64_t order = orderKey(params.type, params.x, first + place * shape.inner);
         return params.largest ? mask - order : order;
     }
+    // The bits of elements of 16 or 32 bits, `step` places apart from `begin` on: loads that wait for nothing between them.
+    template <int N>
+    __device__ void load(int64_t first, int64_t begin, int step, uint32_t (&bits)[N]) const {
+        if (params.type == DType::kFloat16 || params.type == DType::kBFloat16) {
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+                const int64_t place = begin + i * step;
+                bits[i] = place < shape.size ? static_cast<const uint16_t*>(params.x)[first + place * shape.inner] : 0;
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+                const int64_t place = begin + i * step;
+                bits[i] = place < shape.size ? static_cast<const uint32_t*>(params.x)[first + place * shape.inner] : 0;
+            }
+        }
+    }
+    // The key of an element of these bits.
+    __device__ uint32_t keyOf(uint32_t bits) const {
+        uint32_t order = bits ^ 0x80000000U;
+        if (params.type != DType::kInt32) {
+            const bool wide = params.type == DType::kFloat32;
+            const uint32_t infinity = wide ? 0x7f800000U : params.type == DType::kFloat16 ? 0x7c00U : 0x7f80U;
+            order = orderOfFloat(bits, wide ? 0x80000000U : 0x8000U, infinity);
+        }
+        return params.largest ? static_cast<uint32_t>(mask) - order : order;
+    }
     __device__ void write(int64_t row, int64_t rank, int64_t place) const {
         const int64_t outer = row / shape.inner;
         const int64_t to = (outer * shape.count + rank) * shape.inner + (row - outer * shape.inner);
