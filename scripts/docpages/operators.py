@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
+
 from docpages.marks import escaped, markdown_table
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Field, OpDef, Port
 from trtsmith.importers.registry import OPS
 
+ROOT_MODULE = "trtsmith.importers.ops"
+
 
 def operators() -> str:
-    """One line for each operator: what it computes, its types, and how many names it is found under."""
-    rows = []
+    """One line for each family, a folder of importers/ops, and for each operator without one: what it computes, its types, and
+    the names that it is found under."""
+    families: dict[str, list[OpDef]] = {}
     for op in OPS:
-        names = list(dict.fromkeys(alias.op_type for alias in op.aliases))
-        found = (
-            f"`{op.onnx}`, where TensorRT lacks it" if op.onnx else ", ".join(f"`{name}`" for name in names)
+        module = op.reference.__module__.removeprefix(f"{ROOT_MODULE}.").split(".")
+        families.setdefault(f"{ROOT_MODULE}.{module[0]}" if len(module) > 1 else op.name, []).append(op)
+    rows = []
+    for family, ops in families.items():
+        first = ops[0].doc if family == ops[0].name else str(importlib.import_module(family).__doc__)
+        found = [f"`{op.onnx}`, where TensorRT lacks it" for op in ops if op.onnx]
+        found += [f"`{name}`" for name in dict.fromkeys(a.op_type for op in ops for a in op.aliases)]
+        names = ", ".join(f"**{op.name}**" for op in ops)
+        types = "; ".join(dict.fromkeys(_types(op) for op in ops))
+        rows.append(
+            (names, escaped(first.split(":")[0].split(".")[0].strip() + "."), types, ", ".join(found))
         )
-        rows.append((f"**{op.name}**", escaped(op.doc.split(":")[0].split(".")[0] + "."), _types(op), found))
     return markdown_table(("operator", "computes", "types", "found as"), rows)
 
 

@@ -1,1 +1,1 @@
-"""Operators that lay features of cameras and of LiDAR points out on a grid seen from above."""
+"""Lays features of cameras and of LiDAR points out on a grid seen from above."""

@@ -1,1 +1,1 @@
-"""Operators that take samples of a map along the borders of boxes, or at boxes that its pixels have."""
+"""Samples maps along the borders of boxes, or at boxes that their pixels have."""

@@ -1,1 +1,1 @@
-"""Operators that sort the rows of segments, and reduce them to one row each, as point clouds and graphs need them."""
+"""Reduces the rows of segments to one row each, and sorts them."""

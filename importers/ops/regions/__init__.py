@@ -1,1 +1,1 @@
-"""Holds the operators that pool regions of feature maps, and what they share."""
+"""Pools regions of feature maps into bins, as RoI align and its relatives do."""

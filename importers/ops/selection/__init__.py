@@ -1,1 +1,1 @@
-"""Holds the operators that select boxes (non-maximum suppression) and how other tools write them."""
+"""Selects the best of boxes (non-maximum suppression) and of elements."""

@@ -1,1 +1,1 @@
-"""Defines sparse convolution: rulebooks, which say what reaches what, and the convolution along them."""
+"""Computes sparse convolution, along rulebooks that say which cell reaches which."""
