@@ -12,8 +12,8 @@ ROOT_MODULE = "trtsmith.importers.ops"
 
 
 def operators() -> str:
-    """One line for each family, a folder of importers/ops, and for each operator without one: what it computes, its types, and
-    the names that it is found under."""
+    """One line for each family, a folder of importers/ops, and for each operator without one: what it computes, its types,
+    and the names that it is found under."""
     families: dict[str, list[OpDef]] = {}
     for op in OPS:
         module = op.reference.__module__.removeprefix(f"{ROOT_MODULE}.").split(".")

@@ -69,9 +69,10 @@ class WatchedRun:
 
 
 def runs_of(tool: Tool, ops: Sequence[OpDef] = OPS) -> list[WatchedRun]:
-    """Parts with about as many cases each; the first operator alone for a planted fault; each alone inside engines."""
+    """Parts with about as many cases each; one operator for a planted fault; each alone inside engines."""
     if tool.fault:
-        return [WatchedRun(tool, (ops[0].name,))]
+        # A short output shows where a kernel writes each element; of integers some operators write few.
+        return [WatchedRun(tool, (next((op for op in ops if op.tolerance), ops[0]).name,))]
     parts = len(ops) if tool.cases == ENGINES else PARTS
     cases = {op.name: len(chosen(op, "small" if tool.cases == ENGINES else tool.cases)) for op in ops}
     falling = sorted((name for name in cases if cases[name]), key=lambda name: -cases[name])

@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         const int64_t segment = item / a.pieces;
         const int64_t column = ((item - segment * a.pieces) * lanes + lane % lanes) * kVector;
         const bool has = column < a.columns;
-        const int32_t first = where.first(segment);
         const int32_t count = where.count(segment);
+        const int32_t first = count > 0 ? where.first(segment) : 0;  // a list without rows has no beginning
         int32_t own = kNoRow;
         if constexpr (kListed) {
             if (count <= kWarp) {
