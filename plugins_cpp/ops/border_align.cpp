@@ -13,7 +13,7 @@ struct BorderAlign {
     struct Params {
         int32_t pool_size;
     };
-    static constexpr std::array<Field<Params>, 1> kFields{field<&Params::pool_size>("pool_size", {1, 1024})};
+    static constexpr std::array<Field<Params>, 1> kFields{field<&Params::pool_size>("pool_size", atLeast(1))};
 
     enum Input : size_t { kMap, kBoxes };
     static constexpr Signature<2, 1> kSignature{
@@ -28,7 +28,11 @@ struct BorderAlign {
             Shape<D>::of(batch, floorDiv(in[kMap][1], constantLike(batch, 4)), in[kBoxes][1], constantLike(batch, 4));
     }
 
-    static std::string check(const Params&, const Tensors& t) {
+    static std::string check(const Params& p, const Tensors& t) {
+        constexpr int32_t kMostSteps = 1024;
+        if (p.pool_size > kMostSteps) {
+            return "pool_size is " + std::to_string(p.pool_size) + "; expected at most " + std::to_string(kMostSteps);
+        }
         const Tensor& map = t.in[kMap];
         if (map[1] % 4 != 0) {
             return "x has " + std::to_string(map[1]) + " channels; expected a multiple of 4";

@@ -15,7 +15,7 @@ struct RotatedFeatureAlign {
         int32_t points;
     };
     static constexpr std::array<Field<Params>, 2> kFields{field<&Params::spatial_scale>("spatial_scale"),
-                                                          field<&Params::points>("points", {1, 5})};
+                                                          field<&Params::points>("points", atLeast(1))};
 
     enum Input : size_t { kMap, kBoxes };
     static constexpr Signature<2, 1> kSignature{

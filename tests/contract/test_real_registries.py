@@ -80,7 +80,9 @@ def _other_answer(asked: dict[str, Any]) -> None:
 
 
 def _other_state(asked: dict[str, Any]) -> None:
-    with_fields(asked, "V3")[-1]["cases"][0]["states"][0][-1][2][0] ^= 1
+    # A zero that may as well be a one; not of the operator that has other inputs.
+    states = [one["cases"][0]["states"][0] for one in with_fields(asked, "V3")[:-1]]
+    next(state for state in reversed(states) if state[-1][1] == "int32" and state[-1][2] == [0])[-1][2][0] = 1
 
 
 def _other_workspace(asked: dict[str, Any]) -> None:

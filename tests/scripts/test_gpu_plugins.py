@@ -33,7 +33,7 @@ def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: Callable[[int
     monkeypatch.setattr(plugins, "test_library", tested)
     monkeypatch.setattr(plugins, "creators_of", lambda library: [NAME])
     monkeypatch.setattr(plugins, "gpu_cases", lambda name, **_: gpu_cases(name, large=False))
-    plugins.check(Path("libany.so"), tmp_path, Notes(tmp_path / "notes.jsonl"))
+    plugins.check(Path("libany.so"), tmp_path, Notes(tmp_path / "notes.jsonl"), [NAME])
     return read_notes(tmp_path / "notes.jsonl", "plugins", None)
 
 

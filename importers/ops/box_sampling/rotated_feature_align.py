@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import (
     Alias,
+    AliasedNode,
     Attr,
     Expansion,
     Field,
@@ -17,6 +18,7 @@ from trtsmith.importers.opdef import (
     Kind,
     OpDef,
     Port,
+    Refusal,
     Shapes,
     Work,
 )
@@ -36,8 +38,8 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     return {"output": tuple(shapes["x"])}
 
 
-def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = []
+def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    faults = [] if fields["points"] in (1, 5) else [f"points = {fields['points']}, not 1 or 5"]
     x, boxes = shapes.get("x", (None,) * 4), shapes.get("boxes", (None,) * 4)
     for axis, other in ((0, 0), (1, 2), (2, 3)):
         if None not in (boxes[axis], x[other]) and boxes[axis] != x[other]:
@@ -134,6 +136,13 @@ def _work(fields: Fields, shapes: Shapes) -> Work:
     return Work(flops=batch * height * width * fields["points"] * (9 * channels + 30))
 
 
+def _guard(node: AliasedNode) -> Refusal | None:
+    points = node.attrs["points"]
+    if points in (1, 5):
+        return None
+    return Refusal(f"points = {points}", "1 or 5", "take the centre alone (1), or the corners, too (5)")
+
+
 ROTATED_FEATURE_ALIGN = OpDef(
     name="RotatedFeatureAlign",
     doc=(
@@ -154,7 +163,7 @@ ROTATED_FEATURE_ALIGN = OpDef(
     outputs=(Port("output", "T", 4, "[N, C, H, W]"),),
     fields=(
         common.SPATIAL_SCALE,
-        Field("points", Kind.INT, "1: the centre; 5: the corners, too", default=1, allowed=(1, 5)),
+        Field("points", Kind.INT, "1: the centre; 5: the corners, too", default=1, minimum=1),
     ),
     shape=_shape,
     check=_check,
@@ -167,6 +176,7 @@ ROTATED_FEATURE_ALIGN = OpDef(
             domains=("mmcv", "mmdeploy"),
             inputs=("x", "boxes"),
             attributes=(Attr("spatial_scale", Kind.FLOAT), Attr("points", Kind.INT)),
+            guard=_guard,
             source="mmcv/ops/rotated_feature_align.py, RotatedFeatureAlignFunction.symbolic",
         ),
     ),

@@ -77,7 +77,7 @@ def test_bytes_and_operations_are_those_counted_by_hand(
 
 
 def test_every_operator_has_benchmarks_and_counts_its_work() -> None:
-    for op in (op for op in OPS if op.tolerance):
+    for op in (op for op in OPS if op.tolerance and not op.data_dependent):
         names = [case.name for case in op.benchmarks]
         assert names and len(set(names)) == len(names), op.name
         assert op.work is not None, op.name
