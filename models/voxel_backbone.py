@@ -115,6 +115,9 @@ class VoxelBackbone(nn.Module):
                 rows = self.strided[level - 1](rows, pairs)
                 grid = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
             pairs = torch.ops.trtsmith.submanifold_rulebook(cells, FRAMES, list(grid), kernel)
+            assert isinstance(
+                convolutions, nn.ModuleList
+            )  # for who reads types: an element of a ModuleList is a Module
             for convolution in convolutions:
                 rows = convolution(rows, pairs)
 

@@ -68,7 +68,8 @@ class YOLO(nn.Module):
             norm = nn.GroupNorm(4, 2 * c)
             features = nn.Sequential(nn.Conv2d(2 * c, 2 * c, 3, padding=1), norm, nn.SiLU())
             heads.append(nn.Sequential(features, nn.Conv2d(2 * c, 4 + num_classes, 1)))
-        self.stages, self.laterals, self.heads = map(nn.ModuleList, (stages, laterals, heads))
+        self.stages, self.laterals = nn.ModuleList(stages), nn.ModuleList(laterals)
+        self.heads = nn.ModuleList(heads)
         centres, sides = cell_centres(height, width)
         self.register_buffer("centres", centres, persistent=False)
         self.register_buffer("sides", sides, persistent=False)
@@ -77,7 +78,9 @@ class YOLO(nn.Module):
     def reset_parameters(self) -> None:
         init_weights(self)
         for head in self.heads:
+            assert isinstance(head, nn.Sequential)
             last = head[-1]
+            assert isinstance(last, nn.Conv2d) and last.bias is not None
             # Boxes of about two cells, and scores that are rarely high, but often enough to fill every row.
             scale_weight_(last, 1.3)
             last.weight[:4].mul_(0.3)
