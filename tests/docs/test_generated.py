@@ -224,7 +224,8 @@ def test_registries_are_told_apart_where_they_differ(monkeypatch: pytest.MonkeyP
     text = evidence.render_registries(record)
     rows = [line for line in text.splitlines() if line.startswith("| MatrixInverse | V3 |")]
     assert [row.rpartition(" | ")[2] for row in rows] == ["1 |", f"{len(others)} |"]
-    assert re.search(rf"\| TensorRT {re.escape(first)} \| V3 \|.* 1,\d\d\d \|.* \| 1 \|", text)
+    refusals = sum(one["refusals"] for one in record["answers"][first]["asked"]["V3"].values())
+    assert re.search(rf"\| TensorRT {re.escape(first)} \| V3 \|.* \| {refusals:,} \|.* \| 1 \|", text)
     changed = tmp_path / "record.json"
     changed.write_text(json.dumps(record))
     before = evidence.figures()
