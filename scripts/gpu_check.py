@@ -19,7 +19,7 @@ import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from gpucheck.processes import Clock, run_boxed  # noqa: E402
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
-from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
+from trtsmith.converter.plugin.machine import describe, slug, visible_gpus  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 
 
@@ -76,7 +76,7 @@ ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 def main() -> int:
     arguments = parse()
     if arguments.run_kernels == "engines":
-        return run_engines_watched(arguments.operators)
+        return run_engines_watched(arguments.operators or [op.name for op in OPS])
     if arguments.run_kernels:
         from gpucheck.kernels import run_kernels
 
@@ -122,6 +122,11 @@ def parse() -> argparse.Namespace:
     arguments = parser.parse_args()
     arguments.engines |= bool(arguments.only) and set(arguments.only) <= {step.name for step in ENGINE_STEPS}
     wrong = set(arguments.only or ()) - {step.name for step in chosen_steps(arguments)}
+    unknown = sorted(set(arguments.operators or ()) - {op.name for op in OPS})
+    if unknown:
+        parser.error(
+            f"--operators {' '.join(unknown)}: no such operator; expected some of {', '.join(op.name for op in OPS)}"
+        )
     if wrong:
         parser.error(
             f"steps with and without engines have records of their own: leave out {', '.join(sorted(wrong))}"
@@ -173,15 +178,6 @@ def run_all(arguments: argparse.Namespace) -> int:
     passed = _passed(results, steps)
     print(f"{'passed' if passed else 'FAILED'} on {head['gpu']}; recorded in {output.name}")
     return 0 if passed else 1
-
-
-def visible_gpus(environment: Mapping[str, str]) -> list[str]:
-    """The GPUs that steps may use, as CUDA_VISIBLE_DEVICES names them: each step gets one."""
-    asked = environment.get("CUDA_VISIBLE_DEVICES", "")
-    if asked:
-        return asked.split(",")
-    ended = run_boxed(["nvidia-smi", "--list-gpus"], 30)
-    return [str(i) for i in range(len(ended.output.splitlines()))] or ["0"]
 
 
 def _boxed(

@@ -6,6 +6,7 @@ import hashlib
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -58,6 +59,14 @@ def clocks() -> dict[str, float] | None:
 def slug(gpu: str) -> str:
     """A folder name for a GPU: "NVIDIA H200" is h200."""
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower().removeprefix("nvidia ")).strip("-") or "unknown"
+
+
+def visible_gpus(environment: Mapping[str, str]) -> list[str]:
+    """The GPUs that a program may use, as CUDA_VISIBLE_DEVICES names them; the first where nobody says which there are."""
+    asked = environment.get("CUDA_VISIBLE_DEVICES", "")
+    if asked:
+        return asked.split(",")
+    return [str(number) for number in range(len(_said("nvidia-smi", "--list-gpus").splitlines()))] or ["0"]
 
 
 def _gpu() -> tuple[str, str, str, str]:

@@ -15,7 +15,8 @@ from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from tests.processes import has_ended
 from trtsmith.converter.plugin import cases as plugin_cases
-from trtsmith.converter.plugin.machine import slug
+from trtsmith.converter.plugin import machine
+from trtsmith.converter.plugin.machine import slug, visible_gpus
 from trtsmith.importers.opdef import HugeCase, OpDef
 from trtsmith.importers.registry import OPS, by_name
 
@@ -266,6 +267,41 @@ def test_what_runs_under_the_sanitizer_is_there() -> None:
     assert any(case.tiles for op in OPS for case in op.cases)
     assert not [case for op in OPS for case in kernels.chosen(op, "small") if case.large]
     assert {tool.cases for tool in sanitizer.TOOLS} == {"small", "large", "wide", *kernels.FAULTS}
+
+
+def test_parts_of_the_sanitizer_are_all_operators_once() -> None:
+    for tool in sanitizer.TOOLS + sanitizer.ENGINE_TOOLS:
+        named = [name for run in sanitizer.runs_of(tool) for name in run.operators]
+        if tool.fault:
+            assert len(named) == 1 and by_name()[named[0]].tolerance  # every element of its output is written
+            continue
+        cases = "small" if tool.cases == sanitizer.ENGINES else tool.cases
+        assert sorted(named) == sorted(op.name for op in OPS if kernels.chosen(op, cases))
+        some = OPS[:2]
+        assert {name for run in sanitizer.runs_of(tool, some) for name in run.operators} <= {
+            o.name for o in some
+        }
+
+
+def test_steps_take_the_gpus_that_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "1,3"}) == ["1", "3"]
+    monkeypatch.setattr(machine, "_said", lambda *command: "GPU 0: NVIDIA H200\nGPU 1: NVIDIA H200\n")
+    assert visible_gpus({}) == ["0", "1"]
+    monkeypatch.setattr(machine, "_said", lambda *command: "")
+    assert visible_gpus({}) == ["0"]
+
+
+def test_an_operator_that_nobody_knows_is_a_mistake_of_usage() -> None:
+    ended = run_boxed(
+        [
+            sys.executable,
+            str(Path(__file__).parents[2] / "scripts" / "gpu_check.py"),
+            "--operators",
+            "NoSuchOne",
+        ],
+        60,
+    )
+    assert ended.code == 2 and "NoSuchOne: no such operator" in ended.output
 
 
 def test_a_script_s_own_record_becomes_a_row_without_what_the_record_has_already(
