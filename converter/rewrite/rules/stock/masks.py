@@ -4,7 +4,7 @@ Sources, both of open-mmlab/mmcv 1.x and 2.x:
 - mmcv/ops/psa_mask.py and mmcv/ops/csrc/common/cuda/psamask_cuda_kernel.cuh: a mask around each pixel is laid out over the
   whole map, type 0 (collect) with a channel for each pixel that is looked at, type 1 (distribute) for each that looks.
   Zhao et al., PSANet, ECCV 2018.
-- mmcv/ops/masked_conv.py: a convolution of stride 1 where the mask is above 0, and zero elsewhere. Its output has as many
+- mmcv/ops/masked_conv.py: a convolution of stride 1 where the mask is above 0, zero where it is not. Its output has as many
   pixels as the mask has; for another padding it would write outside of the output.
 """
 
