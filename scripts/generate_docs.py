@@ -24,6 +24,7 @@ from docpages import (  # noqa: E402
     operator_matrix,
     operators,
     plugin_checks,
+    plugin_times,
     python_api,
     rewriting,
 )
@@ -54,10 +55,12 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
+        "selection of boxes": plugin_times.selection,
     },
     "docs/evidence/networks.md": {
         "networks": network_times.network_times,
         "layers of networks": network_times.network_layers,
+        "engines of one plugin": plugin_times.plugin_layers,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
