@@ -51,11 +51,11 @@ FIRST = Step("references", 240, "right answers, computed once")
 STEPS = (
     FIRST,
     Step("sanitizer", 400, "compute-sanitizer on all small cases and the benchmarks' sizes"),
-    Step("accuracy", 400, "our error and the framework's, tolerances, determinism"),
+    Step("accuracy", 560, "our error and the framework's, tolerances, determinism"),
     Step("huge", 120, "tensors of more than 2^31 elements"),
-    Step("plugins", 400, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
+    Step("plugins", 560, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
     Step("pytest", 300, "tests/gpu, without those of engines"),
-    Step("plugins-v2", 400, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
+    Step("plugins-v2", 560, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
     Step("resources", 60, "registers and stack of every kernel"),
 )
 # The first has the machine for itself: it measures times. The others run side by side.
