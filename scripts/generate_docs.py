@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from docpages import (  # noqa: E402
     command_line,
     evidence,
+    gpu_networks,
     messages,
     network_times,
     operator_matrix,
@@ -75,9 +76,7 @@ DOCUMENTS: Mapping[str, Parts] = {
             "rules", ("rule", "examples", "match", "of these by TF32's error", "others")
         ),
         "random graphs on a GPU": evidence.engines_of("graphs", ("verdict", "graphs", "the first")),
-        "networks on a GPU": evidence.engines_of(
-            "networks", ("network", "precision", "error of the engine", "of PyTorch", "verdict")
-        ),
+        "networks on a GPU": gpu_networks.networks,
         "runner on a GPU": evidence.engines_of(
             "runner", ("inputs", "arrays", "bare call, us", "inference, us", "overhead, us")
         ),
