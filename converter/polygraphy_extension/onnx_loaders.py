@@ -1,0 +1,65 @@
+"""Loaders of ONNX models: the graph that TensorRT gets, and the same with plugin nodes made of standard operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polygraphy import util
+from polygraphy.backend.base import BaseLoader
+
+from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, warn
+from trtsmith.converter.polygraphy_extension.whole_models import model_file, whole_proto
+
+if TYPE_CHECKING:
+    import onnx
+
+
+class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
+    """Rewrites an ONNX model into the graph that TensorRT imports (`trtsmith rewrite`)."""
+
+    def __init__(
+        self, model: Any, flavour: str | None = None, precision: str | None = None, plugins: Any = None
+    ) -> None:
+        """
+        model:     a path, an onnx.ModelProto, or a callable that gives one of these.
+        flavour:   "tensorrt", "tensorrt_rtx", or None: that of which `trtsmith rewrite` would take.
+        precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
+        plugins:   paths of plugin libraries that will be there: a node of an operator that we do not know may be theirs.
+        """
+        self._model = model
+        self._flavour = flavour
+        self._precision = precision
+        self._plugins = plugins
+
+    @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
+    def call_impl(self) -> onnx.ModelProto:
+        """The rewritten model. What keeps TensorRT from importing it is warned of, node by node."""
+        import trtsmith
+
+        with problems_logged(), model_file(self._model) as path:
+            analysis = trtsmith.rewrite(
+                path, flavour=self._flavour or "auto", precision=self._precision or ""
+            )
+            for sentence in analysis.rewritten.warnings():
+                warn(sentence)
+            for problem in () if self._plugins else analysis.problems:
+                warn(f"TensorRT will not import this: {problem}")
+            return whole_proto(analysis.graph, str(path))
+
+
+class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
+    """Writes plugin nodes in standard operators, from the fields that TensorRT gets, so that onnxruntime runs the graph."""
+
+    def __init__(self, model: Any) -> None:
+        """model: as RewriteForTensorrt takes it."""
+        self._model = model
+
+    @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
+    def call_impl(self) -> onnx.ModelProto:
+        """The expanded model."""
+        from trtsmith.converter.model.load import load_model
+        from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes
+
+        with problems_logged(), model_file(self._model) as path:
+            model = load_model(path)
+            return whole_proto(expand(model) if has_plugin_nodes(model) else model, str(path))

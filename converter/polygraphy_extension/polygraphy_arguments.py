@@ -1,0 +1,269 @@
+"""The argument groups that `polygraphy run` gets from us: its entry point `polygraphy.run.plugins` names `argument_groups`."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from typing import Any
+
+from polygraphy import config
+from polygraphy.tools.args import (
+    ModelArgs,
+    OnnxLoadArgs,
+    OnnxrtSessionArgs,
+    OnnxSaveArgs,
+    RunnerSelectArgs,
+    TrtConfigArgs,
+    TrtLoadNetworkArgs,
+    TrtLoadPluginsArgs,
+)
+from polygraphy.tools.args import util as args_util
+from polygraphy.tools.args.base import BaseArgs, BaseRunnerArgs
+from polygraphy.tools.script import make_invocable
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.polygraphy_extension.later_models import give_rewritten, nothing_saved
+from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, warn
+from trtsmith.importers.problem import Problem
+
+_RUNNERS = "trtsmith.converter.polygraphy_extension"
+_PRECISIONS = ("fp16", "bf16", "int8", "fp8")
+_FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
+_TENSORRT, _ONNXRUNTIME = "trt", "onnxrt"  # Polygraphy's options of runners that can get a rewritten graph
+
+
+def argument_groups() -> list[Any]:
+    """What Polygraphy adds to the groups of its own."""
+    return [TrtsmithArgs(), TrtsmithRewriteArgs(), TrtsmithReferenceArgs(), TrtsmithEngineArgs()]
+
+
+class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
+    """
+    trtsmith: what trtsmith's loader and runners have in common.
+
+    Depends on:
+
+        - ModelArgs
+        - OnnxLoadArgs
+        - OnnxSaveArgs
+        - TrtsmithRewriteArgs
+        - TrtConfigArgs: for --fp16, --bf16, --int8, --fp8
+        - TrtLoadPluginsArgs: for --plugins
+    """
+
+    def add_parser_args_impl(self) -> None:
+        self.group.add_argument(
+            "--trtsmith-flavour",
+            choices=_FLAVOURS,
+            default=None,
+            help="The TensorRT to rewrite and build for. Default: tensorrt_rtx if POLYGRAPHY_USE_TENSORRT_RTX is 1, "
+            "else tensorrt or tensorrt_rtx, as `trtsmith convert` chooses",
+        )
+
+    def parse_impl(self, args: Any) -> None:
+        """Sets the attribute `flavour` (str, or None for trtsmith's own choice)."""
+        flavour = args_util.get(args, "trtsmith_flavour")
+        self.flavour = flavour or ("tensorrt_rtx" if config.USE_TENSORRT_RTX else None)
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments that RewriteForTensorrt and BuildTrtsmithEngine share."""
+        return {
+            "flavour": self.flavour,
+            "precision": self._precision(),
+            "plugins": self.arg_groups[TrtLoadPluginsArgs].plugins,
+        }
+
+    def model(self, script: Any, user: str) -> Any:
+        """The ONNX model as it is, in a script: its path, or Polygraphy's loader where it has something to do.
+
+        user: the option that wants it, for the message where there is none.
+        """
+        given = self.arg_groups[ModelArgs]
+        if given.model_type is not None and given.model_type.is_trt():
+            raise UsageError(
+                Problem(
+                    f"{given.path} is no ONNX model, but {given.model_type}",
+                    user,
+                    "the model that an engine is built from: a .onnx file",
+                    "give the ONNX model; --trtsmith-engine names an engine that is there already",
+                )
+            )
+        loading, saving = self.arg_groups[OnnxLoadArgs], self.arg_groups[OnnxSaveArgs]
+        rewriting = self.arg_groups[TrtsmithRewriteArgs].first is not None  # then --save-onnx is for its graph
+        with nothing_saved(saving) if rewriting else nullcontext():
+            return loading.add_to_script(script) if loading.must_use_onnx_loader() else given.path
+
+    def _precision(self) -> str | None:
+        configured = self.arg_groups[TrtConfigArgs]
+        asked = [name for name in _PRECISIONS if getattr(configured, name)]
+        if len(asked) > 1:
+            flags = " ".join(f"--{name}" for name in asked)
+            raise UsageError(
+                Problem("several precisions are asked for", flags, "one of them", f"keep --{asked[0]}")
+            )
+        return asked[0] if asked else None
+
+
+class _After(argparse.Action):
+    """Notes how many runners stand before it on the command line."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, len(getattr(namespace, "runners", None) or ()))
+
+
+class TrtsmithRewriteArgs(BaseArgs):  # type: ignore[misc]
+    """
+    trtsmith Rewriting: the graph that TensorRT gets.
+
+    Depends on:
+
+        - TrtsmithArgs
+        - RunnerSelectArgs
+        - OnnxrtSessionArgs
+        - TrtLoadNetworkArgs
+    """
+
+    def add_parser_args_impl(self) -> None:
+        self.group.add_argument(
+            "--trtsmith-rewrite",
+            action=_After,
+            nargs=0,
+            default=None,
+            help="Rewrite the ONNX model with trtsmith, so that TensorRT imports it. The runners --trt and --onnxrt that "
+            "come after this option get the rewritten graph, those before it the model as it is. For --trt, trtsmith's "
+            "plugin library is loaded; for --onnxrt, plugin nodes are written in standard operators. "
+            "--save-onnx saves the rewritten graph",
+        )
+
+    def parse_impl(self, args: Any) -> None:
+        """Sets the attribute `first` (int): the place of the first runner that gets the rewritten graph, or None."""
+        self.first = args_util.get(args, "trtsmith_rewrite")
+        if self.first is None:
+            return
+        with problems_logged():
+            settings = self.arg_groups[TrtsmithArgs].settings()
+        give_rewritten(self.arg_groups[TrtLoadNetworkArgs], self.first, settings, for_onnxruntime=False)
+        give_rewritten(self.arg_groups[OnnxrtSessionArgs], self.first, settings, for_onnxruntime=True)
+        self._warn(list(self.arg_groups[RunnerSelectArgs].runners.keys()))
+
+    def _warn(self, runners: list[str]) -> None:
+        rewritten = [name for name in runners[self.first :] if name in (_TENSORRT, _ONNXRUNTIME)]
+        if not rewritten:
+            warn("--trtsmith-rewrite has no effect: no --trt and no --onnxrt comes after it")
+        elif len(rewritten) == len(runners) > 1:
+            warn(
+                "All runners run the rewritten graph, so nothing is compared with the model as it is: add "
+                "--trtsmith-reference, or put --onnxrt before --trtsmith-rewrite"
+            )
+
+
+class TrtsmithReferenceArgs(BaseRunnerArgs):  # type: ignore[misc]
+    """
+    trtsmith Reference Inference: running the model as it is, custom operators expanded, in ONNX-Runtime.
+
+    Depends on:
+
+        - TrtsmithArgs
+    """
+
+    def get_name_opt_impl(self) -> tuple[str, str]:
+        return "trtsmith's reference graph", "trtsmith-reference"
+
+    def get_extra_help_text_impl(self) -> str:
+        return "This is the model as it is, in ONNX-Runtime, with custom operators written in standard ones"
+
+    def add_to_script_impl(self, script: Any) -> None:
+        script.add_import(imports=["TrtsmithReferenceRunner"], frm=f"{_RUNNERS}.reference_runner")
+        with problems_logged():
+            model = self.arg_groups[TrtsmithArgs].model(script, "--trtsmith-reference")
+        script.add_runner(make_invocable("TrtsmithReferenceRunner", model))
+
+
+class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
+    """
+    trtsmith Inference: running engines that trtsmith builds, with their plugin libraries.
+
+    Depends on:
+
+        - TrtsmithArgs
+        - ModelArgs
+        - TrtConfigArgs: for --trt-min-shapes, --trt-opt-shapes, --trt-max-shapes
+    """
+
+    def get_name_opt_impl(self) -> tuple[str, str]:
+        return "trtsmith", "trtsmith"
+
+    def get_extra_help_text_impl(self) -> str:
+        return (
+            "The engine is built by trtsmith's pipeline, with --trt-min-shapes and the like, --fp16, --bf16, --int8, --fp8 "
+            "and --plugins; a model that is an engine of trtsmith's is run as it is"
+        )
+
+    def add_parser_args_impl(self) -> None:
+        self.group.add_argument(
+            "--trtsmith-engine",
+            metavar="PLAN",
+            default=None,
+            help="Run this engine, which `trtsmith convert` wrote, instead of building one",
+        )
+        self.group.add_argument(
+            "--trtsmith-save-engine",
+            metavar="PLAN",
+            default=None,
+            help="Keep the engine that is built, with its manifest and plugin library beside it",
+        )
+
+    def parse_impl(self, args: Any) -> None:
+        """Sets the attributes `engine` and `save` (str or None): paths of engines."""
+        self.engine = args_util.get(args, "trtsmith_engine")
+        self.save = args_util.get(args, "trtsmith_save_engine")
+
+    def add_to_script_impl(self, script: Any) -> None:
+        common = self.arg_groups[TrtsmithArgs]
+        script.add_import(imports=["TrtsmithRunner"], frm=f"{_RUNNERS}.engine_runner")
+        with problems_logged():
+            engine = self._ready_engine() or self._built_engine(script)
+            runner = make_invocable(
+                "TrtsmithRunner",
+                engine,
+                plugins=self.arg_groups[TrtLoadPluginsArgs].plugins,
+                flavour=common.flavour,
+            )
+        script.add_runner(runner)
+
+    def _ready_engine(self) -> str | None:
+        """The engine that is there already, if one is named; "model.plan" may be the model itself."""
+        given = self.arg_groups[ModelArgs]
+        ready: str | None = self.engine or (given.path if given.model_type == "engine" else None)
+        if ready and self.save:
+            what, expected = "an engine is given, and one to be built is to be kept", "one of the two"
+            where = f"{ready}, --trtsmith-save-engine {self.save}"
+            raise UsageError(Problem(what, where, expected, "remove --trtsmith-save-engine"))
+        return ready
+
+    def _built_engine(self, script: Any) -> Any:
+        common = self.arg_groups[TrtsmithArgs]
+        model = common.model(script, "--trtsmith")
+        script.add_import(imports=["BuildTrtsmithEngine"], frm=f"{_RUNNERS}.engine_runner")
+        loader = make_invocable(
+            "BuildTrtsmithEngine", model, shapes=self._shapes(), save=self.save, **common.settings()
+        )
+        return script.add_loader(loader, "build_trtsmith_engine")
+
+    def _shapes(self) -> dict[str, Any] | None:
+        """The profile, by input: (smallest, usual, largest)."""
+        profiles = self.arg_groups[TrtConfigArgs].profile_dicts
+        if len(profiles) > 1:
+            raise UsageError(
+                Problem(
+                    f"{len(profiles)} optimization profiles are asked for",
+                    "--trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
+                    "one profile: trtsmith builds engines with one",
+                    "give each option once, with ranges that cover all shapes",
+                )
+            )
+        if not profiles:
+            return None
+        return {
+            name: tuple(tuple(shape) for shape in shapes) for name, shapes in profiles[0].items()
+        } or None
