@@ -24,9 +24,7 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
         - OnnxSaveArgs
     """
 
-    def __init__(
-        self, original: Any, first: int, settings: dict[str, Any], *, for_onnxruntime: bool
-    ) -> None:
+    def __init__(self, original: Any, first: int, settings: dict[str, Any], *, for_onnxruntime: bool) -> None:
         """
         original:        the group that loads the model.
         first:           the place, among all runners, of the first that gets the rewritten graph.
@@ -51,7 +49,9 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
         with nothing_saved(saving):
             if len(script.runners) < self._first:
                 return super().add_to_script_impl(script, disable_custom_outputs, serialize_model)
-            model = self.arg_groups[ModelArgs].path  # whose weights stay in the file, if nothing is to be done with it
+            model = self.arg_groups[
+                ModelArgs
+            ].path  # whose weights stay in the file, if nothing is to be done with it
             if super().must_use_onnx_loader(disable_custom_outputs):
                 model = super().add_to_script_impl(script, disable_custom_outputs)
         script.add_import(imports=["RewriteForTensorrt"], frm=LOADERS)

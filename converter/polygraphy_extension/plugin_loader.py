@@ -51,7 +51,9 @@ def _load() -> None:
         _check_rtx_name()
     flavour = load_flavour("tensorrt_rtx" if config.USE_TENSORRT_RTX else "tensorrt")
     trt: Any = flavour.module
-    trt.Builder(get_trt_logger())  # TensorRT logs by the first logger that it is given: let it be Polygraphy's
+    trt.Builder(
+        get_trt_logger()
+    )  # TensorRT logs by the first logger that it is given: let it be Polygraphy's
     if any(creator.namespace == PLUGIN_NAMESPACE for creator in registered(trt.get_plugin_registry())):
         return
     library = plugin_library()

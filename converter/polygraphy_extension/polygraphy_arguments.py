@@ -1,4 +1,4 @@
-"""The argument groups that `polygraphy run` gets from us: its entry point `polygraphy.run.plugins` names `argument_groups`."""
+"""The options that `polygraphy run` gets from us: its entry point `polygraphy.run.plugins` names `argument_groups`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
                 )
             )
         loading, saving = self.arg_groups[OnnxLoadArgs], self.arg_groups[OnnxSaveArgs]
-        rewriting = self.arg_groups[TrtsmithRewriteArgs].first is not None  # then --save-onnx is for its graph
+        rewriting = (
+            self.arg_groups[TrtsmithRewriteArgs].first is not None
+        )  # then --save-onnx is for its graph
         with nothing_saved(saving) if rewriting else nullcontext():
             return loading.add_to_script(script) if loading.must_use_onnx_loader() else given.path
 
@@ -264,6 +266,4 @@ class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
             )
         if not profiles:
             return None
-        return {
-            name: tuple(tuple(shape) for shape in shapes) for name, shapes in profiles[0].items()
-        } or None
+        return {name: tuple(tuple(shape) for shape in shapes) for name, shapes in profiles[0].items()} or None
