@@ -42,14 +42,16 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         precision: str | None = None,
         flavour: str | None = None,
         plugins: Sequence[str] | None = None,
+        freeze: Sequence[str] | None = None,
         save: str | None = None,
     ) -> None:
         """
         model:     a path, an onnx.ModelProto, or a callable that gives one of these.
-        shapes:    of dynamic inputs, by name: (smallest, usual, largest).
+        shapes:    of dynamic inputs, by name: (smallest, usual, largest). Of an integer input of a fixed shape, values.
         precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
         flavour:   "tensorrt", "tensorrt_rtx", or None: as `trtsmith convert` chooses.
         plugins:   paths of plugin libraries of the user's. They run code of their own.
+        freeze:    inputs that become constants, as NAME=VALUE.
         save:      the engine's file; None: one in a temporary folder.
         """
         self._model = model
@@ -57,6 +59,7 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         self._precision = precision
         self._flavour = flavour
         self._plugins = plugins
+        self._freeze = freeze
         self._save = save
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
@@ -69,10 +72,13 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         try:
             with problems_logged(), model_file(self._model) as path:
                 G_LOGGER.start("Building engine with trtsmith")
+                shapes, values = _shapes_and_values(path, self._shapes or {})
                 done = trtsmith.convert(
                     path,
                     engine.path,
-                    shapes=self._shapes,
+                    shapes=shapes,
+                    values=values,
+                    freeze=tuple(self._freeze or ()),
                     precision=self._precision or "",
                     flavour=self._flavour or "auto",
                     plugins=tuple(self._plugins or ()),
@@ -87,6 +93,20 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
         G_LOGGER.finish(f"Finished building engine. Nodes: {routes or 'none'}")
         return engine
+
+
+def _shapes_and_values(path: Path, given: Shapes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is said of inputs' shapes, and of their values: Polygraphy has one option for both."""
+    from trtsmith.converter.model.load import load_model
+    from trtsmith.converter.model.shapes import graph_inputs
+
+    fixed = {
+        spec.name: spec.shape
+        for spec in graph_inputs(load_model(path).proto)
+        if None not in spec.shape and spec.dtype in ("int32", "int64")
+    }
+    values = {name: range_ for name, range_ in given.items() if name in fixed and fixed[name] not in range_}
+    return {name: range_ for name, range_ in given.items() if name not in values}, values
 
 
 class TrtsmithRunner(BaseRunner):  # type: ignore[misc]

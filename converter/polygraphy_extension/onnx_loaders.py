@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from polygraphy import util
 from polygraphy.backend.base import BaseLoader
 
-from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, warn
+from trtsmith.converter.polygraphy_extension.polygraphy_log import (
+    problems_logged,
+    warn,
+    with_polygraphys_flags,
+)
 from trtsmith.converter.polygraphy_extension.whole_models import model_file, whole_proto
 
 if TYPE_CHECKING:
@@ -18,18 +23,25 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
     """Rewrites an ONNX model into the graph that TensorRT imports (`trtsmith rewrite`)."""
 
     def __init__(
-        self, model: Any, flavour: str | None = None, precision: str | None = None, plugins: Any = None
+        self,
+        model: Any,
+        flavour: str | None = None,
+        precision: str | None = None,
+        plugins: Sequence[str] | None = None,
+        freeze: Sequence[str] | None = None,
     ) -> None:
         """
         model:     a path, an onnx.ModelProto, or a callable that gives one of these.
         flavour:   "tensorrt", "tensorrt_rtx", or None: that of which `trtsmith rewrite` would take.
         precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
         plugins:   paths of plugin libraries that will be there: a node of an operator that we do not know may be theirs.
+        freeze:    inputs that become constants, as NAME=VALUE.
         """
         self._model = model
         self._flavour = flavour
         self._precision = precision
         self._plugins = plugins
+        self._freeze = freeze
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
@@ -38,12 +50,15 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
 
         with problems_logged(), model_file(self._model) as path:
             analysis = trtsmith.rewrite(
-                path, flavour=self._flavour or "auto", precision=self._precision or ""
+                path,
+                flavour=self._flavour or "auto",
+                precision=self._precision or "",
+                freeze=tuple(self._freeze or ()),
             )
             for sentence in analysis.rewritten.warnings():
                 warn(sentence)
             for problem in () if self._plugins else analysis.problems:
-                warn(f"TensorRT will not import this: {problem}")
+                warn(with_polygraphys_flags(f"TensorRT will not import this: {problem}"))
             return whole_proto(analysis.graph, str(path))
 
 

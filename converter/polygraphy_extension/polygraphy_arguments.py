@@ -59,11 +59,19 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             help="The TensorRT to rewrite and build for. Default: tensorrt_rtx if POLYGRAPHY_USE_TENSORRT_RTX is 1, "
             "else tensorrt or tensorrt_rtx, as `trtsmith convert` chooses",
         )
+        self.group.add_argument(
+            "--trtsmith-freeze",
+            metavar="NAME=VALUE",
+            nargs="+",
+            default=None,
+            help="Make inputs constants for trtsmith's loader and runners: axes=[0,1], k=3, training=true, grid=@FILE.npy",
+        )
 
     def parse_impl(self, args: Any) -> None:
-        """Sets the attribute `flavour` (str, or None for trtsmith's own choice)."""
+        """Sets the attributes `flavour` (str, or None for trtsmith's own choice) and `freeze` (list of str, or None)."""
         flavour = args_util.get(args, "trtsmith_flavour")
         self.flavour = flavour or ("tensorrt_rtx" if config.USE_TENSORRT_RTX else None)
+        self.freeze = args_util.get(args, "trtsmith_freeze")
 
     def settings(self) -> dict[str, Any]:
         """Arguments that RewriteForTensorrt and BuildTrtsmithEngine share."""
@@ -71,6 +79,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             "flavour": self.flavour,
             "precision": self._precision(),
             "plugins": self.arg_groups[TrtLoadPluginsArgs].plugins,
+            "freeze": self.freeze,
         }
 
     def model(self, script: Any, user: str) -> Any:
@@ -176,9 +185,10 @@ class TrtsmithReferenceArgs(BaseRunnerArgs):  # type: ignore[misc]
 
     def add_to_script_impl(self, script: Any) -> None:
         script.add_import(imports=["TrtsmithReferenceRunner"], frm=f"{_RUNNERS}.reference_runner")
+        common = self.arg_groups[TrtsmithArgs]
         with problems_logged():
-            model = self.arg_groups[TrtsmithArgs].model(script, "--trtsmith-reference")
-        script.add_runner(make_invocable("TrtsmithReferenceRunner", model))
+            model = common.model(script, "--trtsmith-reference")
+        script.add_runner(make_invocable("TrtsmithReferenceRunner", model, freeze=common.freeze))
 
 
 class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,19 @@ from polygraphy.logger import G_LOGGER
 from trtsmith.converter.cli.console import printable
 from trtsmith.converter.model.errors import TrtsmithError
 
+_FLAGS = (
+    (re.compile(r"--(freeze|flavour)\b"), r"--trtsmith-\1"),
+    (re.compile(r"--precision (fp16|bf16|int8|fp8)\b"), r"--\1"),
+    (
+        re.compile(r"--(?:shapes|values) ([^\s=]+)=\[?(\d[\dx,]*)\]?:\[?(\d[\dx,]*)\]?:\[?(\d[\dx,]*)\]?"),
+        lambda found: " ".join(
+            f"--trt-{end}-shapes {found[1]}:[{part.replace('x', ',')}]"
+            for end, part in zip(("min", "opt", "max"), found.groups()[1:], strict=True)
+        ),
+    ),
+)
+"""Flags of our commands, and how `polygraphy run` has them."""
+
 
 @contextmanager
 def problems_logged() -> Iterator[None]:
@@ -17,7 +31,16 @@ def problems_logged() -> Iterator[None]:
     try:
         yield
     except TrtsmithError as error:
-        G_LOGGER.critical("\n".join(printable(str(problem)) for problem in error.problems))
+        G_LOGGER.critical(
+            "\n".join(printable(with_polygraphys_flags(str(problem))) for problem in error.problems)
+        )
+
+
+def with_polygraphys_flags(text: str) -> str:
+    """A message in which flags are those that the user can type here."""
+    for flag, there in _FLAGS:
+        text = flag.sub(there, text)
+    return text
 
 
 def progress(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polygraphy import util
@@ -20,22 +20,33 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
     Custom operators that onnxruntime has not are made of standard ones, by their definitions.
     """
 
-    def __init__(self, model: Any, name: str | None = None) -> None:
-        """model: a path, an onnx.ModelProto, or a callable that gives one of these."""
+    def __init__(self, model: Any, freeze: Sequence[str] | None = None, name: str | None = None) -> None:
+        """
+        model:  a path, an onnx.ModelProto, or a callable that gives one of these.
+        freeze: inputs that are given these values, as NAME=VALUE, and are none of the runner's.
+        """
         super().__init__(name=name, prefix="trtsmith-reference")
         self._model = model
+        self._freeze = freeze
 
     @util.check_called_by("activate")  # type: ignore[untyped-decorator]
     def activate_impl(self) -> None:
+        from trtsmith.converter.convert.freezing import parse_freeze
         from trtsmith.converter.model.load import load_model
         from trtsmith.converter.model.ort import open_session
         from trtsmith.converter.model.shapes import graph_inputs
         from trtsmith.converter.rewrite.rewrite import reference
 
         with problems_logged(), model_file(self._model) as path:
-            self.graph = reference(load_model(path))
+            original = load_model(path)
+            self.frozen = parse_freeze(tuple(self._freeze or ()), original.proto)
+            self.graph = reference(original)
             self.session = open_session(self.graph)
-            self.inputs = {spec.name: (spec.dtype, spec.shape) for spec in graph_inputs(self.graph.proto)}
+            self.inputs = {
+                spec.name: (spec.dtype, spec.shape)
+                for spec in graph_inputs(original.proto)
+                if spec.name not in self.frozen
+            }
 
     @util.check_called_by("get_input_metadata")  # type: ignore[untyped-decorator]
     def get_input_metadata_impl(self) -> Any:
@@ -46,7 +57,7 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
         """Outputs by name; PyTorch's tensors if the inputs are such."""
         from trtsmith.converter.model.ort import run_session
 
-        feeds = to_types(feed_dict, self.inputs)
+        feeds = to_types(feed_dict, self.inputs) | self.frozen
         with problems_logged():
             start = time.perf_counter()
             outputs = run_session(self.session, self.graph, feeds)
@@ -55,4 +66,4 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
 
     @util.check_called_by("deactivate")  # type: ignore[untyped-decorator]
     def deactivate_impl(self) -> None:
-        del self.graph, self.session, self.inputs
+        del self.graph, self.session, self.inputs, self.frozen

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto
+from onnx import helper as oh
 
-from tests.converter.models import inverse
+from tests.converter.models import inverse, save, value
 from tests.converter.polygraphy_extension.polygraphy_runs import (
     CLOSE,
     SIZES,
@@ -118,6 +120,28 @@ def test_the_edges_of_the_model_are_kept_though_the_engine_has_others(
     assert ran.code == 0 and "{x [dtype=float64" in ran.out and "{y [dtype=float64" in ran.out
 
 
+def test_values_that_decide_shapes_are_in_the_profile(polygraphy: Polygraphy, gpu: FakeEngine) -> None:
+    """Polygraphy says them with the option for shapes."""
+    node = oh.make_node("Resize", ["x", "", "", "sizes"], ["y"], name="resize", mode="linear")
+    inputs = [value("x", (1, 3, 16, 16)), value("sizes", (4,), TensorProto.INT64)]
+    path = save(Path("r.onnx"), [node], inputs, [value("y", (1, 3, None, None))])
+    script = script_of(
+        polygraphy, path, "--trtsmith", "--trt-min-shapes", "sizes:[1,3,8,8]", "--trt-opt-shapes", "sizes:[1,3,16,16]",
+        "--trt-max-shapes", "sizes:[1,3,32,32]",
+    )  # fmt: skip
+    exec(compile(script.split("# Runners")[0], "g.py", "exec"), found := {})
+    built = found["build_trtsmith_engine"]()
+    manifest = json.loads(built.path.with_name("model.manifest.json").read_text())
+    assert manifest["profiles"][0]["sizes"] == {
+        "min": [1, 3, 8, 8],
+        "opt": [1, 3, 16, 16],
+        "max": [1, 3, 32, 32],
+        "values": True,
+    }
+    built.close()
+    assert not built.path.parent.exists()
+
+
 def test_without_a_gpu_nothing_is_built(polygraphy: Polygraphy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trtsmith.converter.engine.build.gpu.find_gpu", lambda: None)
     ran = polygraphy("run", deformed(Path("t.onnx")), "--trtsmith", "--trtsmith-reference", *SIZES)
@@ -137,7 +161,7 @@ def test_without_a_gpu_nothing_is_built(polygraphy: Polygraphy, monkeypatch: pyt
         (("e.plan", "--trtsmith", "--trtsmith-save-engine", "f.plan"), "is to be kept"),
         (("m.onnx", "--trtsmith", "--fp16", "--int8"), "several precisions"),
         (("m.onnx", "--trtsmith", *PROFILE, *PROFILE), "2 optimization profiles"),
-        (("m.onnx", "--trtsmith"), "input 'x' is dynamic and has no shapes"),
+        (("m.onnx", "--trtsmith"), "--trt-min-shapes x:[1,4,4] --trt-opt-shapes"),
         (("m.onnx", "--trtsmith", "--trtsmith-save-engine", "m.onnx", *PROFILE), "m.onnx"),
     ],
 )

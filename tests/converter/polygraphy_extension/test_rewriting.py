@@ -210,3 +210,45 @@ def test_what_tensorrt_will_not_import_is_warned_of(
         assert RewriteForTensorrt(str(path), plugins=plugins)().graph.node[0].op_type == "Strange"
         said = capsys.readouterr().out
         assert ("TensorRT will not import this" in said and "node 's' (nobody::Strange)" in said) is warned
+
+
+def mean(path: Path) -> Path:
+    """Axes that are fed at run time, where TensorRT wants constants."""
+    node = oh.make_node("ReduceMean", ["x", "axes"], ["y"], name="mean", keepdims=0)
+    inputs = [value("x", (2, 3, 4)), value("axes", (1,), TensorProto.INT64)]
+    return save(path, [node], inputs, [value("y", (2, 4))], opset=18)
+
+
+def test_inputs_that_tensorrt_wants_constant_are_frozen(polygraphy: Polygraphy) -> None:
+    words = ("--trtsmith-reference", "--trtsmith-rewrite", "--onnxrt")
+    ran = polygraphy("run", mean(Path("mean.onnx")), *words)
+    problem(ran, "the axes ('axes') are fed at run time", "--trtsmith-freeze 'axes=[0]'")
+    ran = polygraphy("run", "mean.onnx", *words, "--trtsmith-freeze", "axes=[1]", "--save-inputs", "in.json")
+    assert passed(ran)
+    from polygraphy.json import load_json
+
+    assert [list(one) for one in load_json("in.json")] == [["x"]]
+    ran = polygraphy("run", "mean.onnx", "--trtsmith-reference", "--trtsmith-freeze", "axes=[0.5]")
+    problem(ran, "is not int64", "--trtsmith-freeze axes=[0.5]")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("--freeze 'axes=[0]'", "--trtsmith-freeze 'axes=[0]'"),
+        (
+            "--shapes x=1x4:2x4:8x4.",
+            "--trt-min-shapes x:[1,4] --trt-opt-shapes x:[2,4] --trt-max-shapes x:[8,4].",
+        ),
+        (
+            "--values s=[1,2]:[3,4]:[5,6]",
+            "--trt-min-shapes s:[1,2] --trt-opt-shapes s:[3,4] --trt-max-shapes s:[5,6]",
+        ),
+        ("--precision fp16, --flavour tensorrt", "--fp16, --trtsmith-flavour tensorrt"),
+        ("--plugins a.so --inputs x.npz", "--plugins a.so --inputs x.npz"),
+    ],
+)
+def test_messages_name_the_options_of_polygraphy_run(ours: str, theirs: str) -> None:
+    from trtsmith.converter.polygraphy_extension.polygraphy_log import with_polygraphys_flags
+
+    assert with_polygraphys_flags(ours) == theirs
