@@ -1,6 +1,6 @@
-"""What non-maximum suppression has whatever its boxes are: shapes, sizes and faults of a batch of images with classes.
+"""Gives non-maximum suppression, whatever its boxes are, its shapes, sizes and faults, for a batch of images with classes.
 
-And the forms of other tools that have one image, one class, and give back which boxes are kept.
+Forms of other tools have one image and one class, and give back which boxes are kept: these are brought there and back.
 """
 
 from __future__ import annotations
