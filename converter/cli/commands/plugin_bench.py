@@ -8,12 +8,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import positive_seconds
+from trtsmith.converter.cli.arguments import operator_words, positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
+from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.bench.kernel_bench import BASELINES, TimingPlan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES
@@ -34,7 +35,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a result of ours is wrong.",
         allow_abbrev=False,
     )
-    parser.add_argument("ops", nargs="+", metavar="OP", help=names)
+    parser.add_argument("names", nargs="+", metavar="OP", help=names)
     parser.add_argument(
         "--case", nargs="+", default=[], metavar="NAME", help="these sizes only; an unknown name lists them"
     )
@@ -72,14 +73,14 @@ def _commas(text: str) -> tuple[str, ...]:
 
 def _bench(options: argparse.Namespace, console: Console) -> int:
     baselines = () if options.against == ("none",) else options.against
-    plan = select(options.ops, options.case, options.dtype, baselines, options.count, warm=options.warm)
+    plan = select(options.names, options.case, options.dtype, baselines, options.count, warm=options.warm)
     check_report(options.json, flag="--json")
-    library = plugin_library()
+    libraries = list(dict.fromkeys(library_of(op.name) or plugin_library() for op, _ in plan.ops))
     require_gpu()
     from trtsmith.converter.plugin.bench.kernel_machine import open_bench  # imports torch
 
-    head = describe(PACKAGE_ROOT, [library], options.commit) | {"command": command_of(options, plan)}
-    with open_bench(library, options.compile_timeout) as bench:
+    head = describe(PACKAGE_ROOT, libraries, options.commit) | {"command": command_of(options, plan)}
+    with open_bench(libraries, options.compile_timeout) as bench:
         document = measure(
             plan,
             bench,
@@ -119,4 +120,4 @@ def command_of(options: argparse.Namespace, plan: TimingPlan) -> str:
     if options.against is not None:
         words += ["--against", ",".join(options.against)]
     words += ["--warm"] if options.warm else []
-    return shlex.join([*words, "--count", str(options.count)])
+    return shlex.join([*words, "--count", str(options.count), *operator_words(options)])
