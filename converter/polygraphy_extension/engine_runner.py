@@ -43,6 +43,8 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         flavour: str | None = None,
         plugins: Sequence[str] | None = None,
         freeze: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        packages: bool | None = None,
         save: str | None = None,
     ) -> None:
         """
@@ -52,6 +54,7 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         flavour:   "tensorrt", "tensorrt_rtx", or None: as `trtsmith convert` chooses.
         plugins:   paths of plugin libraries of the user's. They run code of their own.
         freeze:    inputs that become constants, as NAME=VALUE.
+        ops, packages: definitions of operators from outside, and whether those of installed packages count.
         save:      the engine's file; None: one in a temporary folder.
         """
         self._model = model
@@ -60,6 +63,8 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         self._flavour = flavour
         self._plugins = plugins
         self._freeze = freeze
+        self._ops = ops
+        self._packages = packages
         self._save = save
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
@@ -82,6 +87,8 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
                     precision=self._precision or "",
                     flavour=self._flavour or "auto",
                     plugins=tuple(self._plugins or ()),
+                    ops=tuple(self._ops or ()),
+                    plugins_from_packages=self._packages is not False,
                     verify=None,
                     progress=progress,
                 )

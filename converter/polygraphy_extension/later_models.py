@@ -28,7 +28,7 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
         """
         original:        the group that loads the model.
         first:           the place, among all runners, of the first that gets the rewritten graph.
-        settings:        of the rewriting, arguments of RewriteForTensorrt.
+        settings:        of the rewriting, arguments of RewriteForTensorrt; ops and packages go to the loaders behind it.
         for_onnxruntime: whether plugin nodes are expanded.
         """
         super().__init__()
@@ -59,12 +59,17 @@ class RewrittenModelArgs(OnnxLoadArgs):  # type: ignore[misc]  # Polygraphy has 
             make_invocable("RewriteForTensorrt", model, **self._settings), "rewrite_for_tensorrt"
         )
         model = saving.add_to_script(script, model)
+        operators = {name: self._settings.get(name) for name in ("ops", "packages")}
         if self._for_onnxruntime:
             script.add_import(imports=["ExpandPluginNodes"], frm=LOADERS)
-            model = script.add_loader(make_invocable("ExpandPluginNodes", model), "expand_plugin_nodes")
+            model = script.add_loader(
+                make_invocable("ExpandPluginNodes", model, **operators), "expand_plugin_nodes"
+            )
         else:
             script.add_import(imports=["LoadTrtsmithPlugins"], frm=PLUGINS)
-            model = script.add_loader(make_invocable("LoadTrtsmithPlugins", model), "load_trtsmith_plugins")
+            model = script.add_loader(
+                make_invocable("LoadTrtsmithPlugins", model, **operators), "load_trtsmith_plugins"
+            )
         if serialize_model:
             script.add_import(imports=["BytesFromOnnx"], frm="polygraphy.backend.onnx")
             model = script.add_loader(make_invocable("BytesFromOnnx", model), "serialize_onnx")

@@ -9,6 +9,7 @@ from polygraphy import util
 from polygraphy.backend.base import BaseLoader
 
 from trtsmith.converter.polygraphy_extension.polygraphy_log import (
+    known,
     problems_logged,
     warn,
     with_polygraphys_flags,
@@ -29,6 +30,8 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
         precision: str | None = None,
         plugins: Sequence[str] | None = None,
         freeze: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        packages: bool | None = None,
     ) -> None:
         """
         model:     a path, an onnx.ModelProto, or a callable that gives one of these.
@@ -36,12 +39,15 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
         precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
         plugins:   paths of plugin libraries that will be there: a node of an operator that we do not know may be theirs.
         freeze:    inputs that become constants, as NAME=VALUE.
+        ops, packages: definitions of operators from outside, and whether those of installed packages count.
         """
         self._model = model
         self._flavour = flavour
         self._precision = precision
         self._plugins = plugins
         self._freeze = freeze
+        self._ops = ops
+        self._packages = packages
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
@@ -54,6 +60,8 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
                 flavour=self._flavour or "auto",
                 precision=self._precision or "",
                 freeze=tuple(self._freeze or ()),
+                ops=tuple(self._ops or ()),
+                plugins_from_packages=self._packages is not False,
             )
             for sentence in analysis.rewritten.warnings():
                 warn(sentence)
@@ -65,9 +73,11 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
 class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
     """Writes plugin nodes in standard operators, from the fields that TensorRT gets, so that onnxruntime runs the graph."""
 
-    def __init__(self, model: Any) -> None:
-        """model: as RewriteForTensorrt takes it."""
+    def __init__(self, model: Any, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
+        """As RewriteForTensorrt takes them."""
         self._model = model
+        self._ops = ops
+        self._packages = packages
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
@@ -75,6 +85,6 @@ class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
         from trtsmith.converter.model.load import load_model
         from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes
 
-        with problems_logged(), model_file(self._model) as path:
+        with problems_logged(), known(self._ops, self._packages), model_file(self._model) as path:
             model = load_model(path)
             return whole_proto(expand(model) if has_plugin_nodes(model) else model, str(path))

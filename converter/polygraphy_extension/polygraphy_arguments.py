@@ -66,12 +66,34 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             default=None,
             help="Make inputs constants for trtsmith's loader and runners: axes=[0,1], k=3, training=true, grid=@FILE.npy",
         )
+        self.group.add_argument(
+            "--trtsmith-ops",
+            metavar="SPEC",
+            nargs="+",
+            default=None,
+            help="Definitions of operators of your own: FILE.py, a FOLDER or a dotted MODULE with OPERATORS, which is "
+            "imported and so runs. TRTSMITH_OPS names more",
+        )
+        self.group.add_argument(
+            "--trtsmith-no-plugins-from-packages",
+            action="store_false",
+            default=None,
+            dest="trtsmith_packages",
+            help="Leave out operators of installed packages",
+        )
 
     def parse_impl(self, args: Any) -> None:
-        """Sets the attributes `flavour` (str, or None for trtsmith's own choice) and `freeze` (list of str, or None)."""
+        """
+        Sets the attributes `flavour` (str, or None for trtsmith's own choice), `freeze` (list of str, or None) and
+        `operators` (dict): where operators from outside come from.
+        """
         flavour = args_util.get(args, "trtsmith_flavour")
         self.flavour = flavour or ("tensorrt_rtx" if config.USE_TENSORRT_RTX else None)
         self.freeze = args_util.get(args, "trtsmith_freeze")
+        self.operators = {
+            "ops": args_util.get(args, "trtsmith_ops"),
+            "packages": args_util.get(args, "trtsmith_packages"),
+        }
 
     def settings(self) -> dict[str, Any]:
         """Arguments that RewriteForTensorrt and BuildTrtsmithEngine share."""
@@ -80,6 +102,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
             "precision": self._precision(),
             "plugins": self.arg_groups[TrtLoadPluginsArgs].plugins,
             "freeze": self.freeze,
+            **self.operators,
         }
 
     def model(self, script: Any, user: str) -> Any:
@@ -188,7 +211,9 @@ class TrtsmithReferenceArgs(BaseRunnerArgs):  # type: ignore[misc]
         common = self.arg_groups[TrtsmithArgs]
         with problems_logged():
             model = common.model(script, "--trtsmith-reference")
-        script.add_runner(make_invocable("TrtsmithReferenceRunner", model, freeze=common.freeze))
+        script.add_runner(
+            make_invocable("TrtsmithReferenceRunner", model, freeze=common.freeze, **common.operators)
+        )
 
 
 class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]

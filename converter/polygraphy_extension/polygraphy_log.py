@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from polygraphy.logger import G_LOGGER
@@ -12,7 +12,7 @@ from trtsmith.converter.cli.console import printable
 from trtsmith.converter.model.errors import TrtsmithError
 
 _FLAGS = (
-    (re.compile(r"--(freeze|flavour)\b"), r"--trtsmith-\1"),
+    (re.compile(r"--(freeze|flavour|ops|no-plugins-from-packages)\b"), r"--trtsmith-\1"),
     (re.compile(r"--precision (fp16|bf16|int8|fp8)\b"), r"--\1"),
     (
         re.compile(r"--(?:shapes|values) ([^\s=]+)=\[?(\d[\dx,]*)\]?:\[?(\d[\dx,]*)\]?:\[?(\d[\dx,]*)\]?"),
@@ -34,6 +34,18 @@ def problems_logged() -> Iterator[None]:
         G_LOGGER.critical(
             "\n".join(printable(with_polygraphys_flags(str(problem))) for problem in error.problems)
         )
+
+
+@contextmanager
+def known(ops: Sequence[str] | None, packages: bool | None) -> Iterator[None]:
+    """In the block, operators from outside are in force. TrtsmithError for what is wrong with them.
+
+    ops: FILE.py, FOLDER or MODULE each. packages: whether those of installed packages count; None: yes.
+    """
+    from trtsmith.converter.operators.loading import operators_in_force
+
+    with operators_in_force(tuple(ops or ()), installed=packages is not False):
+        yield
 
 
 def with_polygraphys_flags(text: str) -> str:

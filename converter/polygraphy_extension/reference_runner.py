@@ -10,7 +10,7 @@ from polygraphy import util
 from polygraphy.backend.base import BaseRunner
 
 from trtsmith.converter.polygraphy_extension.array_types import metadata_of, to_polygraphy, to_types
-from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged
+from trtsmith.converter.polygraphy_extension.polygraphy_log import known, problems_logged
 from trtsmith.converter.polygraphy_extension.whole_models import model_file
 
 
@@ -20,14 +20,24 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
     Custom operators that onnxruntime has not are made of standard ones, by their definitions.
     """
 
-    def __init__(self, model: Any, freeze: Sequence[str] | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        freeze: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        packages: bool | None = None,
+        name: str | None = None,
+    ) -> None:
         """
         model:  a path, an onnx.ModelProto, or a callable that gives one of these.
         freeze: inputs that are given these values, as NAME=VALUE, and are none of the runner's.
+        ops, packages: definitions of operators from outside, and whether those of installed packages count.
         """
         super().__init__(name=name, prefix="trtsmith-reference")
         self._model = model
         self._freeze = freeze
+        self._ops = ops
+        self._packages = packages
 
     @util.check_called_by("activate")  # type: ignore[untyped-decorator]
     def activate_impl(self) -> None:
@@ -37,7 +47,7 @@ class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy h
         from trtsmith.converter.model.shapes import graph_inputs
         from trtsmith.converter.rewrite.rewrite import reference
 
-        with problems_logged(), model_file(self._model) as path:
+        with problems_logged(), known(self._ops, self._packages), model_file(self._model) as path:
             original = load_model(path)
             self.frozen = parse_freeze(tuple(self._freeze or ()), original.proto)
             self.graph = reference(original)

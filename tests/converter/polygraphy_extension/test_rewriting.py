@@ -252,3 +252,24 @@ def test_messages_name_the_options_of_polygraphy_run(ours: str, theirs: str) -> 
     from trtsmith.converter.polygraphy_extension.polygraphy_log import with_polygraphys_flags
 
     assert with_polygraphys_flags(ours) == theirs
+
+
+OPERATORS = """from tests.outside.mixing import CHANNEL_MIXING
+
+OPERATORS = (CHANNEL_MIXING,)
+"""
+
+
+def test_operators_from_outside_are_known(polygraphy: Polygraphy) -> None:
+    Path("mine.py").write_text(OPERATORS)
+    node = oh.make_node("ChannelMixing", ["x", "w"], ["y"], name="mix", domain="trtsmith", gain=2.0)
+    weights = {"w": np.random.default_rng(2).standard_normal((3, 4, 1, 1)).astype(np.float32)}
+    path = save(Path("m.onnx"), [node], [value("x", (1, 4, 5, 5))], [value("y", (1, 3, 5, 5))], weights)
+    words = ("run", path, "--trtsmith-reference", "--trtsmith-rewrite", "--onnxrt")
+    problem(polygraphy(*words), "ChannelMixing")
+    assert passed(polygraphy(*words, "--trtsmith-ops", "mine.py"))
+    problem(polygraphy(*words, "--trtsmith-ops", "none.py"), "--trtsmith-ops none.py")
+    script = script_of(
+        polygraphy, *words[1:], "--trtsmith-ops", "mine.py", "--trtsmith-no-plugins-from-packages"
+    )
+    assert script.count("ops=['mine.py'], packages=False") == 3
