@@ -37,7 +37,7 @@ _PACKAGES = (
 _OPTIONAL = {
     "torch": "pip install torch==2.13.0",
     "onnxscript": "pip install onnxscript==0.7.2",
-    "polygraphy": "pip install polygraphy",
+    "polygraphy": "pip install 'polygraphy>=0.53.6,<0.54'",
     "cuda-core": PACKAGES,
     "cuda-bindings": PACKAGES,
 }
