@@ -19,6 +19,8 @@ from trtsmith.converter.polygraphy_extension.whole_models import model_file, who
 if TYPE_CHECKING:
     import onnx
 
+    from trtsmith.converter.model.model import Model
+
 
 class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
     """Rewrites an ONNX model into the graph that TensorRT imports (`trtsmith rewrite`)."""
@@ -87,4 +89,34 @@ class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
 
         with problems_logged(), known(self._ops, self._packages), model_file(self._model) as path:
             model = load_model(path)
-            return whole_proto(expand(model) if has_plugin_nodes(model) else model, str(path))
+            expanded = expand(model) if has_plugin_nodes(model) else model
+            _check_known(expanded)
+            return whole_proto(expanded, str(path))
+
+
+def _check_known(model: Model) -> None:
+    """ConversionError for operators that onnxruntime has not: Polygraphy's own runner would end with a traceback."""
+    from trtsmith.converter.graph.graph import Graph
+    from trtsmith.converter.model.errors import ConversionError
+    from trtsmith.converter.rewrite.rewrite import onnxruntime_runs
+    from trtsmith.importers.problem import Problem
+    from trtsmith.importers.registry import normalise_domain
+
+    functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
+    unknown = [
+        f"{domain}::{name}" if domain else name
+        for domain, name in sorted(Graph(model).kinds() - functions)
+        if not onnxruntime_runs(domain, name)
+    ]
+    if unknown:
+        raise ConversionError(
+            [
+                Problem(
+                    f"onnxruntime does not know {name}",
+                    "the rewritten graph, for --onnxrt behind --trtsmith-rewrite",
+                    "operators of onnxruntime, or such as `trtsmith ops` lists",
+                    "give the operator an ONNX function body, or leave --onnxrt out",
+                )
+                for name in unknown
+            ]
+        )
