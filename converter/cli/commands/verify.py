@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_running, add_tolerances
+from trtsmith.converter.cli.arguments import add_operators, add_running, add_tolerances
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
@@ -84,6 +84,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--located", type=Path, metavar="DIR", help="where that node is saved (MODEL's name with .located)"
     )
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was found to a file")
+    add_operators(parser)
     parser.set_defaults(run=run)
 
 
