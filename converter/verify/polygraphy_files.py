@@ -111,7 +111,8 @@ def save_outputs_json(path: Path, iterations: Sequence[Mapping[str, np.ndarray]]
     """The engine's outputs for each iteration, for `polygraphy run --load-outputs`; whole or not at all."""
     from polygraphy.comparator import IterationResult, RunResults
 
-    results = [IterationResult(plain_arrays(one), runner_name=ENGINE) for one in iterations]
+    with _quiet():
+        results = [IterationResult(plain_arrays(one), runner_name=ENGINE) for one in iterations]
     runs = [results] if path.suffix else [[one] for one in results]
     _save(path, flag, "the outputs", (RunResults([(ENGINE, run)]).to_json() for run in runs))
 
@@ -139,17 +140,20 @@ def of_types(arrays: Mapping[str, np.ndarray], types: Mapping[str, str]) -> dict
     return result
 
 
-def _read(path: Path, flag: str, load: Any) -> list[Any]:
+def _quiet() -> Any:
+    """In this context Polygraphy's logger is silent: it writes to stdout, where results go, and the messages are ours."""
     from polygraphy.logger import G_LOGGER
 
+    return G_LOGGER.verbosity(G_LOGGER.CRITICAL + 1)
+
+
+def _read(path: Path, flag: str, load: Any) -> list[Any]:
     try:
         if not path.exists():
             raise FileNotFoundError("there is no such file")
         if path.is_dir() and not any(path.glob("*.json")):
             raise ValueError("the folder holds no .json files")
-        with G_LOGGER.verbosity(
-            G_LOGGER.CRITICAL + 1
-        ):  # it is our message that the user reads, and on stderr
+        with _quiet():
             found: list[Any] = load()
     except Exception as error:  # of JSON, base64, numpy, PyTorch and Polygraphy
         raise _unreadable(path, flag, _short(str(error) or type(error).__name__)) from error
