@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 from envsetup.native import LIBRARIES
-from envsetup.steps import SetupError, run_logged, say
+from trtsmith.converter.compile.logged import SetupError, run_logged, say
 from trtsmith.importers.problem import Problem
 
 TOP_LEVEL = {"trtsmith"}

@@ -22,6 +22,7 @@ ORDER = (
     "graph",
     "rewrite",
     "engine",
+    "compile",
     "verify",
     "plugin",
     "convert",
@@ -50,7 +51,7 @@ IMPORT_BY_NAME = {
 
 TENSORRT = ("tensorrt", "tensorrt_rtx", "tensorrt_libs", "tensorrt_rtx_libs")
 
-MOST_PACKAGES = 10
+MOST_PACKAGES = 13
 MOST_MODULES = 25
 MOST_OF_A_NAME = 2
 
