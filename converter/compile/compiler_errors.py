@@ -12,6 +12,9 @@ from trtsmith.converter.compile.package_folder import LIST
 SHOWN = 3
 """Errors that are shown: those after the first are mostly its consequences. The log has them all."""
 
+LONGEST = 400
+"""Characters of a message: g++ spells templates out."""
+
 _PATTERNS = (
     re.compile(
         r"^(?P<file>[^\s:(][^:(]*)\((?P<line>\d+)\): (?:catastrophic |fatal )?error(?: #[\w-]+)?: (?P<text>.+)$"
@@ -40,7 +43,7 @@ class CompilerError:
 
     @property
     def place(self) -> str:
-        return f"{self.file}:{self.line}" if self.file else ""
+        return f"{self.file}:{self.line}" if self.line else self.file
 
     def __str__(self) -> str:
         place = f"{self.place}: " if self.place else ""
@@ -50,8 +53,8 @@ class CompilerError:
 def errors_of(log: str, relative_to: Path) -> tuple[CompilerError, ...]:
     """The errors in a log, each once, in its order. Files below `relative_to` are named from there."""
     found: dict[tuple[str, int, str], CompilerError] = {}
-    for text, file, line in (*_of_cmake(log), *_of_compilers(log)):
-        error = CompilerError(text, _named(file, relative_to), line, _source_line(file, line))
+    for text, file, line in (*_of_compilers(log), *_of_cmake(log)):
+        error = CompilerError(text[:LONGEST], _named(file, relative_to), line, _source_line(file, line))
         found.setdefault((error.file, line, text), error)
     return tuple(found.values())
 

@@ -24,8 +24,8 @@ from trtsmith.importers.problem import Problem
 
 _ARCHITECTURE = re.compile(r"(?:sm_?)?[0-9]{2,3}a?")
 _ENVIRONMENT = re.compile(
-    r"no space left on device|killed|unsupported gnu version|cannot allocate memory|"
-    r"could not find compiler|unsupported gpu architecture|is not able to compile a simple test program|cmake_minimum_required",
+    r"no space left on device|killed|cannot allocate memory|unsupported gnu version|unsupported gpu architecture|"
+    r"could not find compiler|is not able to compile a simple test program|or higher is required",
     re.IGNORECASE,
 )
 """What a log says when not the package's sources are at fault, but the machine."""
@@ -173,7 +173,7 @@ def _run(argv: Sequence[str], log: Path, env: Mapping[str, str], package: Packag
     text = log.read_text(encoding="utf-8", errors="replace")
     errors = errors_of(text, package.root)
     if not errors or _ENVIRONMENT.search(text):
-        shown = "\n".join(str(error) for error in errors[:SHOWN]) or "\n".join(text.splitlines()[-SHOWN:])
+        shown = str(errors[0]) if errors else "\n".join(text.splitlines()[-SHOWN:])
         problem = explain_failure("compiling the operators", code, text, log)
         raise SetupError(Problem(f"{problem.what}\n{shown}", problem.where, problem.expected, problem.fix))
     more = f"\n... and {len(errors) - SHOWN} more" if len(errors) > SHOWN else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from check_wheel import contents_problem
+from check_wheel import SDK, contents_problem
 from envsetup import ROOT, native
 from envsetup.steps import Stamps, digest
 from trtsmith.converter.compile import headers, nvcc
@@ -309,6 +309,7 @@ GOOD = [f"trtsmith/converter/lib/{name}" for name in native.LIBRARIES] + [
     "trtsmith/importers/__init__.py",
     "trtsmith/api.py",
     "trtsmith/py.typed",
+    *SDK,
     "trtsmith-0.1.0.dist-info/licenses/LICENSE",
 ]
 
