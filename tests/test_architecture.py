@@ -28,6 +28,7 @@ ORDER = (
     "convert",
     "locate",
     "bench",
+    "scaffold",
     "cli",
 )
 """Packages, lowest first: each may import itself and those before it. All but importers are converter's."""

@@ -33,6 +33,7 @@ _COMMANDS = (
     "bundle",
     "ops",
     "plugin",
+    "new",
     "build-plugins",
     "doctor",
 )

@@ -7,25 +7,23 @@ from pathlib import Path
 from trtsmith.converter.compile.logged import SetupError
 from trtsmith.importers.problem import Problem
 
-_ROOT = Path(__file__).absolute().parents[3]
-"""The folder in which the package `trtsmith` lies."""
+_ROOT = Path(__file__).resolve().parents[2]
+"""In an installation the package `trtsmith`; a checkout's root."""
 
-INSTALLED = _ROOT / "trtsmith" / "plugins_cpp"
-CHECKOUT = _ROOT / "plugins_cpp"
+SDK = _ROOT / "plugins_cpp"
 
 BUILD = "package"
 """The folder of the SDK with the CMake project that compiles a package."""
 
 
 def sdk_folder() -> Path:
-    """In an installation trtsmith/plugins_cpp, in a checkout plugins_cpp. SetupError where there is neither."""
-    for folder in (INSTALLED, CHECKOUT):
-        if (folder / BUILD / "CMakeLists.txt").is_file():
-            return folder
+    """trtsmith/plugins_cpp of an installation, plugins_cpp of a checkout. SetupError if it is not there."""
+    if (SDK / BUILD / "CMakeLists.txt").is_file():
+        return SDK
     raise SetupError(
         Problem(
             "the headers and CMake files that operators are compiled with are not there",
-            str(INSTALLED),
+            str(SDK),
             "the folder that the wheel of trtsmith brings",
             "install trtsmith again: pip install --force-reinstall --no-deps trtsmith",
         )
@@ -37,8 +35,8 @@ def cache_folder(home: Path, cache_home: str = "") -> Path:
 
     cache_home: $XDG_CACHE_HOME.
     """
-    if (CHECKOUT / BUILD).is_dir():
-        return CHECKOUT.parent / ".cache"
+    if (_ROOT / "pyproject.toml").is_file():
+        return _ROOT / ".cache"
     return (Path(cache_home) if cache_home else home / ".cache") / "trtsmith"
 
 
