@@ -292,6 +292,7 @@ class OpDef:
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
     workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
+    by_expansion:    whether it has no kernel, so that TensorRT computes its expansion. Ours all have one.
     """
 
     name: str
@@ -320,6 +321,7 @@ class OpDef:
     work: Callable[[Fields, Shapes], Work] | None = None
     workspace: bool = False
     float32_only: str = ""
+    by_expansion: bool = False
 
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)
