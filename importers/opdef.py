@@ -293,6 +293,7 @@ class OpDef:
     workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
     by_expansion:    whether it has no kernel, so that TensorRT computes its expansion. Ours all have one.
+    expansion_opset: the first opset that has the operators of `expand`.
     """
 
     name: str
@@ -322,6 +323,7 @@ class OpDef:
     workspace: bool = False
     float32_only: str = ""
     by_expansion: bool = False
+    expansion_opset: int = 11
 
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)

@@ -21,6 +21,7 @@ ORDER = (
     "model",
     "graph",
     "rewrite",
+    "operators",
     "engine",
     "compile",
     "verify",
@@ -45,6 +46,7 @@ IMPORT_BY_NAME = {
     "engine.build.flavour": "TensorRT, of the flavour that is asked for",
     "engine.runtime.device": "CUDA's bindings, which a build needs not",
     "cli.main": "the command that is asked for",
+    "operators.module_files": "the user's own operators",
     "bench.baselines": "the user's own module",
     "trtsmith": "the home of a public name",
 }

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence, Sized
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 
 StrPath = str | os.PathLike[str]
@@ -20,6 +22,21 @@ Texts = str | Sequence[str]
 Progress = Callable[[str], None]
 Ranges = Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
 Tolerance = float | Mapping[str, float]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def with_operators(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, with the operators from outside in force that its arguments `ops` and `plugins_from_packages` name."""
+
+    @wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> T:
+        specs = [str(path) for path in paths_of(cast(Paths, named.get("ops", ())))]
+        with operators_in_force(specs, installed=bool(named.get("plugins_from_packages", True))):
+            return function(*arguments, **named)
+
+    return call
 
 
 def silent(text: str) -> None:

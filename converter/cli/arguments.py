@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
+from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 
@@ -39,6 +40,32 @@ def targets(text: str) -> tuple[str, ...]:
     if not all(map(is_target, names)):
         raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
     return tuple(dict.fromkeys(names))
+
+
+def add_operators(parser: ArgumentParser) -> None:
+    """--ops and --no-plugins-from-packages (trtsmith.converter.operators)."""
+    group = parser.add_argument_group("operators from outside")
+    group.add_argument(
+        "--ops",
+        action="append",
+        default=[],
+        dest="ops",
+        metavar="SPEC",
+        help="definitions of operators of your own: FILE.py, a FOLDER or a dotted MODULE with OPERATORS, which is imported "
+        f"and so runs; may be repeated. {VARIABLE} names more",
+    )
+    group.add_argument(
+        LEAVE_OUT,
+        action="store_false",
+        dest="plugins_from_packages",
+        help=f"leave out operators of installed packages, which the entry points {GROUP} name",
+    )
+
+
+def operator_words(options: Namespace) -> list[str]:
+    """The arguments of `add_operators`, as they were given: of the command that a record keeps."""
+    words = [word for spec in options.ops for word in ("--ops", spec)]
+    return words if options.plugins_from_packages else [*words, LEAVE_OUT]
 
 
 def add_freezing(parser: ArgumentParser, use: str) -> None:

@@ -22,15 +22,18 @@ NAMES = [
 
 SIGNATURES = {
     "check": "(model, *, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=()) -> Analysis",
+    "accumulate='', io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, output=None, *, flavour='auto', freeze=(), inputs=None, precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
+    "accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False, ops=(), "
+    "plugins_from_packages=True) -> Analysis",
     "convert": "(model, output, *, shapes=None, values=None, freeze=(), inputs=None, expected=None, precision='', "
     "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
     "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
-    "timeout=None, rtol=None, atol=None, verify='auto', verbose=False, progress=None) -> Conversion",
+    "timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
+    "verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, inputs=None, expected=None, shapes=None, rtol=None, atol=None, precision='', "
-    "plugins=(), flavour='auto', timeout=None, verbose=False, progress=None) -> Verdict",
+    "plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, "
+    "progress=None) -> Verdict",
     "load_report": "(path) -> Report",
 }
 

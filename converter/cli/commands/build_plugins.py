@@ -9,9 +9,12 @@ from typing import Any
 
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.compile.logged import SetupError
+from trtsmith.converter.compile.manifest_check import check_manifest
 from trtsmith.converter.compile.package_build import BuildOrder, build_package
 from trtsmith.converter.compile.package_folder import find_package
 from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.operators.loading import load_package
+from trtsmith.converter.operators.sources import Source
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -36,7 +39,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="GPUs to compile for: 86,90 (the default, with PTX for later ones) or release, for all that are supported",
     )
     parser.add_argument("--clean", action="store_true", help="compile everything anew")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, operators=False)  # of which its own are loaded alone
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -44,10 +47,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     order = BuildOrder(package, options.v2, options.architectures, options.clean)
 
     def accept(library: Path) -> None:
-        from trtsmith.converter.compile.definitions import definitions_of
-        from trtsmith.converter.compile.manifest_check import check_manifest
-
-        check_manifest(library, definitions_of(package))
+        source = Source(str(package.module), f"build-plugins {options.folder}")
+        check_manifest(library, load_package(source).operators)
 
     try:
         built = build_package(order, dict(os.environ), accept, console.progress)

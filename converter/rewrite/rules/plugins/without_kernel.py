@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.function_body import function_nodes
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.importers.expansion import MIN_OPSET, function_of
+from trtsmith.importers.expansion import function_of
 from trtsmith.importers.registry import by_name
 
 
@@ -12,8 +12,6 @@ def _rewrite(node: NodeView) -> Replacement | Refusal:
     op = by_name()[node.op_type]
     dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
     try:
-        if node.opset < MIN_OPSET:
-            raise LookupError(f"opset {node.opset} is older than {MIN_OPSET}")
         nodes = function_nodes(node, function_of(node.proto, dtypes, node.opset))
     except LookupError as error:
         return Refusal(
@@ -31,4 +29,5 @@ WITHOUT_KERNEL = NodeRule(
     (),
     _rewrite,
     plugins=lambda op: op.by_expansion,
+    opset=lambda node: by_name()[node.op_type].expansion_opset,
 )
