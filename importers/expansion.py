@@ -51,7 +51,7 @@ def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
     )
     if expansion.opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0, so that empty tensors work
         for node in function.node:
-            if node.op_type == "Reshape":
+            if node.op_type == "Reshape" and all(a.name != "allowzero" for a in node.attribute):
                 node.attribute.append(helper.make_attribute("allowzero", 1))
     return function
 
@@ -96,7 +96,7 @@ def with_functions(
 
 
 def function_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> onnx.FunctionProto:
-    """The operator of a plugin node of ours as a function of its connected inputs. Arguments and errors of `expand_model`."""
+    """The operator of a plugin node of ours as a function of its connected inputs, as for `expand_model`."""
     op = by_name()[node.op_type]
     if opset < op.expansion_opset:
         raise LookupError(f"opset {opset} is older than {op.expansion_opset}", op.expansion_opset)
