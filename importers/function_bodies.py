@@ -5,7 +5,7 @@ A body is text in the syntax of onnx.parser, without the braces; @name@ in it st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def wide(array: np.ndarray) -> np.ndarray:
 def run_body(
     body: str, opset: int, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """What onnx's own evaluator makes of a body, computed in float64 as far as the body lets it. Raises what that raises.
+    """What onnx's own evaluator makes of a body in float64: of its constants and casts, too. Raises what that raises.
 
     inputs: by name. outputs: their names.
     """
@@ -37,9 +37,37 @@ def run_body(
         f'<domain: "body", opset_import: ["" : {opset}]> body ({", ".join(inputs)}) => ({", ".join(outputs)}) '
         f"{{\n{body}\n}}"
     )
+    _widen(function.node)
     given = {name: wide(array) for name, array in inputs.items()}
     results = ReferenceEvaluator(function).run(None, given, attributes={})
     return {name: wide(np.asarray(result)) for name, result in zip(outputs, results, strict=True)}
+
+
+_NARROW = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+
+
+def _widen(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Make float64 of every floating-point constant and of what is cast to: the evaluator mixes no types."""
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.name in ("to", "dtype") and attribute.i in _NARROW:
+                attribute.i = onnx.TensorProto.DOUBLE
+            if attribute.HasField("t") and attribute.t.data_type in _NARROW:
+                attribute.t.CopyFrom(_double(onnx.numpy_helper.to_array(attribute.t)))
+            if node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
+                value = attribute.f if attribute.name == "value_float" else list(attribute.floats)
+                attribute.CopyFrom(onnx.helper.make_attribute("value", _double(np.asarray(value))))
+            for graph in (attribute.g, *attribute.graphs):
+                for tensor in graph.initializer:
+                    if tensor.data_type in _NARROW:
+                        name = tensor.name
+                        tensor.CopyFrom(_double(onnx.numpy_helper.to_array(tensor)))
+                        tensor.name = name
+                _widen(graph.node)
+
+
+def _double(array: np.ndarray) -> onnx.TensorProto:
+    return onnx.numpy_helper.from_array(array.astype(np.float64))
 
 
 def _literal(value: Any) -> str:

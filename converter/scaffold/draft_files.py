@@ -97,7 +97,8 @@ def _port(port: Port) -> str:
 def _field(field: Field) -> str:
     length = f", length={field.length}" if field.length is not None else ""
     default = f", default={_source(field.default)}" if field.default is not None else ""
-    return f'Field("{field.name}", Kind.{field.kind.name}, {_source(field.doc)}{length}{default})'
+    allowed = f", allowed={_source(field.allowed)}" if field.allowed else ""
+    return f'Field("{field.name}", Kind.{field.kind.name}, {_source(field.doc)}{length}{default}{allowed})'
 
 
 def _attribute(attribute: Attr) -> str:

@@ -13,13 +13,15 @@ from onnx import helper
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.scaffold.body_file import body_file
+from trtsmith.converter.scaffold.case_sizes import chosen_cases, require_one_shape, rules_or_error
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.function_text import body_of_function
 from trtsmith.converter.scaffold.model_node import ModelNode, described, find_node, numbers
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
-from trtsmith.converter.scaffold.shape_rules import NoRuleError, ShapeRules, Sizes, find_rules
+from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.dims import describe
 from trtsmith.importers.function_bodies import filled, run_body
 from trtsmith.importers.opdef import Attr, Field, Kind, Port, Value
@@ -96,7 +98,7 @@ def draft_of_node(names: Names, path: Path, wanted: str) -> Draft:
         rules=rules.outputs if rules is not None else None,
         equal=tuple(group for group in rules.free if len(group) > 1) if rules is not None else (),
         fixed=rules.fixed if rules is not None else (),
-        cases=_cases(rules, shapes),
+        cases=chosen_cases(rules) if rules is not None else {"small": shapes},
         values=values,
         reference=_reference(names, body, out_names),
         opset=opset,
@@ -111,7 +113,7 @@ def draft_of_node(names: Names, path: Path, wanted: str) -> Draft:
         ),
         own_imports=f"from {names.snake}.body import BODY, OPSET\n\n" if body else "",
         imports="from trtsmith.definitions import filled, run_body\n" if body else "",
-        files={f"{names.snake}/body.py": _body_file(kind, path, body, opset)} if body else {},
+        files={f"{names.snake}/body.py": body_file(f"{kind} in {path.name}", body, opset)} if body else {},
         unwritten=() if body else ("_reference", "_expand", *(("_shape",) if rules is None else ())),
     )
 
@@ -185,29 +187,12 @@ def _rules_of_body(
         return {name: array.shape for name, array in made.items()}
 
     whole = {name: value for name, value in values.items() if isinstance(value, int)}
-    for start in (smaller(shapes), shapes):
-        try:
-            return find_rules(start, whole, run)
-        except LookupError:
-            continue
-        except NoRuleError as error:
-            output, axis, sizes = error.args
-            raise UsageError(
-                Problem(
-                    f"the size of output {output!r} along axis {axis} follows no rule that is known: {sizes}",
-                    node.where,
-                    "sizes that follow from those of the inputs by + - * //",
-                    "write the operator by hand: trtsmith new without --from-model",
-                )
-            ) from error
-    raise UsageError(
-        Problem(
-            "onnx's own evaluator cannot run the node's function body",
-            node.where,
-            "a body that runs on inputs of the shapes that the model has",
-            "check the function in the model, or write the operator by hand: trtsmith new without --from-model",
-        )
-    )
+    start = smaller(shapes)
+    if run(start) is not None:
+        zeros = {name: np.zeros_like(_drawn(generator, start[name], kind)) for name, kind in ports.items()}
+        made = run_body(text, opset, zeros, outputs)
+        require_one_shape([run(start) or {}, {name: array.shape for name, array in made.items()}], node.where)
+    return rules_or_error([smaller(shapes), shapes], whole, run, node.where)
 
 
 def _drawn(generator: np.random.Generator, shape: Sequence[int], kind: str) -> np.ndarray:
@@ -262,15 +247,6 @@ def _rules_of_names(
     return ShapeRules((), (), whole, (shapes,), first)
 
 
-def _cases(rules: ShapeRules | None, shapes: Sizes) -> dict[str, Sizes]:
-    tried = list(rules.tried) if rules is not None else [shapes]
-    found: dict[str, Sizes] = {}
-    for number, sizes in enumerate(tried[:4]):
-        smallest = all(size == 1 for shape in sizes.values() for size in shape)
-        found["smallest" if smallest else "small" if number == 0 else f"other_sizes_{number}"] = sizes
-    return found
-
-
 def _rank(rules: ShapeRules | None, output: str) -> int | None:
     return len(rules.outputs[output]) if rules is not None else None
 
@@ -283,14 +259,6 @@ def _port_doc(node: ModelNode, value: str) -> str:
         else "a shape that the model does not say"
     )
     return f"{shape}, {value!r} in the model"
-
-
-def _body_file(kind: str, path: Path, body: str, opset: int) -> bytes:
-    text = body.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    return (
-        f'"""The body of {kind} in {path.name}, in the syntax of onnx.parser; @name@ is the value of a field."""\n\n'
-        f'OPSET = {opset}\n\nBODY = """\n{text}\n"""\n'
-    ).encode()
 
 
 _OF_BODY = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

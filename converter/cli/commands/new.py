@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.model.errors import EXIT_OK, UsageError
+from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.folder import check_free, write_folder
-from trtsmith.converter.scaffold.names import check_names
+from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.converter.scaffold.sample import sample_files
+from trtsmith.importers.problem import Problem
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -39,26 +42,39 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="ports, attributes, types and shapes of a node of this model that nobody knows; with --node",
     )
     parser.add_argument("--node", metavar="NODE", help="the node: its name, an output, or its op_type")
+    sources.add_argument(
+        "--from-torch",
+        metavar="MODULE:FUNCTION",
+        help="what a function of PyTorch tensors computes, of a module or of a FILE.py, which is imported",
+    )
+    parser.add_argument(
+        "--example",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="for --from-torch: the shape of a tensor, x=2x3x4 or ids=5:int64, or the value of a number; repeatable",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    draft = None
-    if options.from_model is not None:
-        from trtsmith.converter.scaffold.from_model import draft_of_node
-
-        names = check_names(options.name, options.domain or "mycompany")
-        folder: Path = options.output or Path(names.snake)
-        check_free(folder)
-        draft = draft_of_node(names, options.from_model, options.node)
-        files = draft_files(draft)
-    else:
-        names = check_names(options.name, options.domain)
-        folder = options.output or Path(names.snake)
-        check_free(folder)
-        files = sample_files(names)
-    write_folder(folder, files)
+    names = check_names(options.name, _domain(options))
+    folder: Path = options.output or Path(names.snake)
+    check_free(folder)
+    draft = _draft(options, names)
+    write_folder(folder, draft_files(draft) if draft is not None else sample_files(names))
     console.result(str(folder))
+    if draft is not None and draft.unwritten:
+        listed = " and ".join(draft.unwritten)
+        console.say(
+            f"to be written: {listed}, in {folder / names.snake / 'definition.py'}. The model does not say what the "
+            "operator computes; the tests fail until then."
+        )
+    elif draft is not None:
+        console.say(
+            "it has no kernel yet: TensorRT computes the operator's expansion, made of standard operators. README.md "
+            "says how a kernel is added."
+        )
     place = shlex.quote(str(folder))
     console.progress(f"then: trtsmith build-plugins {place}")
     console.progress(f"      pytest {place}")
@@ -66,3 +82,58 @@ def run(options: argparse.Namespace, console: Console) -> int:
         f"      trtsmith convert {shlex.quote(str(folder / 'example.onnx'))} -o example.plan --ops {place}"
     )
     return EXIT_OK
+
+
+def _domain(options: argparse.Namespace) -> str:
+    """--domain, which a node has itself. UsageError where options do not go together."""
+    alone = {
+        "--node": options.node and not options.from_model,
+        "--example": options.example and not options.from_torch,
+    }
+    for flag, wrong in alone.items():
+        if wrong:
+            needed = "--from-model" if flag == "--node" else "--from-torch"
+            raise UsageError(
+                Problem(f"{flag} says nothing here", flag, f"{flag} beside {needed}", f"add {needed}")
+            )
+    if options.from_model is not None:
+        if options.domain is not None or options.node is None:
+            what = "the node is not named" if options.node is None else "the node has a domain of its own"
+            fix = "--node NODE" if options.node is None else "leave --domain out"
+            raise UsageError(
+                Problem(what, f"--from-model {options.from_model}", "--node, and no --domain", fix)
+            )
+        return "of.the.node"
+    if options.domain is None:
+        expected = "the ONNX domain in which models write the operator"
+        raise UsageError(
+            Problem("no domain is given", f"trtsmith new {options.name}", expected, "--domain mycompany")
+        )
+    return str(options.domain)
+
+
+def _draft(options: argparse.Namespace, names: Names) -> Draft | None:
+    if options.from_model is not None:
+        from trtsmith.converter.scaffold.from_model import draft_of_node
+
+        return draft_of_node(names, options.from_model, options.node)
+    if options.from_torch is not None:
+        from trtsmith.converter.scaffold.from_torch import draft_of_function
+
+        return draft_of_function(names, options.from_torch, _examples(options.example))
+    return None
+
+
+def _examples(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            expected = (
+                "NAME=VALUE: x=2x3x4 for a tensor, ids=5:int64 for one of another type, window=3 for a number"
+            )
+            raise UsageError(
+                Problem(f"{text!r} is no example", f"--example {text}", expected, "--example x=2x3x4")
+            )
+        found[name] = value
+    return found
