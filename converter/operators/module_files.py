@@ -27,7 +27,7 @@ def load_module(source: Source) -> ModuleType:
     """
     spec = source.spec
     if spec.endswith(".py") or os.sep in spec or spec in (".", "..") or os.path.exists(spec):
-        return _from_path(source, _file_of(source, Path(spec).absolute()))
+        return _from_path(source, _file_of(source, Path(os.path.abspath(spec))))
     if not all(part.isidentifier() for part in spec.split(".")):
         what = "there is no such file or folder"
         raise source.problem(what, str(Path(spec).absolute()), _FORMS, "correct the path")

@@ -12,12 +12,14 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.operators.sources import Source
 from trtsmith.importers.problem import Problem
 
@@ -28,6 +30,9 @@ LIMIT_VARIABLE = "TRTSMITH_OPS_TIMEOUT"
 
 _AGAIN_S = 0.05
 """How soon an interruption that was swallowed is repeated."""
+
+_STUBBORN_S = 3.0
+"""For how long that is tried. Of the main thread nothing is left to save then: it would not hear Ctrl-C either."""
 
 _EXPECTED = "a module that can be imported, and that has OPERATORS, a tuple of OpDef"
 
@@ -62,14 +67,13 @@ def import_watched(load: Callable[[], ModuleType], source: Source) -> ModuleType
     limit = import_limit()
     with _ONE_AT_A_TIME, _output_on_stderr():
         try:
-            with _time_limit(limit):
+            with _time_limit(limit, source):
                 return load()
         except (UsageError, KeyboardInterrupt):
             raise
         except _TookTooLong as error:
-            fix = f"let it do no more than define its operators, or set {LIMIT_VARIABLE} to more seconds"
-            what = f"its import did not end within {limit:g} s"
-            raise source.problem(what, place(error, source.spec), _EXPECTED, fix) from None
+            lines = traceback.extract_tb(error.__traceback__)
+            raise _too_long(limit, source, _innermost(lines, source.spec)) from None
         except BaseException as error:
             raise source.problem(
                 what_of(error), place(error, source.spec), _EXPECTED, _fix(error, source)
@@ -92,12 +96,21 @@ def place(error: BaseException, otherwise: str) -> str:
     """
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return _line(error.filename, error.lineno, error.text)
-    lines = [line for line in traceback.extract_tb(error.__traceback__) if not _is_machinery(line.filename)]
-    if not lines:
+    return _innermost(traceback.extract_tb(error.__traceback__), otherwise)
+
+
+def _innermost(lines: Iterable[traceback.FrameSummary], otherwise: str) -> str:
+    foreign = [line for line in lines if not _is_machinery(line.filename)]
+    if not foreign:
         return otherwise
-    home = str(Path(lines[0].filename).parent) + os.sep
-    own = [line for line in lines if line.filename.startswith(home)]
+    home = str(Path(foreign[0].filename).parent) + os.sep
+    own = [line for line in foreign if line.filename.startswith(home)]
     return _line(own[-1].filename, own[-1].lineno, own[-1].line)
+
+
+def _too_long(limit: float, source: Source, where: str) -> UsageError:
+    fix = f"let it do no more than define its operators, or set {LIMIT_VARIABLE} to more seconds"
+    return source.problem(f"its import did not end within {limit:g} s", where, _EXPECTED, fix)
 
 
 def _line(filename: str, number: int | None, text: str | None) -> str:
@@ -124,21 +137,25 @@ def _fix(error: BaseException, source: Source) -> str:
     return "mend that line" if not isinstance(error, SystemExit) else "remove the exit from the module"
 
 
-@contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def _time_limit(seconds: float, source: Source) -> AbstractContextManager[None]:
     """Raises _TookTooLong inside the block when the time is up, and again and again if the block goes on."""
     main = threading.current_thread() is threading.main_thread()
-    with (_by_signal if main else _by_thread)(seconds):
-        yield
+    return _by_signal(seconds, source) if main else _by_thread(seconds)
 
 
 @contextlib.contextmanager
-def _by_signal(seconds: float) -> Iterator[None]:
-    """A signal ends waiting, too, but only the main thread gets any."""
-    running = True
+def _by_signal(seconds: float, source: Source) -> Iterator[None]:
+    """A signal ends waiting, too, but only the main thread gets any. The process ends if none is of use."""
+    running, started = True, time.monotonic()
 
     def ring(number: int, frame: FrameType | None) -> None:
-        del number, frame
+        del number
+        if running and time.monotonic() > started + seconds + _STUBBORN_S:
+            lines = traceback.extract_stack(frame)
+            ours = max((i for i, line in enumerate(lines) if line.filename.startswith(_OURS)), default=0)
+            where = _innermost(lines[ours:], source.spec)
+            os.write(2, f"error: {_too_long(seconds, source, where)}\n".encode())
+            os._exit(EXIT_USAGE)
         if running:
             raise _TookTooLong
 
