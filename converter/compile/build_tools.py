@@ -120,6 +120,6 @@ def _runs(program: str) -> bool:
 
 def _trusted(stamp: Path) -> list[str]:
     try:
-        return [stamp.read_text(encoding="utf-8").strip()]
+        return [stamp.read_text(encoding="utf-8").removesuffix("\n")]
     except (OSError, UnicodeDecodeError):
         return []
