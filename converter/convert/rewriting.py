@@ -48,7 +48,9 @@ def rewrite_model(options: RewriteOptions) -> Analysis:
     refuses to take as they are.
     """
     target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
-    asked = AnalysisOptions(target, options.freeze, None, options.inputs, (), options.precision, whole=False)
+    asked = AnalysisOptions(
+        target, options.freeze, None, options.inputs, (), options.precision, whole=False, compiled=False
+    )
     analysis = analyse(load_model(options.model), asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
