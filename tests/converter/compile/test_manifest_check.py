@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trtsmith.converter.compile.manifest_check import check_manifest, read_manifest
+from trtsmith.converter.compile.manifest_check import check_manifest
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.importers.opdef import OpDef
@@ -44,14 +44,14 @@ def test_both_sides_are_told() -> None:
     (what,) = differences(changed(inputs=renamed))
     assert what.startswith(f"inputs: the library has {first.name},") and "the definition other" in what
     (what,) = differences(changed(inputs=(replace(first, rank=7), *others)))
-    assert what == f"rank of input {first.name}: the library has {first.rank}, the definition 7"
+    assert what == f"rank of input {first.name!r}: the library has {first.rank}, the definition 7"
     number, field = next((i, f) for i, f in enumerate(WITH_FIELDS.fields) if f.minimum is not None)
     fields = (*WITH_FIELDS.fields[:number], replace(field, minimum=-9), *WITH_FIELDS.fields[number + 1 :])
     (what,) = differences(changed(fields=fields))
-    assert what == f"minimum of field {field.name}: the library has {field.minimum}, the definition -9"
+    assert what == f"minimum of field {field.name!r}: the library has {field.minimum}, the definition -9"
 
 
 def test_a_file_that_is_no_library(tmp_path: Path) -> None:
     (tmp_path / "lib.so").write_text("no library")
     with pytest.raises(ConversionError, match="does not load"):
-        read_manifest(tmp_path / "lib.so")
+        check_manifest(tmp_path / "lib.so", OPS)

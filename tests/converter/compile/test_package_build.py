@@ -14,10 +14,11 @@ import pytest
 
 from tests.processes import ROOT
 from trtsmith.converter.compile import sdk
-from trtsmith.converter.compile.manifest_check import check_manifest, read_manifest
+from trtsmith.converter.compile.manifest_check import check_manifest
 from trtsmith.converter.compile.package_build import BuildOrder, BuiltPackage, build_package
 from trtsmith.converter.compile.package_folder import PackageFolder, find_package
 from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.operators.library_manifest import library_manifest
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import Source
 from trtsmith.converter.plugin.cases import contract_cases
@@ -73,7 +74,7 @@ def package(compiled: PackageFolder, installed_sdk: Path, monkeypatch: pytest.Mo
 
 
 def test_it_keeps_the_whole_contract(package: PackageFolder) -> None:
-    assert read_manifest(package.library())["cuda_architectures"].split()[0] == "86-real"
+    assert library_manifest(package.library())["cuda_architectures"].split()[0] == "86-real"
     operators = load_package(Source(str(package.module), "a test")).operators
     report = run_contract(package.library(), gpu=False, definitions=contract_cases(operators))
     assert [r for r in report.results if r.verdict is CheckStatus.FAIL] == []
@@ -92,7 +93,9 @@ def test_a_definition_that_says_something_else_keeps_the_library_out(package: Pa
     text, before = definition.read_text(), package.library().read_bytes()
     definition.write_text(text.replace('Port("weights", "T", 1,', 'Port("weights", "T", 2,'))
     try:
-        with pytest.raises(ConversionError, match="rank of input weights: the library has 1, the definition 2"):
+        with pytest.raises(
+            ConversionError, match="rank of input 'weights': the library has 1, the definition 2"
+        ):
             build(package)
     finally:
         definition.write_text(text)
