@@ -30,8 +30,6 @@ from trtsmith.converter.verify.expansion_run import run_expanded
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.fields import check_fields
 from trtsmith.importers.opdef import Case, OpDef
-from trtsmith.importers.operator_package import OperatorPackage
-from trtsmith.importers.registry import using
 
 __all__ = [
     "check_definition",
@@ -91,8 +89,8 @@ def check_expansion(op: OpDef, case: Case, opset: int = 17) -> None:
     """The expansion, run by onnxruntime in every dtype of the operator, gives what the reference does."""
     for types in type_choices(op):
         inputs = _inputs(op, case, types)
-        reference = op.reference(case.fields, inputs)
         outputs = run_expanded(op, case.fields, inputs, max(opset, op.expansion_opset))
+        reference = op.reference(case.fields, inputs)
         _compare(op, f"the expansion in {types[op.key]}", types[op.key], outputs, reference)
 
 
@@ -136,24 +134,25 @@ def check_library(library: str | Path, operators: Sequence[OpDef], *, gpu: bool 
     assert any(result.verdict is CheckStatus.PASS for result in report.results)
 
 
-def check_example(model: str | Path, operators: Sequence[OpDef]) -> None:
+def check_example(model: str | Path, package: str | Path) -> None:
     """Every node of the model reaches TensorRT, and onnxruntime runs it with the operators expanded.
 
     The outputs are finite, and of the shapes that the model declares. The model has shapes of known sizes.
+    package: the folder of the operators, as --ops takes it. Those of installed packages are left out.
     """
     from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
     from trtsmith.converter.model.load import load_model
     from trtsmith.converter.model.ort import run
     from trtsmith.converter.model.shapes import graph_inputs
+    from trtsmith.converter.operators.loading import operators_in_force
     from trtsmith.converter.rewrite.rewrite import reference
     from trtsmith.converter.verify.inputs import generate_inputs
 
     loaded = load_model(Path(model))
-    with using((OperatorPackage("the package under test", tuple(operators)),)):
+    with operators_in_force([str(package)], installed=False):
         analysis = analyse(loaded, AnalysisOptions())
         assert analysis.convertible, "\n".join(map(str, analysis.problems))
-        feeds = generate_inputs(loaded, graph_inputs(loaded.proto), {}).arrays
-        outputs = run(reference(loaded), feeds)
+        outputs = run(reference(loaded), generate_inputs(loaded, graph_inputs(loaded.proto), {}).arrays)
     for value in loaded.proto.graph.output:
         declared = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
         assert outputs[value.name].shape == declared

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
 from onnx import inliner
 
 from trtsmith.converter.graph.renaming import rename_values
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
@@ -79,7 +80,8 @@ def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str], opset: 
     for node in nodes:
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
-        _require_writable(copy)
+        for inner in _all_nodes([copy]):
+            _require_writable(inner)
         for name in copy.output:
             if name and name not in names:
                 names[name] = fresh(name)
@@ -104,7 +106,7 @@ def _flattened(model: onnx.ModelProto, function: onnx.FunctionProto) -> onnx.Fun
     flat = onnx.FunctionProto()
     flat.CopyFrom(function)
     for _ in range(len(kinds) + 1):
-        if not any((node.domain, node.op_type) in kinds for node in flat.node):
+        if not any((node.domain, node.op_type) in kinds for node in _all_nodes(flat.node)):
             break
         graph = onnx.GraphProto(name="body", node=flat.node)
         graph.input.extend(onnx.ValueInfoProto(name=name) for name in flat.input)
@@ -115,6 +117,14 @@ def _flattened(model: onnx.ModelProto, function: onnx.FunctionProto) -> onnx.Fun
         del flat.node[:]
         flat.node.extend(inlined.graph.node)
     return flat
+
+
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from _all_nodes(graph.node)
 
 
 def _require_writable(node: onnx.NodeProto) -> None:
