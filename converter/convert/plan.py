@@ -136,7 +136,7 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
         elif op_type in foreign:
             nodes.append(PlannedNode(name, kind, Route.PLUGIN, "plugin of a library given with --plugins"))
         else:
-            problem = unknown_operator(node, kind)
+            problem = unknown_operator(node, kind, rewritten.model.path)
             problems.append(problem)
             nodes.append(PlannedNode(name, kind, Route.UNSUPPORTED, problem.what))
     gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
