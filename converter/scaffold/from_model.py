@@ -39,13 +39,21 @@ _SMALL = 8
 """Sizes above are made smaller for cases, where the operator takes that."""
 
 
-def draft_of_node(names: Names, path: Path, wanted: str) -> Draft:
+def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = None) -> Draft:
     """The draft of an operator that a node of the model needs. UsageError for a node that is none of these.
 
-    wanted: the node's name, or one of its outputs, or an op_type that one node has.
+    wanted: the node's name, or one of its outputs, or an op_type that one node has. domain: the one that it must have.
     """
     model = infer_shapes(load_model(path))
     node = described(model.proto, find_node(model.proto, wanted, path), path)
+    given_domain, domain = domain, normalise_domain(node.proto.domain)
+    if given_domain not in (None, domain):
+        expected = f"--domain {domain}" if domain else "no --domain: the node has none"
+        raise UsageError(
+            Problem(
+                f"the node's domain is {domain!r}", f"--domain {given_domain}", expected, "leave --domain out"
+            )
+        )
     function = next(
         (
             f
@@ -75,7 +83,6 @@ def draft_of_node(names: Names, path: Path, wanted: str) -> Draft:
         )
     else:
         rules = _rules_of_names(node, in_names, out_names, shapes)
-    domain = normalise_domain(node.proto.domain)
     inputs = [
         Port(name, kind, len(shapes[name]), _port_doc(node, value))
         for name, kind, value in zip(in_names, kinds_in, node.inputs, strict=True)

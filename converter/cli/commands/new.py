@@ -17,6 +17,8 @@ from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.converter.scaffold.sample import sample_files
 from trtsmith.importers.problem import Problem
 
+_EXAMPLE_DOMAIN = "mycompany"
+
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
@@ -97,13 +99,14 @@ def _domain(options: argparse.Namespace) -> str:
                 Problem(f"{flag} says nothing here", flag, f"{flag} beside {needed}", f"add {needed}")
             )
     if options.from_model is not None:
-        if options.domain is not None or options.node is None:
-            what = "the node is not named" if options.node is None else "the node has a domain of its own"
-            fix = "--node NODE" if options.node is None else "leave --domain out"
+        if options.node is None:
+            expected = "--node with a node's name, an output of it, or its op_type"
             raise UsageError(
-                Problem(what, f"--from-model {options.from_model}", "--node, and no --domain", fix)
+                Problem(
+                    "the node is not named", f"--from-model {options.from_model}", expected, "--node NODE"
+                )
             )
-        return "of.the.node"
+        return _EXAMPLE_DOMAIN  # nodes have one of their own
     if options.domain is None:
         expected = "the ONNX domain in which models write the operator"
         raise UsageError(
@@ -116,7 +119,7 @@ def _draft(options: argparse.Namespace, names: Names) -> Draft | None:
     if options.from_model is not None:
         from trtsmith.converter.scaffold.from_model import draft_of_node
 
-        return draft_of_node(names, options.from_model, options.node)
+        return draft_of_node(names, options.from_model, options.node, options.domain)
     if options.from_torch is not None:
         from trtsmith.converter.scaffold.from_torch import draft_of_function
 

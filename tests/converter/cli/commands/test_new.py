@@ -174,7 +174,7 @@ REFUSED = {
     "no node": (["VoxelPool", "--from-model", "model.onnx"], "the node is not named"),
     "a node's domain": (
         ["VoxelPool", "--domain", "m", "--from-model", "model.onnx", "--node", "y"],
-        "domain of its own",
+        "the node's domain is 'acme'",
     ),
     "a node that is not there": (
         ["VoxelPool", "--from-model", "model.onnx", "--node", "gone"],
