@@ -58,11 +58,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
         raise
     if not built.libraries:
         console.result(
-            f"{package.list_file}: no operator has a kernel, so there is nothing to compile.\n"
+            f"{options.folder / package.list_file.name}: no operator has a kernel, so there is nothing to compile.\n"
             "TensorRT gets the expansion of each, made of standard operators, until a trtsmith_operator(...) line is there."
         )
         return EXIT_OK
     for library in built.libraries:
-        console.result(str(library))
+        console.result(str(options.folder / library.relative_to(package.root)))
     console.progress(f"{', '.join(package.operators())}: {built.seconds:.1f} s")
     return EXIT_OK
