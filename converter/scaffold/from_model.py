@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from trtsmith.converter.scaffold.model_node import ModelNode, described, find_no
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
+from trtsmith.converter.scaffold.reference_source import of_body, unwritten
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.dims import describe
 from trtsmith.importers.function_bodies import filled, run_body
@@ -46,23 +46,7 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
     """
     model = infer_shapes(load_model(path))
     node = described(model.proto, find_node(model.proto, wanted, path), path)
-    given_domain, domain = domain, normalise_domain(node.proto.domain)
-    if given_domain not in (None, domain):
-        expected = f"--domain {domain}" if domain else "no --domain: the node has none"
-        raise UsageError(
-            Problem(
-                f"the node's domain is {domain!r}", f"--domain {given_domain}", expected, "leave --domain out"
-            )
-        )
-    function = next(
-        (
-            f
-            for f in model.proto.functions
-            if (normalise_domain(f.domain), f.name)
-            == (normalise_domain(node.proto.domain), node.proto.op_type)
-        ),
-        None,
-    )
+    function = _function_of(model.proto, node, domain)
     fields, attributes, values = _fields(node, function)
     given = list(function.input)[: len(node.inputs)] if function is not None else ["" for _ in node.inputs]
     made = list(function.output)[: len(node.outputs)] if function is not None else ["" for _ in node.outputs]
@@ -83,21 +67,17 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
         )
     else:
         rules = _rules_of_names(node, in_names, out_names, shapes)
-    inputs = [
-        Port(name, kind, len(shapes[name]), _port_doc(node, value))
-        for name, kind, value in zip(in_names, kinds_in, node.inputs, strict=True)
-    ]
-    outputs = [
-        Port(name, kind, _rank(rules, name), _port_doc(node, value))
-        for name, kind, value in zip(out_names, kinds_out, node.outputs, strict=True)
-    ]
+    domain = normalise_domain(node.proto.domain)
     kind = f"{domain}::{node.proto.op_type}" if domain else node.proto.op_type
+    first = rules.tried[0] if rules is not None else shapes
+    made_shapes = [rules.first[name] if rules is not None else None for name in out_names]
+    values_of = (node.inputs, node.outputs)
     return Draft(
         names=names,
         doc=f"{kind}, as {path.name} has it.",
         origin="--from-model",
-        inputs=tuple(inputs),
-        outputs=tuple(outputs),
+        inputs=_ports(node, in_names, kinds_in, node.inputs, {n: len(s) for n, s in shapes.items()}),
+        outputs=_ports(node, out_names, kinds_out, node.outputs, {n: _rank(rules, n) for n in out_names}),
         fields=fields,
         alias=(domain, node.proto.op_type),
         attributes=attributes,
@@ -107,21 +87,39 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
         fixed=rules.fixed if rules is not None else (),
         cases=chosen_cases(rules) if rules is not None else {"small": shapes},
         values=values,
-        reference=_reference(names, body, out_names),
+        reference=of_body(out_names) if body else unwritten(names),
         opset=opset,
-        example=node_example(
-            model.proto,
-            node.proto,
-            node.inputs,
-            node.outputs,
-            (rules.tried[0] if rules is not None else shapes).values(),
-            node.dtypes,
-            [rules.first[name] if rules is not None else None for name in out_names],
-        ),
+        example=node_example(model.proto, node.proto, *values_of, first.values(), node.dtypes, made_shapes),
         own_imports=f"from {names.snake}.body import BODY, OPSET\n\n" if body else "",
         imports="from trtsmith.definitions import filled, run_body\n" if body else "",
         files={f"{names.snake}/body.py": body_file(f"{kind} in {path.name}", body, opset)} if body else {},
         unwritten=() if body else ("_reference", "_expand", *(("_shape",) if rules is None else ())),
+    )
+
+
+def _function_of(
+    proto: onnx.ModelProto, node: ModelNode, given_domain: str | None
+) -> onnx.FunctionProto | None:
+    """The function of the model that the node calls. UsageError if a domain is given that is not the node's."""
+    domain = normalise_domain(node.proto.domain)
+    if given_domain not in (None, domain):
+        what = f"the node's domain is {domain!r}"
+        expected = f"--domain {domain}" if domain else "no --domain: the node has none"
+        raise UsageError(Problem(what, f"--domain {given_domain}", expected, "leave --domain out"))
+    kind = (domain, node.proto.op_type)
+    return next((f for f in proto.functions if (normalise_domain(f.domain), f.name) == kind), None)
+
+
+def _ports(
+    node: ModelNode,
+    names: Sequence[str],
+    kinds: Sequence[str],
+    values: Sequence[str],
+    ranks: Mapping[str, int | None],
+) -> tuple[Port, ...]:
+    return tuple(
+        Port(name, kind, ranks[name], _port_doc(node, value))
+        for name, kind, value in zip(names, kinds, values, strict=True)
     )
 
 
@@ -266,30 +264,3 @@ def _port_doc(node: ModelNode, value: str) -> str:
         else "a shape that the model does not say"
     )
     return f"{shape}, {value!r} in the model"
-
-
-_OF_BODY = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """What onnx's own evaluator makes of the body, in float64. Replace it by something that does not come from there."""
-    return run_body(filled(BODY, fields), OPSET, inputs, {outputs})
-
-
-def _expand(expansion: Expansion) -> str:
-    """The body that the model had for the operator: what onnxruntime runs to judge an engine."""
-    return filled(BODY, expansion.fields)
-'''
-
-_UNWRITTEN = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """What is right, by output port, in float64 numpy."""
-    raise NotImplementedError("write _reference in {snake}/definition.py: the model does not say what {name} computes")
-
-
-def _expand(expansion: Expansion) -> str:
-    """The same in operators of ONNX, of opset 11 and later, in the syntax of onnx.parser."""
-    raise NotImplementedError("write _expand in {snake}/definition.py: the model does not say what {name} computes")
-'''
-
-
-def _reference(names: Names, body: str, outputs: Sequence[str]) -> str:
-    if body:
-        return _OF_BODY.format(outputs=json.dumps(list(outputs)))
-    return _UNWRITTEN.format(snake=names.snake, name=names.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
+from trtsmith.converter.scaffold.reference_source import of_function
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.converter.scaffold.torch_export import exported_body
 from trtsmith.converter.scaffold.torch_signature import Scalar, Signature, signature_of
@@ -85,7 +85,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         fixed=rules.fixed,
         cases=chosen_cases(rules),
         values=values,
-        reference=_reference(names, loaded, signature, shapes, dtypes, out_names),
+        reference=of_function(names, loaded, signature, shapes, dtypes, out_names),
         opset=opset,
         example=_example(names, values, rules, out_names, {**dtypes, **out_types}, opset),
         imports="from trtsmith.definitions import exported_body, wide\n",
@@ -231,69 +231,3 @@ def _example(
     source.opset_import.extend([helper.make_opsetid("", opset), helper.make_opsetid(names.domain, 1)])
     shapes = [rules.first[name] for name in outputs]
     return node_example(source, node, [*sizes], outputs, sizes.values(), dtypes, shapes)
-
-
-_REFERENCE = '''def _call(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The function of PyTorch tensors that the operator is."""
-    from {module} import {function}
-
-    made = {function}({arguments})
-    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
-
-
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """The function in float64, on the CPU."""
-    import torch
-
-    made = _call(fields, {{name: torch.from_numpy(wide(array)) for name, array in inputs.items()}})
-    return {{name: wide(one.detach().numpy()) for name, one in zip({outputs}, made, strict=True)}}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The function itself, of which torch.ops.trtsmith.{snake} is made."""
-    return _call(fields, inputs)
-
-
-EXPORTED = {values}
-"""The fields with which BODY was exported; with others PyTorch exports the function when it is asked for."""
-
-
-def _expand(expansion: Expansion) -> str:
-    """The function in operators of ONNX, by PyTorch's exporter: what onnxruntime runs to judge an engine."""
-    if dict(expansion.fields) == EXPORTED:
-        return BODY
-    examples = {examples}
-
-    def called(*tensors: Any) -> Any:
-        return _call(expansion.fields, dict(zip(examples, tensors, strict=True)))
-
-    return exported_body(called, examples, {outputs})[0]
-'''
-
-
-def _reference(
-    names: Names,
-    loaded: TorchFunction,
-    signature: Signature,
-    shapes: Sizes,
-    dtypes: Mapping[str, str],
-    outputs: Sequence[str],
-) -> str:
-    arguments = [f'{t.name}=tensors["{t.name}"]' for t in signature.tensors]
-    for scalar in signature.scalars:
-        value = f'fields["{scalar.name}"]'
-        value = f"bool({value})" if scalar.boolean else f"list({value})" if scalar.kind.is_list else value
-        arguments.append(f"{scalar.name}={value}")
-    examples = {
-        name: (shape, "float32" if "float" in dtypes[name] else dtypes[name])
-        for name, shape in shapes.items()
-    }
-    return _REFERENCE.format(
-        module=loaded.module or f"{names.snake}.function",
-        function=loaded.name,
-        arguments=", ".join(arguments),
-        outputs=json.dumps(list(outputs)),
-        snake=names.snake,
-        values=repr({scalar.name: scalar.value for scalar in signature.scalars}),
-        examples=repr(examples),
-    )

@@ -28,11 +28,8 @@ def body_of_function(
     UsageError if the body calls what is no operator of ONNX, or cannot be written as text.
     """
     flat = _flattened(model, function)
-    renamed = dict(
-        zip((*flat.input, *flat.output), (*inputs, *outputs), strict=False)
-        if len(flat.input) == len(inputs)
-        else [*zip(flat.input, inputs, strict=False), *zip(flat.output, outputs, strict=True)]
-    )
+    renamed = dict(zip(flat.input, inputs, strict=False))
+    renamed |= dict(zip(flat.output, outputs, strict=False))
     opset = next((entry.version for entry in flat.opset_import if not entry.domain), 1)
     return body_text(flat.node, renamed, opset), opset
 

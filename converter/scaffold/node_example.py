@@ -30,7 +30,7 @@ def node_example(
         "example",
         [
             helper.make_tensor_value_info(name, NUMBERS[dtypes[name]], list(shape))
-            for name, shape in zip(dict.fromkeys(inputs), shapes, strict=False)
+            for name, shape in dict(zip(inputs, shapes, strict=True)).items()
         ],
         [
             helper.make_tensor_value_info(
