@@ -16,13 +16,13 @@ from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
 from trtsmith.converter.scaffold.reference_source import of_function
-from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
+from trtsmith.converter.scaffold.shape_rules import Run, ShapeRules, Sizes
 from trtsmith.converter.scaffold.torch_export import exported_body
 from trtsmith.converter.scaffold.torch_signature import Scalar, Signature, signature_of
 from trtsmith.converter.scaffold.torch_source import TorchFunction, load_function
 from trtsmith.importers.dims import describe
 from trtsmith.importers.function_bodies import run_body
-from trtsmith.importers.opdef import Attr, Field, Kind, Port, Value
+from trtsmith.importers.opdef import Attr, Field, Port, Value
 from trtsmith.importers.problem import Problem
 
 _NEAR = 1e-3
@@ -48,25 +48,12 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
     out_types = {name: called.narrow(array, dtypes) for name, array in zip(out_names, first, strict=True)}
     kinds_in, kinds_out = type_variables(dtypes, out_types, where)
     body, opset = called.exported(shapes, dtypes, out_names)
-
-    def run(sizes: Sizes) -> Sizes | None:
-        try:
-            inputs = called.inputs(sizes)
-            right = dict(zip(out_names, called.outputs(sizes, inputs), strict=True))
-            made = run_body(body, opset, inputs, out_names)
-        except Exception:  # whatever the function does with sizes that it does not take
-            return None
-        agree = all(made[n].shape == a.shape and _near(made[n], a) for n, a in right.items())
-        return {name: array.shape for name, array in right.items()} if agree else None
-
-    whole = {s.name: s.value for s in signature.scalars if s.kind is Kind.INT and not s.boolean}
-    rules = rules_or_error([shapes], {k: int(v) for k, v in whole.items()}, run, where)  # type: ignore[arg-type]
     values = {scalar.name: scalar.value for scalar in signature.scalars}
+    whole = {s.name: int(s.value) for s in signature.scalars if isinstance(s.value, int) and not s.boolean}
+    rules = rules_or_error([shapes], whole, called.agreeing(body, opset, out_names), where)
     return Draft(
         names=names,
-        doc=f"What {loaded.name} computes."
-        if not loaded.function.__doc__
-        else _first_line(loaded.function.__doc__),
+        doc=_first_line(loaded.function.__doc__ or f"What {loaded.name} computes."),
         origin=f"--from-torch, from {loaded.name}",
         inputs=tuple(
             Port(t.name, kind, len(t.shape), f"parameter {t.name}, such as {describe(t.shape)}")
@@ -152,6 +139,21 @@ class _Called:
         fields = {s.name: _argument(s) for s in self.signature.scalars}
         named = dict(zip((t.name for t in self.signature.tensors), tensors, strict=True))
         return self.loaded.function(**named, **fields)
+
+    def agreeing(self, body: str, opset: int, outputs: Sequence[str]) -> Run:
+        """Output shapes for sizes that the function takes, and for which the body gives the same numbers."""
+
+        def run(sizes: Sizes) -> Sizes | None:
+            try:
+                inputs = self.inputs(sizes)
+                right = dict(zip(outputs, self.outputs(sizes, inputs), strict=True))
+                made = run_body(body, opset, inputs, outputs)
+            except Exception:  # whatever the function does with sizes that it does not take
+                return None
+            agree = all(made[n].shape == a.shape and _near(made[n], a) for n, a in right.items())
+            return {name: array.shape for name, array in right.items()} if agree else None
+
+        return run
 
     def narrow(self, array: np.ndarray, dtypes: Mapping[str, str]) -> str:
         """The type of an output for inputs of these types: float64 stands for that of the first such input."""
