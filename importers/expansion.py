@@ -51,7 +51,7 @@ def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
     )
     if expansion.opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0, so that empty tensors work
         for node in function.node:
-            if node.op_type == "Reshape":
+            if node.op_type == "Reshape" and all(a.name != "allowzero" for a in node.attribute):
                 node.attribute.append(helper.make_attribute("allowzero", 1))
     return function
 
@@ -82,8 +82,6 @@ def with_functions(
     expanded = onnx.ModelProto()
     expanded.CopyFrom(model)
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), MIN_OPSET)
-    if opset < MIN_OPSET and any(True for _ in plugin_nodes(expanded.graph)):
-        raise LookupError(f"opset {opset} is older than {MIN_OPSET}")
     functions: dict[str, onnx.FunctionProto] = {}
     for node in plugin_nodes(expanded.graph):
         function = function_of(node, dtypes, opset)
@@ -98,8 +96,10 @@ def with_functions(
 
 
 def function_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> onnx.FunctionProto:
-    """The operator of a plugin node of ours as a function of its connected inputs. Arguments as of `expand_model`."""
+    """The operator of a plugin node of ours as a function of its connected inputs, as for `expand_model`."""
     op = by_name()[node.op_type]
+    if opset < op.expansion_opset:
+        raise LookupError(f"opset {opset} is older than {op.expansion_opset}", op.expansion_opset)
     present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
     dtype = next(
         (dtypes[value] for port, value in present if port.type == op.key and value in dtypes), "float32"

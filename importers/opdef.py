@@ -292,6 +292,8 @@ class OpDef:
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
     workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
+    by_expansion:    whether it has no kernel, so that TensorRT computes its expansion. Ours all have one.
+    expansion_opset: the first opset that has the operators of `expand`.
     """
 
     name: str
@@ -320,6 +322,8 @@ class OpDef:
     work: Callable[[Fields, Shapes], Work] | None = None
     workspace: bool = False
     float32_only: str = ""
+    by_expansion: bool = False
+    expansion_opset: int = 11
 
     def field(self, name: str) -> Field:
         return next(field for field in self.fields if field.name == name)

@@ -16,8 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from scikit_build_core import build as skbuild
 
-from envsetup import ROOT, headers, native, nvcc
-from envsetup.steps import SetupError, Stamps
+from envsetup import ROOT, native
+from envsetup.steps import Stamps
+from trtsmith.converter.compile import headers, nvcc
+from trtsmith.converter.compile.host_compiler import jobs, require_host_compiler
+from trtsmith.converter.compile.logged import SetupError
 from trtsmith.importers.problem import Problem
 
 Settings = Mapping[str, "str | list[str]"]
@@ -54,7 +57,7 @@ def build_wheel(
         for name, value in native.cmake_defines(toolkit, include, os.environ).items():
             settings.setdefault(f"cmake.define.{name}", value)
         os.environ.update(toolkit.environment(os.environ))
-        os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(native.jobs(os.environ)))
+        os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs(os.environ)))
         return skbuild.build_wheel(wheel_directory, settings, metadata_directory)
 
 
@@ -86,7 +89,7 @@ def _missing_tools() -> list[str]:
 
 
 def _tools() -> tuple[nvcc.Toolkit, Path]:
-    native.require_host_compiler(os.environ)
+    require_host_compiler(os.environ)
     toolkit = nvcc.find(os.environ, nvcc.importable_folders())
     if toolkit is None:
         raise SetupError(

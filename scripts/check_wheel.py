@@ -14,10 +14,26 @@ import zipfile
 from pathlib import Path
 
 from envsetup.native import LIBRARIES
-from envsetup.steps import SetupError, run_logged, say
+from trtsmith.converter.compile.logged import SetupError, run_logged, say
 from trtsmith.importers.problem import Problem
 
 TOP_LEVEL = {"trtsmith"}
+
+# With these, and their like beside them, users' operators are compiled: plugins_cpp/cmake/Sdk.cmake puts them there.
+SDK = tuple(
+    f"trtsmith/plugins_cpp/{name}"
+    for name in (
+        *("core/fields.hpp", "trt/adapt.hpp", "trt/plugin_v2.hpp", "trt/plugin_v3.hpp", "ops/binding.hpp"),
+        *("exports.hpp", "exports.map", "library.cpp", "library_v2.cpp", "package/CMakeLists.txt"),
+        *(
+            "cmake/toolchain.cmake",
+            "cmake/PluginLibrary.cmake",
+            "cmake/Operators.cmake",
+            "cmake/operators.hpp.in",
+        ),
+        *("kernels/convert.cuh", "kernels/dispatch.cuh", "kernels/dtype.hpp"),
+    )
+)
 
 # Every library must load where no CUDA is installed, with every symbol resolved.
 LOAD = "import ctypes, os, sys; [ctypes.CDLL(path, os.RTLD_NOW) for path in sys.argv[1:]]"
@@ -37,6 +53,7 @@ def contents_problem(names: list[str]) -> str | None:
         "trtsmith/importers/__init__.py",
         "trtsmith/api.py",
         "trtsmith/py.typed",
+        *SDK,
     ]
     missing = [name for name in wanted if names.count(name) != 1]
     if missing:

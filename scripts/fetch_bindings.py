@@ -12,8 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from envsetup.steps import SetupError  # noqa: E402
 from envsetup.wheels import fetch, pinned  # noqa: E402
+from trtsmith.converter.compile.logged import SetupError  # noqa: E402
 
 PINS = ROOT / "tests" / "contract" / "bindings.txt"
 CACHE = ROOT / ".cache" / "bindings" / f"cp{sys.version_info.major}{sys.version_info.minor}"

@@ -47,8 +47,8 @@ KERNEL_TIMEOUT_S = 120.0
 def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     if options.build_broken:
-        from envsetup.steps import SetupError
         from planted.broken import build_broken
+        from trtsmith.converter.compile.logged import SetupError
 
         try:
             build_broken(options.build_broken)

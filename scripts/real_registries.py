@@ -25,10 +25,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from envsetup.steps import SetupError
     from realregistries.lean_wheels import versions
     from realregistries.registry_answers import ask, summary
     from realregistries.registry_questions import questions
+    from trtsmith.converter.compile.logged import SetupError
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -27,8 +27,11 @@ import os
 import shutil
 import subprocess
 
-from envsetup import ROOT, headers, native, nvcc
-from envsetup.steps import SetupError, Stamps, digest, run_logged, say, source_files
+from envsetup import ROOT, native
+from envsetup.steps import Stamps, digest, source_files
+from trtsmith.converter.compile import headers, nvcc
+from trtsmith.converter.compile.host_compiler import require_host_compiler
+from trtsmith.converter.compile.logged import SetupError, run_logged, say
 from trtsmith.importers.problem import Problem
 
 VENV = ROOT / ".venv"
@@ -66,7 +69,7 @@ def prepare(env: dict[str, str], *, python_only: bool) -> dict[str, str]:
     for name in ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__"):
         env.pop(name, None)
     if not python_only:
-        native.require_host_compiler(env)  # before minutes of downloads, not after
+        require_host_compiler(env)  # before minutes of downloads, not after
     stamps = Stamps(VENV / "trtsmith-stamps.json")
     _make_venv(stamps)
     _install_lock(stamps, env)
@@ -145,9 +148,8 @@ def _toolkit(stamps: Stamps, env: dict[str, str]) -> nvcc.Toolkit:
 def _install_checkout(stamps: Stamps, env: dict[str, str]) -> None:
     """The command `trtsmith` and the packages' metadata; the sources are used where they are."""
     scripts = ROOT / "scripts"
-    inputs = digest(
-        [ROOT / "pyproject.toml", scripts / "build_backend.py", *source_files(scripts / "envsetup")]
-    )
+    steps = (*source_files(scripts / "envsetup"), *source_files(ROOT / "converter" / "compile"))
+    inputs = digest([ROOT / "pyproject.toml", scripts / "build_backend.py", *steps])
     if not stamps.fresh("checkout", inputs) or not (VENV / "bin" / "trtsmith").exists():
         argv = [*_pip(), "install", "--no-deps", "--no-build-isolation", "-e", str(ROOT)]
         run_logged("installing this checkout", argv, LOGS / "checkout.log", env)

@@ -23,11 +23,13 @@ ORDER = (
     "rewrite",
     "operators",
     "engine",
+    "compile",
     "verify",
     "plugin",
     "convert",
     "locate",
     "bench",
+    "scaffold",
     "cli",
     "polygraphy_extension",
 )
@@ -56,7 +58,7 @@ IMPORT_BY_NAME = {
 
 TENSORRT = ("tensorrt", "tensorrt_rtx", "tensorrt_libs", "tensorrt_rtx_libs")
 
-MOST_PACKAGES = 12
+MOST_PACKAGES = 14
 MOST_MODULES = 25
 MOST_OF_A_NAME = 2
 

@@ -34,6 +34,8 @@ _COMMANDS = (
     "bundle",
     "ops",
     "plugin",
+    "new",
+    "build-plugins",
     "doctor",
 )
 
@@ -76,7 +78,8 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name in wanted:
-        import_module(f"trtsmith.converter.cli.commands.{name}").add_parser(commands, common)
+        module = name.replace("-", "_")
+        import_module(f"trtsmith.converter.cli.commands.{module}").add_parser(commands, common)
     return parser
 
 

@@ -36,7 +36,7 @@ from trtsmith.converter.rewrite.precision.sums import own_long_sums
 from trtsmith.converter.rewrite.rules import RULES, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.importers.expansion import MIN_OPSET, expand_model, plugin_nodes
+from trtsmith.importers.expansion import expand_model, plugin_nodes
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
@@ -163,10 +163,10 @@ def expand(model: Model) -> Model:
     except LookupError as error:
         raise ConversionError(
             Problem(
-                f"the model cannot be expanded into standard operators: {error}",
+                f"the model cannot be expanded into standard operators: {error.args[0]}",
                 str(model.path),
-                f"opset {MIN_OPSET} or later",
-                f"export the model with opset {MIN_OPSET} or later",
+                f"opset {error.args[-1]} or later",
+                f"export the model with opset {error.args[-1]} or later",
             )
         ) from error
 

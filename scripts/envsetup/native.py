@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from envsetup import ROOT, nvcc
-from envsetup.steps import SetupError, Stamps, digest, run_logged, source_files
+from envsetup import ROOT
+from envsetup.steps import Stamps, digest, source_files
+from trtsmith.converter.compile import nvcc
+from trtsmith.converter.compile.host_compiler import host_compiler, jobs, require_host_compiler
+from trtsmith.converter.compile.logged import SetupError, run_logged
 from trtsmith.importers.problem import Problem
 
 LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith_host.so")
@@ -32,31 +34,6 @@ class Tools:
     headers: Path
     cmake: Path
     ninja: Path
-
-
-def jobs(env: Mapping[str, str]) -> int:
-    """Compile jobs: TRTSMITH_JOBS, else the cores that this process may use (in a container, not all)."""
-    asked = env.get("TRTSMITH_JOBS", "")
-    return max(1, int(asked)) if asked.isdigit() else len(os.sched_getaffinity(0))
-
-
-def host_compiler(env: Mapping[str, str]) -> str | None:
-    """The C++ compiler that CMake and nvcc would take, or None."""
-    asked = env.get("CXX")
-    names = [shlex.split(asked)[0]] if asked else ["c++", "g++"]
-    return next((found for name in names if (found := shutil.which(name, path=env.get("PATH", "")))), None)
-
-
-def require_host_compiler(env: Mapping[str, str]) -> None:
-    if host_compiler(env) is None:
-        raise SetupError(
-            Problem(
-                "There is no C++ compiler.",
-                f"CXX={env['CXX']}" if env.get("CXX") else "PATH",
-                "g++ 9 or newer (nvcc compiles host code with it)",
-                "install it (Debian and Ubuntu: apt install g++ make), or set CXX to one",
-            )
-        )
 
 
 def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) -> dict[str, str]:

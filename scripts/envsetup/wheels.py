@@ -8,7 +8,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from envsetup.steps import run_logged
+from trtsmith.converter.compile.logged import run_logged
 
 
 def pinned(pins: Path) -> dict[str, tuple[str, ...]]:

@@ -11,8 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from envsetup import ROOT, headers, native, nvcc
-from envsetup.steps import SetupError, run_logged
+from envsetup import ROOT, native
+from trtsmith.converter.compile import headers, nvcc
+from trtsmith.converter.compile.logged import SetupError, run_logged
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import OPS
 

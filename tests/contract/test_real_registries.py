@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from envsetup.steps import SetupError
 from envsetup.wheels import pinned
 from realregistries import lean_wheels, registry_answers
 from realregistries.registry_questions import questions
+from trtsmith.converter.compile.logged import SetupError
 from trtsmith.importers.registry import OPS
 
 RECORD = lean_wheels.ROOT / "benchmarks" / "real_registries.json"

@@ -11,13 +11,13 @@ import pytest
 from onnx import helper as oh
 
 import planted_errors
-from envsetup.steps import SetupError
 from planted import broken, changes
 from planted.plants import PLANTS, Plant
 from planted.run import Ground, control_of, faults_of, row_of
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import Sabotaged
 from tests.exports import exported
+from trtsmith.converter.compile.logged import SetupError
 from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located, NodeReport
 

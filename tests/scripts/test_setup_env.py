@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from check_wheel import contents_problem
-from envsetup import ROOT, headers, native, nvcc
-from envsetup.steps import SetupError, Stamps, digest, explain_failure, run_logged
+from check_wheel import SDK, contents_problem
+from envsetup import ROOT, native
+from envsetup.steps import Stamps, digest
+from trtsmith.converter.compile import headers, nvcc
+from trtsmith.converter.compile.host_compiler import jobs, require_host_compiler
+from trtsmith.converter.compile.logged import SetupError, explain_failure, run_logged
 
 FAKE_NVCC = """#!/bin/sh
 case "$*" in
@@ -270,12 +273,12 @@ def test_a_command_that_is_not_there_fails_like_any_other(tmp_path: Path) -> Non
 
 def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="apt install g"):
-        native.require_host_compiler({"PATH": str(tmp_path)})
+        require_host_compiler({"PATH": str(tmp_path)})
 
 
 def test_jobs_follow_the_setting_and_else_the_cores() -> None:
-    assert native.jobs({"TRTSMITH_JOBS": "3"}) == 3
-    assert native.jobs({"TRTSMITH_JOBS": "many"}) == len(os.sched_getaffinity(0))
+    assert jobs({"TRTSMITH_JOBS": "3"}) == 3
+    assert jobs({"TRTSMITH_JOBS": "many"}) == len(os.sched_getaffinity(0))
 
 
 def test_set_up_runs_with_nothing_but_the_standard_library() -> None:
@@ -306,6 +309,7 @@ GOOD = [f"trtsmith/converter/lib/{name}" for name in native.LIBRARIES] + [
     "trtsmith/importers/__init__.py",
     "trtsmith/api.py",
     "trtsmith/py.typed",
+    *SDK,
     "trtsmith-0.1.0.dist-info/licenses/LICENSE",
 ]
 

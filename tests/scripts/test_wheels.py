@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envsetup import wheels
-from envsetup.steps import SetupError
+from trtsmith.converter.compile.logged import SetupError
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.function_body import function_nodes
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.target import Fault
-from trtsmith.importers.expansion import MIN_OPSET, function_of
+from trtsmith.importers.expansion import function_of
 from trtsmith.importers.registry import by_name
 
 _FAULTS = (
@@ -22,7 +22,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if "If" not in node.inside():
         return None
     op = by_name()[node.op_type]
-    if op.data_dependent or node.opset < MIN_OPSET:
+    if op.data_dependent or node.opset < op.expansion_opset:
         return Refusal(
             f"{node.op_type} in a branch of an If: {_FAULTS[0]}",
             "the node outside of the If, or a model of opset 11 or later whose node has outputs of known sizes",

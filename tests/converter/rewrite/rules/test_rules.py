@@ -51,7 +51,8 @@ def rules_of(result: Rewritten) -> set[str]:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_has_examples_and_a_sentence(rule: NodeRule) -> None:
-    assert (examples_of(rule) or refused_of(rule)) and rule.doc
+    from_outside = not rule.kinds  # of operators from outside alone: tested with a package in force
+    assert (examples_of(rule) or refused_of(rule) or from_outside) and rule.doc
     assert all(example.builds or example.why for example in examples_of(rule))
     assert sorted({r.name for r in RULES}) == sorted(r.name for r in RULES)
 

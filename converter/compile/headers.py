@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from envsetup.steps import SetupError, run_logged, say
+from trtsmith.converter.compile.logged import Say, SetupError, run_logged, say
 from trtsmith.importers.problem import Problem
 
 # Plugins of the V3 kind are described by these headers from 10.0; IPluginV3OneBuildV2 by 10.3.
@@ -62,7 +62,7 @@ def candidates(env: Mapping[str, str], system: Path = Path("/")) -> Iterator[Pat
         yield system / folder
 
 
-def find(env: Mapping[str, str], cache: Path, system: Path = Path("/")) -> Path | None:
+def find(env: Mapping[str, str], cache: Path, system: Path = Path("/"), say: Say = say) -> Path | None:
     """The folder with NvInfer.h, or None if it must be fetched into `cache`.
 
     Raises SetupError if TRTSMITH_TENSORRT_INCLUDE is set to a folder that does not do: what a user asks for is never
@@ -98,7 +98,7 @@ def fetched_folder(cache: Path) -> Path:
     return cache / "tensorrt-headers"
 
 
-def fetch(cache: Path, pip: Sequence[str], log: Path) -> Path:
+def fetch(cache: Path, pip: Sequence[str], log: Path, say: Say = say) -> Path:
     """Download the header wheel with `pip` (an argv prefix) and unpack its headers. Returns their folder."""
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="headers-", dir=cache) as folder:
@@ -115,7 +115,7 @@ def fetch(cache: Path, pip: Sequence[str], log: Path) -> Path:
             "-r",
             str(pinned),
         ]
-        run_logged("fetching TensorRT's headers", argv, log)
+        run_logged("fetching TensorRT's headers", argv, log, say=say)
         wheels = list(Path(folder).glob("*.whl"))
         if len(wheels) != 1:
             raise SetupError(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from envsetup.steps import SetupError, say
+from trtsmith.converter.compile.logged import Say, SetupError, say
 from trtsmith.importers.problem import Problem
 
 # 12.0 is the first whose nvcc takes -std=c++20 and knows every architecture of the developer default.
@@ -131,7 +131,7 @@ def probe(toolkit: Toolkit, env: Mapping[str, str]) -> str | None:
 
 
 def find(
-    env: Mapping[str, str], site_packages: Iterable[Path], trusted: Iterable[str] = ()
+    env: Mapping[str, str], site_packages: Iterable[Path], trusted: Iterable[str] = (), say: Say = say
 ) -> Toolkit | None:
     """The first candidate that is new enough and compiles. None if there is none and the wheels must be installed.
 

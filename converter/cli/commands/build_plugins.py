@@ -1,0 +1,68 @@
+"""trtsmith build-plugins: compile the operators of a package into its plugin library."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.compile.logged import SetupError
+from trtsmith.converter.compile.manifest_check import check_manifest
+from trtsmith.converter.compile.package_build import BuildOrder, build_package
+from trtsmith.converter.compile.package_folder import find_package
+from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.operators.loading import load_package
+from trtsmith.converter.operators.sources import Source
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "build-plugins",
+        parents=[common],
+        help="compile the operators of a package of yours",
+        description=(
+            "Compile the kernels and bindings of a package, as `trtsmith new` writes it, into DIR/PACKAGE/lib, where it is "
+            "found with the operators. Needs nvcc and TensorRT's headers, and no GPU. Compiles what changed."
+        ),
+        allow_abbrev=False,
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder with plugins.cmake")
+    parser.add_argument(
+        "--v2", action="store_true", help="the IPluginV2DynamicExt library too, for TensorRT 8.6 to 10"
+    )
+    parser.add_argument(
+        "--architectures",
+        default="",
+        metavar="LIST",
+        help="GPUs to compile for: 86,90 (the default, with PTX for later ones) or release, for all that are supported",
+    )
+    parser.add_argument("--clean", action="store_true", help="compile everything anew")
+    parser.set_defaults(run=run, operators=False)  # of which its own are loaded alone
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    package = find_package(options.folder)
+    order = BuildOrder(package, options.v2, options.architectures, options.clean)
+
+    def accept(library: Path) -> None:
+        source = Source(str(package.module), f"build-plugins {options.folder}")
+        check_manifest(library, load_package(source).operators)
+
+    try:
+        built = build_package(order, dict(os.environ), accept, console.progress)
+    except SetupError as error:
+        if error.tail:
+            console.say(error.tail)
+        raise
+    if not built.libraries:
+        console.result(
+            f"{options.folder / package.list_file.name}: no operator has a kernel, so there is nothing to compile.\n"
+            "TensorRT gets the expansion of each, made of standard operators, until a trtsmith_operator(...) line is there."
+        )
+        return EXIT_OK
+    for library in built.libraries:
+        console.result(str(options.folder / library.relative_to(package.root)))
+    console.progress(f"{', '.join(package.operators())}: {built.seconds:.1f} s")
+    return EXIT_OK

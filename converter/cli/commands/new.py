@@ -1,0 +1,142 @@
+"""trtsmith new: write the package of an operator of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.model.errors import EXIT_OK, UsageError
+from trtsmith.converter.scaffold.draft import Draft
+from trtsmith.converter.scaffold.draft_files import draft_files
+from trtsmith.converter.scaffold.folder import check_free, write_folder
+from trtsmith.converter.scaffold.names import Names, check_names
+from trtsmith.converter.scaffold.sample import sample_files
+from trtsmith.importers.problem import Problem
+
+_EXAMPLE_DOMAIN = "mycompany"
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "new",
+        parents=[common],
+        help="write the package of an operator of your own",
+        description=(
+            "Write a package with an operator of your own: definition, CUDA kernel, binding, cases, tests and an example "
+            "model. It works as it is; change what it computes."
+        ),
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", metavar="NAME", help="of the operator and its plugin, such as VoxelMaxPool")
+    parser.add_argument("--domain", help="ONNX domain in which models write the operator, such as mycompany")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="the folder to write (the name in snake_case)"
+    )
+    sources = parser.add_mutually_exclusive_group()
+    sources.add_argument(
+        "--from-model",
+        type=Path,
+        metavar="M.onnx",
+        help="ports, attributes, types and shapes of a node of this model that nobody knows; with --node",
+    )
+    parser.add_argument("--node", metavar="NODE", help="the node: its name, an output, or its op_type")
+    sources.add_argument(
+        "--from-torch",
+        metavar="MODULE:FUNCTION",
+        help="what a function of PyTorch tensors computes, of a module or of a FILE.py, which is imported",
+    )
+    parser.add_argument(
+        "--example",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="for --from-torch: the shape of a tensor, x=2x3x4 or ids=5:int64, or the value of a number; repeatable",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    names = check_names(options.name, _domain(options))
+    folder: Path = options.output or Path(names.snake)
+    check_free(folder)
+    draft = _draft(options, names)
+    write_folder(folder, draft_files(draft) if draft is not None else sample_files(names))
+    console.result(str(folder))
+    if draft is not None and draft.unwritten:
+        listed = " and ".join(draft.unwritten)
+        console.say(
+            f"to be written: {listed}, in {folder / names.snake / 'definition.py'}. The model does not say what the "
+            "operator computes; the tests fail until then."
+        )
+    elif draft is not None:
+        console.say(
+            "it has no kernel yet: TensorRT computes the operator's expansion, made of standard operators. README.md "
+            "says how a kernel is added."
+        )
+    place = shlex.quote(str(folder))
+    console.progress(f"then: trtsmith build-plugins {place}")
+    console.progress(f"      pytest {place}")
+    console.progress(
+        f"      trtsmith convert {shlex.quote(str(folder / 'example.onnx'))} -o example.plan --ops {place}"
+    )
+    return EXIT_OK
+
+
+def _domain(options: argparse.Namespace) -> str:
+    """--domain, which a node has itself. UsageError where options do not go together."""
+    alone = {
+        "--node": options.node and not options.from_model,
+        "--example": options.example and not options.from_torch,
+    }
+    for flag, wrong in alone.items():
+        if wrong:
+            needed = "--from-model" if flag == "--node" else "--from-torch"
+            raise UsageError(
+                Problem(f"{flag} says nothing here", flag, f"{flag} beside {needed}", f"add {needed}")
+            )
+    if options.from_model is not None:
+        if options.node is None:
+            expected = "--node with a node's name, an output of it, or its op_type"
+            raise UsageError(
+                Problem(
+                    "the node is not named", f"--from-model {options.from_model}", expected, "--node NODE"
+                )
+            )
+        return _EXAMPLE_DOMAIN  # nodes have one of their own
+    if options.domain is None:
+        expected = "the ONNX domain in which models write the operator"
+        raise UsageError(
+            Problem("no domain is given", f"trtsmith new {options.name}", expected, "--domain mycompany")
+        )
+    return str(options.domain)
+
+
+def _draft(options: argparse.Namespace, names: Names) -> Draft | None:
+    if options.from_model is not None:
+        from trtsmith.converter.scaffold.from_model import draft_of_node
+
+        return draft_of_node(names, options.from_model, options.node, options.domain)
+    if options.from_torch is not None:
+        from trtsmith.converter.scaffold.from_torch import draft_of_function
+
+        return draft_of_function(names, options.from_torch, _examples(options.example))
+    return None
+
+
+def _examples(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            expected = (
+                "NAME=VALUE: x=2x3x4 for a tensor, ids=5:int64 for one of another type, window=3 for a number"
+            )
+            raise UsageError(
+                Problem(f"{text!r} is no example", f"--example {text}", expected, "--example x=2x3x4")
+            )
+        found[name] = value
+    return found

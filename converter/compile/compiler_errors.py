@@ -1,0 +1,109 @@
+"""Reads the errors of nvcc, g++, the linker and CMake out of a build's log, each with its place and its source line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtsmith.converter.compile.package_folder import LIST
+
+SHOWN = 3
+"""Errors that are shown: those after the first are mostly its consequences. The log has them all."""
+
+LONGEST = 400
+"""Characters of a message: g++ spells templates out."""
+
+_PATTERNS = (
+    re.compile(
+        r"^(?P<file>[^\s:(][^:(]*)\((?P<line>\d+)\): (?:catastrophic |fatal )?error(?: #[\w-]+)?: (?P<text>.+)$"
+    ),
+    re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.+)$"),
+    re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+): (?P<text>undefined reference to .+)$"),
+    re.compile(r"^(?P<file>[^\s:]+):(?P<line>)\(\S+\): (?P<text>undefined reference to .+)$"),
+    re.compile(
+        r"^(?P<file>)(?P<line>)\S*ld: (?:.*: )?(?P<text>(?:undefined reference|multiple definition|cannot find).+)$"
+    ),
+    re.compile(r"^(?P<file>)(?P<line>)ptxas (?:fatal|error)\s*: (?P<text>.+)$"),
+    re.compile(r"^(?P<file>)(?P<line>)nvcc fatal\s*: (?P<text>.+)$"),
+)
+_CALLER = re.compile(r"^  (?P<file>\S.*?):(?P<line>\d+) \(")
+_CMAKE = re.compile(r"^CMake Error(?: at (?P<file>.+?):(?P<line>\d+)(?: \(.+\))?)?:(?P<rest>.*)$")
+
+
+@dataclass(frozen=True)
+class CompilerError:
+    """One error. file, line: "" and 0 where the tool does not say. source: the line of the file, "" if it is not there."""
+
+    text: str
+    file: str = ""
+    line: int = 0
+    source: str = ""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def __str__(self) -> str:
+        place = f"{self.place}: " if self.place else ""
+        return f"{place}{self.text}" + (f"\n{self.line:>6} | {self.source}" if self.source else "")
+
+
+def errors_of(log: str, relative_to: Path) -> tuple[CompilerError, ...]:
+    """The errors in a log, each once, in its order. Files below `relative_to` are named from there."""
+    found: dict[tuple[str, int, str], CompilerError] = {}
+    for text, file, line in (*_of_compilers(log), *_of_cmake(log)):
+        error = CompilerError(text[:LONGEST], _named(file, relative_to), line, _source_line(file, line))
+        found.setdefault((error.file, line, text), error)
+    return tuple(found.values())
+
+
+def _of_compilers(log: str) -> Iterator[tuple[str, str, int]]:
+    for row in log.splitlines():
+        match = next((m for pattern in _PATTERNS if (m := pattern.match(row))), None)
+        if match is not None:
+            yield match["text"].strip(), match["file"], int(match["line"] or 0)
+
+
+def _of_cmake(log: str) -> Iterator[tuple[str, str, int]]:
+    """CMake writes its message below the place, indented, and below that who called: the outermost file is the user's."""
+    rows = log.splitlines()
+    for index, row in enumerate(rows):
+        match = _CMAKE.match(row)
+        if match is None:
+            continue
+        text, place = [match["rest"].strip()], (match["file"] or "", int(match["line"] or 0))
+        called = False
+        for below in rows[index + 1 :]:
+            called = called or below.startswith("Call Stack")
+            caller = _CALLER.match(below) if called else None
+            if caller is not None and caller["file"].endswith(LIST):
+                place = (caller["file"], int(caller["line"]))
+            elif (below and not below.startswith("  ") and not called) or (called and not below):
+                break
+            elif not called:
+                text.append(below.strip())
+        told = " ".join(part for part in text if part)
+        yield told.split(" where: ")[0], *place  # of a message of ours, what was wrong
+
+
+def _named(file: str, relative_to: Path) -> str:
+    if not file:
+        return ""
+    path = Path(file)
+    for folder in (relative_to, relative_to.resolve()):
+        if path.is_absolute() and path.is_relative_to(folder):
+            return str(path.relative_to(folder))
+    return file
+
+
+def _source_line(file: str, line: int) -> str:
+    """The line as it is in the file, without the blanks around it and cut where a terminal would break it."""
+    if not file or not line:
+        return ""
+    try:
+        rows = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return rows[line - 1].strip()[:160] if line <= len(rows) else ""

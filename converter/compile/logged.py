@@ -1,0 +1,122 @@
+"""Runs commands whose output goes to a log, and explains why one failed."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+Say = Callable[[str], None]
+"""Shows a line of progress."""
+
+TAIL_LINES = 15
+
+# (what a failed command's output says in lower case, what was expected, the fix); the first row that fits is shown.
+CAUSES = (
+    (
+        ("no space left on device",),
+        "about 6 GB of free disk",
+        "free some space (make clean removes what was built here), then run it again",
+    ),
+    (
+        ("could not find a version", "no matching distribution"),
+        "a package index that serves the pinned version for this Python and platform (Linux x86_64)",
+        "check that pip on its own can install the package named in the log; pip's own configuration is used",
+    ),
+    (
+        (
+            "connectionerror",
+            "connection refused",
+            "connection broken",
+            "timed out",
+            "name resolution",
+            "sslerror",
+        ),
+        "pip to reach its package index",
+        "check pip's configuration and the network, then run it again",
+    ),
+    (
+        ("do not match the hashes",),
+        "the file with the pinned SHA-256",
+        "do not use that file: find out where pip got it from (pip config list)",
+    ),
+    (
+        ("unsupported gnu version",),
+        "a host compiler that this nvcc accepts",
+        "set CXX to an older g++, or TRTSMITH_CUDA=pypi for a newer nvcc",
+    ),
+    (
+        ("unsupported gpu architecture",),
+        "architectures that this nvcc can compile for",
+        "drop the one named in the log from TRTSMITH_CUDA_ARCHITECTURES, or set TRTSMITH_CUDA=pypi for a newer nvcc",
+    ),
+    (
+        ("warnings being treated as errors",),
+        "a compiler that has no warning for plugins_cpp",
+        "report the warning; until then set CMAKE_ARGS=-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF",
+    ),
+    (
+        ("killed",),
+        "about 4 GB of free memory for each compile job",
+        "run it again with TRTSMITH_JOBS=1",
+    ),
+)
+
+
+class SetupError(UsageError):
+    """A step cannot go on. Holds the four-part problem that the user is shown, and the last lines of a command's output."""
+
+    def __init__(self, problem: Problem, tail: str = "") -> None:
+        self.problem = problem
+        self.tail = tail
+        super().__init__(problem)
+
+
+def say(message: str) -> None:
+    print(f"[setup] {message}", file=sys.stderr, flush=True)
+
+
+def run_logged(
+    what: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None, say: Say = say
+) -> None:
+    """Run argv with no stdin and all its output in `log`. Raises SetupError, with the log's last lines, if it fails."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    say(f"{what} ...")
+    start = time.monotonic()
+    with log.open("w", encoding="utf-8", errors="replace") as out:
+        out.write(shlex.join(argv) + "\n")
+        out.flush()
+        try:
+            code = subprocess.run(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=env,
+                check=False,
+            ).returncode
+        except OSError as error:
+            out.write(f"{error}\n")
+            code = 127
+    if code != 0:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        raise SetupError(explain_failure(what, code, text, log), "\n".join(text.splitlines()[-TAIL_LINES:]))
+    say(f"{what}: {time.monotonic() - start:.1f} s")
+
+
+def explain_failure(what: str, code: int, output: str, log: Path) -> Problem:
+    """The problem behind a failed command. Pure. A signal (a negative code, or 137) is mostly a want of memory."""
+    low = output.lower() + ("killed" if code < 0 or code == 137 else "")
+    unknown = (
+        "exit code 0",
+        "read the log's last lines, mend what they name, and run the same command again",
+    )
+    known = ((expected, fix) for signs, expected, fix in CAUSES if any(sign in low for sign in signs))
+    expected, fix = next(known, unknown)
+    return Problem(f"{what} failed with exit code {code}.", str(log), expected, fix)

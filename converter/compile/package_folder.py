@@ -1,0 +1,114 @@
+"""Says what is where in the folder of a user's operators, as `trtsmith new` writes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtsmith.converter.compile.logged import SetupError
+from trtsmith.importers.problem import Problem
+
+LIST = "plugins.cmake"
+_OPERATOR = re.compile(r"^\s*trtsmith_operator\(\s*(\w+)(?P<rest>[^)]*)\)", re.MULTILINE)
+_COMMENT = re.compile(r"#.*")
+_KEYWORDS = frozenset({"BINDING", "KERNELS", "DATA_DEPENDENT_SHAPES"})
+
+
+@dataclass(frozen=True)
+class PackageFolder:
+    """The folder of a package. root: absolute. name: of the Python package in it."""
+
+    root: Path
+    name: str
+
+    @property
+    def list_file(self) -> Path:
+        """Which operators there are, and of which sources."""
+        return self.root / LIST
+
+    @property
+    def module(self) -> Path:
+        return self.root / self.name
+
+    @property
+    def lib(self) -> Path:
+        return self.module / "lib"
+
+    @property
+    def build(self) -> Path:
+        """What the compilers leave behind; may be deleted at any time."""
+        return self.root / "build" / "plugins"
+
+    @property
+    def library_name(self) -> str:
+        return f"{self.name}_plugins"
+
+    def library(self, *, v2: bool = False) -> Path:
+        return self.lib / f"lib{self.library_name}{'_v2' * v2}.so"
+
+    def operators(self) -> tuple[str, ...]:
+        """The operators that have a kernel, by the list."""
+        return tuple(match[1] for match in self._entries())
+
+    def require_sources(self) -> None:
+        """SetupError naming the first source of the list that is not there: CMake would say it at length."""
+        for match in self._entries():
+            words = match["rest"].split()
+            place = "ops"
+            for word in words:
+                if word in _KEYWORDS:
+                    place = "kernels" if word == "KERNELS" else "ops"
+                elif "$" not in word and not (self.root / place / word).is_file():
+                    raise SetupError(
+                        Problem(
+                            f"{place}/{word} is not there",
+                            f"{self.list_file}: trtsmith_operator({match[1]} ...)",
+                            "BINDING: a file in ops/; KERNELS: files in kernels/",
+                            f"correct the name, or write {place}/{word}",
+                        )
+                    )
+
+    def _entries(self) -> list[re.Match[str]]:
+        text = self.list_file.read_text(encoding="utf-8", errors="replace")
+        return list(_OPERATOR.finditer(_COMMENT.sub("", text)))
+
+
+def find_package(folder: Path) -> PackageFolder:
+    """The package of a folder. SetupError if it is none: no plugins.cmake, or not one Python package."""
+    root = folder.absolute()
+    made = (
+        "a folder that `trtsmith new` wrote, or one with plugins.cmake, kernels/, ops/ and one Python package"
+    )
+    if not root.is_dir():
+        what = "there is no such folder" if not root.exists() else "this is no folder"
+        raise SetupError(
+            Problem(what, str(folder), made, "correct the path, or write a package: trtsmith new NAME")
+        )
+    if not (root / LIST).is_file():
+        raise SetupError(
+            Problem(
+                f"the folder has no {LIST}", str(folder), made, "name the folder in which plugins.cmake is"
+            )
+        )
+    names = sorted(path.parent.name for path in root.glob("*/__init__.py") if path.parent.name != "tests")
+    if len(names) != 1:
+        found = ", ".join(names) or "none"
+        raise SetupError(
+            Problem(
+                f"the folder has {len(names)} Python packages: {found}",
+                str(folder),
+                "one, which gets the library into its folder lib/",
+                "keep one package in a folder",
+            )
+        )
+    if not names[0].isidentifier():
+        raise SetupError(
+            Problem(
+                f"{names[0]!r} is no name of a Python package",
+                str(folder),
+                "an identifier",
+                "rename the folder",
+            )
+        )
+    return PackageFolder(root, names[0])

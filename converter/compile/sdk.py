@@ -1,0 +1,45 @@
+"""Finds the SDK: the C++ and CUDA headers, adapters and CMake files with which users' operators are compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trtsmith.converter.compile.logged import SetupError
+from trtsmith.importers.problem import Problem
+
+_ROOT = Path(__file__).resolve().parents[2]
+"""In an installation the package `trtsmith`; a checkout's root."""
+
+SDK = _ROOT / "plugins_cpp"
+
+BUILD = "package"
+"""The folder of the SDK with the CMake project that compiles a package."""
+
+
+def sdk_folder() -> Path:
+    """trtsmith/plugins_cpp of an installation, plugins_cpp of a checkout. SetupError if it is not there."""
+    if (SDK / BUILD / "CMakeLists.txt").is_file():
+        return SDK
+    raise SetupError(
+        Problem(
+            "the headers and CMake files that operators are compiled with are not there",
+            str(SDK),
+            "the folder that the wheel of trtsmith brings",
+            "install trtsmith again: pip install --force-reinstall --no-deps trtsmith",
+        )
+    )
+
+
+def cache_folder(home: Path, cache_home: str = "") -> Path:
+    """Where what is fetched is kept: .cache of a checkout, else the user's own cache.
+
+    cache_home: $XDG_CACHE_HOME.
+    """
+    if (_ROOT / "pyproject.toml").is_file():
+        return _ROOT / ".cache"
+    return (Path(cache_home) if cache_home else home / ".cache") / "trtsmith"
+
+
+def kernel_headers(sdk: Path) -> frozenset[str]:
+    """Names, without an ending, of the files in the SDK's kernels/: a kernel of a user's may not be called so."""
+    return frozenset(path.stem for path in (sdk / "kernels").iterdir() if path.is_file())

@@ -1,0 +1,1 @@
+"""Writes packages of operators for users to fill in: `trtsmith new`."""

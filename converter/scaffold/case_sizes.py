@@ -1,0 +1,75 @@
+"""Chooses the sizes of an operator's cases, and tells in a message where no rule of its shapes is found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.scaffold.shape_rules import NoRuleError, Run, ShapeRules, Sizes, find_rules
+from trtsmith.importers.problem import Problem
+
+_MOST = 6
+
+
+def rules_or_error(starts: Sequence[Sizes], fields: Mapping[str, int], run: Run, where: str) -> ShapeRules:
+    """The rules from the first of these shapes that `run` takes. UsageError if it takes none, or follows no rule."""
+    for start in starts:
+        try:
+            return find_rules(start, fields, run)
+        except LookupError:
+            continue
+        except NoRuleError as error:
+            output, axis, sizes = error.args
+            raise UsageError(
+                Problem(
+                    f"the size of output {output!r} along axis {axis} follows no rule that is known: {sizes}",
+                    where,
+                    "sizes that follow from those of the inputs by + - * //, and from no values",
+                    "write the operator by hand: trtsmith new with nothing but --domain",
+                )
+            ) from error
+    raise UsageError(
+        Problem(
+            "its standard operators do not run on onnx's own evaluator, or give something else",
+            where,
+            "a body that runs on inputs of these shapes",
+            "check the function, or write the operator by hand: trtsmith new with nothing but --domain",
+        )
+    )
+
+
+def require_one_shape(shapes: Sequence[Sizes], where: str) -> None:
+    """UsageError if the output shapes differ, which other values at the same input shapes gave."""
+    first = shapes[0]
+    for other in shapes[1:]:
+        name = next((name for name in first if other[name] != first[name]), None)
+        if name is not None:
+            raise UsageError(
+                Problem(
+                    f"the shape of output {name!r} depends on values: {first[name]} or {other[name]}",
+                    where,
+                    "shapes that follow from those of the inputs",
+                    "write the operator by hand, with size ports: CONTRIBUTING.md, Add an operator",
+                )
+            )
+
+
+def chosen_cases(rules: ShapeRules) -> dict[str, Sizes]:
+    """The first shapes that were taken, and of the others one for each set of dimensions in which they differ."""
+    first, *others = rules.tried
+    found: dict[str, Sizes] = {"small": first}
+    seen = set()
+    for sizes in others:
+        changed = frozenset(
+            (name, axis)
+            for name, shape in sizes.items()
+            for axis, size in enumerate(shape)
+            if size != first[name][axis]
+        )
+        if changed in seen or len(found) == _MOST:
+            continue
+        smallest = all(size == 1 for shape in sizes.values() for size in shape)
+        if not smallest:
+            seen.add(changed)
+        found["one_of_each" if smallest else f"other_sizes_{len(seen)}"] = sizes
+    return found

@@ -1,0 +1,48 @@
+"""Defines what is known of a new operator before its package is written, wherever it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trtsmith.converter.scaffold.names import Names
+from trtsmith.converter.scaffold.shape_rules import Axis, Sizes
+from trtsmith.importers.opdef import Attr, Field, Port, Value
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An operator without a kernel.
+
+    origin:     where it comes from, after "written by `trtsmith new`".
+    alias:      (domain, op_type) of its nodes. attributes: of these. source: who defines them.
+    equal, fixed, rules: its sizes (shape_rules.ShapeRules); rules are None where the rule is to be written by hand.
+    cases:      input shapes by name of the case; all have the same fields.
+    reference:  Python source of `_reference`, `_expand` and what they need; imports: of other projects, own: of the package.
+    torch_line: the line of the OpDef that names its PyTorch form.
+    files:      further files of the package, by their paths.
+    unwritten:  names of the functions that the user has to write, in definition.py.
+    """
+
+    names: Names
+    doc: str
+    origin: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    fields: tuple[Field, ...]
+    alias: tuple[str, str]
+    attributes: tuple[Attr, ...]
+    source: str
+    rules: Mapping[str, tuple[str, ...]] | None
+    equal: tuple[tuple[Axis, ...], ...]
+    fixed: tuple[tuple[Axis, int], ...]
+    cases: Mapping[str, Sizes]
+    values: Mapping[str, Value]
+    reference: str
+    opset: int
+    example: bytes
+    imports: str = ""
+    own_imports: str = ""
+    torch_line: str = ""
+    files: Mapping[str, bytes] | None = None
+    unwritten: tuple[str, ...] = ()

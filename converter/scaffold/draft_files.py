@@ -1,0 +1,131 @@
+"""Writes the files of a package whose operator has no kernel yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trtsmith.converter.scaffold.draft import Draft
+from trtsmith.converter.scaffold.render import render
+from trtsmith.importers.opdef import Attr, Field, Port
+
+_TOLERANCE = '{"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}'
+"""Wide, as nothing is known of what the operator computes: whoever knows it tightens them."""
+
+
+def draft_files(draft: Draft) -> dict[str, bytes]:
+    """Every file of the package, by its path in the folder."""
+    snake = draft.names.snake
+    values = draft.names.placeholders() | _definition_values(draft) | _readme_values(draft)
+    templates = {
+        "pyproject.toml": "pyproject.toml",
+        "README.md": "draft_README.md",
+        "plugins.cmake": "draft_plugins.cmake",
+        f"{snake}/__init__.py": "package.py",
+        f"{snake}/definition.py": "draft_definition.py",
+        f"tests/test_{snake}.py": "draft_test.py",
+    }
+    files = {path: render(name, values) for path, name in templates.items()}
+    return {**files, "example.onnx": draft.example, **(draft.files or {})}
+
+
+def _definition_values(draft: Draft) -> dict[str, str]:
+    known = {port.name: port.type for port in draft.inputs}
+    cases = [
+        f"    Case({_source(name)}, {_source(draft.values)}, _inputs("
+        + ", ".join(f"{port}=({_source(shape)}, {_source(known[port])})" for port, shape in shapes.items())
+        + ")),\n"
+        for name, shapes in draft.cases.items()
+    ]
+    return {
+        "origin": draft.origin,
+        "imports": draft.imports,
+        "own_imports": draft.own_imports,
+        "equal": _source(draft.equal),
+        "fixed": _source(draft.fixed),
+        "shape": _shape(draft),
+        "reference": draft.reference.strip("\n") + "\n",
+        "cases": "".join(cases),
+        "doc": _source(draft.doc),
+        "inputs": "".join(f"        {_port(port)},\n" for port in draft.inputs),
+        "outputs": "".join(f"        {_port(port)},\n" for port in draft.outputs),
+        "fields": _lines(map(_field, draft.fields), 8),
+        "torch_line": draft.torch_line,
+        "opset": str(draft.opset),
+        "alias_domain": _source(draft.alias[0]),
+        "alias_op_type": _source(draft.alias[1]),
+        "alias_inputs": _items(_source(port.name) for port in draft.inputs),
+        "alias_attributes": _lines(map(_attribute, draft.attributes), 16),
+        "alias_source": _source(draft.source),
+        "tolerance": _TOLERANCE if any(port.type in "TF" for port in draft.outputs) else "{}",
+    }
+
+
+def _readme_values(draft: Draft) -> dict[str, str]:
+    state = (
+        "It is not finished: "
+        + " and ".join(f"`{name}`" for name in draft.unwritten)
+        + f" in `{draft.names.snake}/definition.py` must be written. Until then the tests fail, and say so."
+        if draft.unwritten
+        else "It works as it is: TensorRT computes the operator's expansion, which is made of standard operators."
+    )
+    return {"state": state, "alias": "::".join(part for part in draft.alias if part)}
+
+
+def _shape(draft: Draft) -> str:
+    if draft.rules is None:
+        return (
+            "    raise NotImplementedError(\"write _shape of the definition: the model does not say how the outputs' "
+            'shapes follow")\n'
+        )
+    names = [
+        port.name
+        for port in draft.inputs
+        if any(f"{port.name}[" in e for r in draft.rules.values() for e in r)
+    ]
+    lines = [f'    {name} = shapes["{name}"]' for name in names]
+    shapes = ", ".join(f'"{name}": {_tuple(rule)}' for name, rule in draft.rules.items())
+    return "\n".join([*lines, f"    return {{{shapes}}}"]) + "\n"
+
+
+def _port(port: Port) -> str:
+    optional = ", optional=True" * port.optional
+    return f'Port("{port.name}", "{port.type}", {port.rank}, {_source(port.doc)}{optional})'
+
+
+def _field(field: Field) -> str:
+    length = f", length={field.length}" if field.length is not None else ""
+    default = f", default={_source(field.default)}" if field.default is not None else ""
+    allowed = f", allowed={_source(field.allowed)}" if field.allowed else ""
+    return f'Field("{field.name}", Kind.{field.kind.name}, {_source(field.doc)}{length}{default}{allowed})'
+
+
+def _attribute(attribute: Attr) -> str:
+    default = f", {_source(attribute.default)}" if attribute.default is not None else ""
+    return f'Attr("{attribute.name}", Kind.{attribute.kind.name}{default})'
+
+
+def _source(value: Any) -> str:
+    """A value as Python source, strings with double quotes."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_source(key)}: {_source(item)}" for key, item in value.items()) + "}"
+    return _tuple(map(_source, value)) if isinstance(value, tuple) else repr(value)
+
+
+def _lines(items: Iterable[str], indent: int) -> str:
+    """Elements of a tuple, each on a line of its own; nothing for an empty one."""
+    rows = "".join(f"{' ' * indent}{item},\n" for item in items)
+    return f"\n{rows}{' ' * (indent - 4)}" if rows else ""
+
+
+def _tuple(items: Iterable[Any]) -> str:
+    return f"({_items(items)})"
+
+
+def _items(items: Iterable[Any]) -> str:
+    """Elements of a tuple, with the comma that one alone needs."""
+    texts = [str(item) for item in items]
+    return ", ".join(texts) + "," * (len(texts) == 1)

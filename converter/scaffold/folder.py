@@ -1,0 +1,56 @@
+"""Writes a folder of files, whole or not at all, where nothing is replaced."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+
+def check_free(folder: Path) -> None:
+    """UsageError unless the folder is empty or is not there, and can be made."""
+    where = f"-o {folder}"
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(
+                Problem(
+                    "the folder is not empty", where, "an empty folder, or a new one", "name another folder"
+                )
+            )
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise UsageError(
+                Problem("there is a file of that name", where, "a new folder", "name another folder")
+            )
+        with tempfile.TemporaryDirectory(prefix=".trtsmith-", dir=folder.absolute().parent):
+            pass
+    except OSError as error:
+        raise _not_written(folder, error) from error
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """All files, by their paths in the folder, or none. UsageError if the folder cannot be written."""
+    check_free(folder)
+    target = folder.absolute()
+    work: Path | None = None
+    try:
+        work = Path(tempfile.mkdtemp(prefix=".trtsmith-", dir=target.parent))
+        for name, content in files.items():
+            path = work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        work.chmod(0o755)
+        work.replace(target)  # over an empty folder, too
+    except OSError as error:
+        raise _not_written(folder, error) from error
+    finally:
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _not_written(folder: Path, error: OSError) -> UsageError:
+    said = f"the package cannot be written: {error.strerror}"
+    return UsageError(Problem(said, f"-o {folder}", "a folder that can be written", "name another folder"))

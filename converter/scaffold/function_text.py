@@ -1,0 +1,149 @@
+"""Writes a graph as the body of an ONNX function, with names that can be read and attributes that are filled in later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import onnx
+from onnx import inliner
+
+from trtsmith.converter.graph.renaming import rename_values
+from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+_ALLOWZERO_OPSET = 14
+_REFERENCE = re.compile(r"(\w+): \w+ = @(\w+)")
+_LARGEST = 1 << 16
+"""Elements of constants in a body: it is text in a Python file."""
+
+
+def body_of_function(
+    model: onnx.ModelProto, function: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]
+) -> tuple[str, int]:
+    """(text, opset) of a function of a model, with the functions that it calls inlined.
+
+    inputs, outputs: names of the ports, in the function's order. An attribute of the function stands as @its_name@.
+    UsageError if the body calls what is no operator of ONNX, or cannot be written as text.
+    """
+    flat = _flattened(model, function)
+    renamed = dict(zip(flat.input, inputs, strict=False))
+    renamed |= dict(zip(flat.output, outputs, strict=False))
+    opset = next((entry.version for entry in flat.opset_import if not entry.domain), 1)
+    return body_text(flat.node, renamed, opset), opset
+
+
+def body_of_graph(model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequence[str]) -> tuple[str, int]:
+    """(text, opset) of a whole model, whose initializers become constants."""
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    graph, nodes = model.graph, []
+    for tensor in graph.initializer:
+        nodes.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
+    given = {tensor.name for tensor in graph.initializer}
+    fed = [value.name for value in graph.input if value.name not in given]
+    made = [value.name for value in graph.output]
+    nodes += graph.node
+    # An output that is an input, or another output, has no node of its own.
+    produced = {name for node in nodes for name in node.output}
+    renamed = dict(zip(fed, inputs, strict=True))
+    for name, port in zip(made, outputs, strict=True):
+        if name in produced and name not in renamed:
+            renamed[name] = port
+        else:
+            nodes.append(onnx.helper.make_node("Identity", [name], [f"{port}__out"]))
+            renamed[f"{port}__out"] = port
+    opset = next((entry.version for entry in model.opset_import if not entry.domain), 1)
+    return body_text(nodes, renamed, opset), opset
+
+
+def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str], opset: int) -> str:
+    """Nodes in the syntax of onnx.parser, a line each. ports: the ports' names by the values' own."""
+    taken = set(ports.values())
+    names = dict(ports)
+
+    def fresh(name: str) -> str:
+        plain = re.sub(r"\W+", "_", name).strip("_") or "value"
+        plain = f"v{plain}" if plain[0].isdigit() else plain
+        found, number = plain, 1
+        while found in taken:
+            number += 1
+            found = f"{plain}_{number}"
+        taken.add(found)
+        return found
+
+    lines = []
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        for inner in _all_nodes([copy]):
+            _require_writable(inner)
+        for name in copy.output:
+            if name and name not in names:
+                names[name] = fresh(name)
+        rename_values(copy, names, fresh)
+        copy.ClearField("name")
+        copy.ClearField("doc_string")
+        del copy.metadata_props[:]
+        for attribute in copy.attribute:
+            attribute.ClearField("doc_string")
+            if attribute.HasField("t"):
+                attribute.t.ClearField("name")
+        said = any(attribute.name == "allowzero" for attribute in copy.attribute)
+        if copy.op_type == "Reshape" and opset >= _ALLOWZERO_OPSET and not said:
+            copy.attribute.append(onnx.helper.make_attribute("allowzero", 0))
+        lines.append(_REFERENCE.sub(r"\1 = @\2@", onnx.printer.to_text(copy)).strip())
+    return "\n".join(lines)
+
+
+def _flattened(model: onnx.ModelProto, function: onnx.FunctionProto) -> onnx.FunctionProto:
+    """The function without calls of others: its body is a model of its own to onnx's inliner."""
+    kinds = {(f.domain, f.name) for f in model.functions}
+    flat = onnx.FunctionProto()
+    flat.CopyFrom(function)
+    for _ in range(len(kinds) + 1):
+        if not any((node.domain, node.op_type) in kinds for node in _all_nodes(flat.node)):
+            break
+        graph = onnx.GraphProto(name="body", node=flat.node)
+        graph.input.extend(onnx.ValueInfoProto(name=name) for name in flat.input)
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in flat.output)
+        whole = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=model.functions)
+        whole.opset_import.extend(model.opset_import)
+        inlined = inliner.inline_local_functions(whole)
+        del flat.node[:]
+        flat.node.extend(inlined.graph.node)
+    return flat
+
+
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from _all_nodes(graph.node)
+
+
+def _require_writable(node: onnx.NodeProto) -> None:
+    if node.domain not in ("", "ai.onnx"):
+        raise UsageError(
+            Problem(
+                f"the body calls {node.domain}::{node.op_type}",
+                f"node {node.name!r} of the body",
+                "operators of ONNX alone",
+                "write the operator by hand: trtsmith new without --from-model and --from-torch",
+            )
+        )
+    for attribute in node.attribute:
+        elements = 1
+        for size in attribute.t.dims:
+            elements *= size
+        if elements > _LARGEST or attribute.t.data_location == onnx.TensorProto.EXTERNAL:
+            raise UsageError(
+                Problem(
+                    f"the body has a constant of {elements} elements",
+                    f"node {node.name!r} ({node.op_type}) of the body",
+                    f"constants of at most {_LARGEST} elements: weights are inputs of an operator",
+                    "make the weights inputs of the operator",
+                )
+            )

@@ -1,0 +1,135 @@
+"""Finds the node that an operator is drafted from, and what its model says of the values at its ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from trtsmith.converter.graph.infer import value_types
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.importers.dtypes import dtype_name
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import find_aliases, normalise_domain
+
+
+@dataclass(frozen=True)
+class ModelNode:
+    """The node, and what the model says of its values. dims: a number or a name for each dimension, None if unknown."""
+
+    proto: onnx.NodeProto
+    where: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    dtypes: Mapping[str, str]
+    dims: Mapping[str, tuple[int | str, ...] | None]
+
+
+def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto:
+    """The node of that name, or with that output, or the only one of that op_type. UsageError unless nobody knows it."""
+    nodes = [node for graph in all_graphs(proto.graph) for node in graph.node]
+    found: list[onnx.NodeProto] = next(
+        (
+            same
+            for same in (
+                [n for n in nodes if n.name == wanted],
+                [n for n in nodes if wanted in n.output],
+                [n for n in nodes if n.op_type == wanted],
+            )
+            if same
+        ),
+        [],
+    )
+    where = f"{path}, --node {wanted}"
+    unknown = [n for n in nodes if _nobody_knows(n)]
+    listed = ", ".join(f"{n.name or n.output[0]} ({n.op_type})" for n in unknown[:8]) or "none in this model"
+    if len(found) != 1:
+        what = "there is no such node" if not found else f"{len(found)} nodes are called so"
+        raise UsageError(
+            Problem(
+                what,
+                where,
+                f"a node that nobody knows: {listed}",
+                "--node with its name, or one of its outputs",
+            )
+        )
+    if not _nobody_knows(found[0]):
+        raise UsageError(
+            Problem(
+                f"{found[0].op_type} is known: it needs no operator of your own",
+                where,
+                f"a node that nobody knows: {listed}",
+                "trtsmith check shows how each node of the model reaches TensorRT",
+            )
+        )
+    return found[0]
+
+
+def _nobody_knows(node: onnx.NodeProto) -> bool:
+    domain = normalise_domain(node.domain)
+    return not (
+        domain == "" and (onnx.defs.has(node.op_type) or node.op_type in native_operators())
+    ) and not (find_aliases(domain, node.op_type))
+
+
+def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> ModelNode:
+    """The node with the types of its values. UsageError if the model does not say those of its inputs."""
+    where = f"{path}, node {node.name!r} ({node.op_type})"
+    inputs, outputs = list(node.input), list(node.output)
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    if not all(inputs) or not any(outputs):
+        raise UsageError(
+            Problem(
+                "an input between others is left out" if any(outputs) else "no output is used",
+                where,
+                "a node that has all of its inputs, but for the last ones",
+                "write the operator by hand: trtsmith new without --from-model",
+            )
+        )
+    outputs = [name for name in outputs if name]
+    types = value_types(proto, {*inputs, *outputs})
+    dtypes = {
+        name: dtype_name(t.elem_type)
+        for name, t in types.items()
+        if t.elem_type != onnx.TensorProto.UNDEFINED
+    }
+    for name in inputs:
+        if name not in types or not types[name].HasField("shape"):
+            raise UsageError(
+                Problem(
+                    f"the model does not say of which type and rank {name!r} is",
+                    where,
+                    "types of all inputs: shape inference stops at operators that nobody knows",
+                    f"add a value_info of {name!r} to the model, or begin with the first such node",
+                )
+            )
+    first = next((dtypes[name] for name in inputs if name in dtypes), "float32")
+    for name in outputs:
+        dtypes.setdefault(name, first)  # shown on the terminal: the model does not say
+    dims = {
+        name: tuple(
+            d.dim_value if d.HasField("dim_value") else d.dim_param or "" for d in types[name].shape.dim
+        )
+        if name in types and types[name].HasField("shape")
+        else None
+        for name in (*inputs, *outputs)
+    }
+    return ModelNode(node, where, tuple(inputs), tuple(outputs), dtypes, dims)
+
+
+def numbers(node: ModelNode, value: str) -> tuple[int, ...]:
+    """Sizes to begin with: the model's, and for each name of a dimension one of its own."""
+    every = [d for name in node.inputs for d in (node.dims[name] or ())]
+    known = {d for d in every if isinstance(d, int)}
+    free = iter(size for size in range(3, 10_000) if size not in known)
+    chosen = {d: next(free) for d in dict.fromkeys(d for d in every if isinstance(d, str) and d)}
+    own = dict(enumerate(free)) if "" in every else {}
+    return tuple(
+        d if isinstance(d, int) else chosen.get(d) or own[axis]
+        for axis, d in enumerate(node.dims[value] or ())
+    )

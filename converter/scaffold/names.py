@@ -1,0 +1,142 @@
+"""Holds the names of a new operator to what Python, C++, ONNX, CMake and the plugin registry take."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import sys
+from dataclasses import dataclass
+
+import onnx.defs
+
+from trtsmith.converter.compile.sdk import kernel_headers, sdk_folder
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import by_name
+
+_CAMEL = re.compile(r"[A-Z][A-Za-z0-9]{1,63}")
+_DOMAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*")
+_STANDARD = ("ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training", "com.microsoft")
+_CPP = frozenset(
+    (
+        *(
+            "auto",
+            "bool",
+            "break",
+            "case",
+            "catch",
+            "char",
+            "class",
+            "concept",
+            "const",
+            "constexpr",
+            "continue",
+        ),
+        *(
+            "decltype",
+            "default",
+            "delete",
+            "do",
+            "double",
+            "else",
+            "enum",
+            "explicit",
+            "export",
+            "extern",
+            "float",
+        ),
+        *("for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept"),
+        *("operator", "private", "protected", "public", "register", "requires", "return", "short", "signed"),
+        *("sizeof", "static", "struct", "switch", "template", "this", "throw", "try", "typedef", "typename"),
+        *("union", "unsigned", "using", "virtual", "void", "volatile", "while", "launch", "field", "product"),
+    )
+)
+"""What C++ keeps for itself, and functions that the SDK has, in small letters."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """An operator's name as its files have it. name: VoxelMaxPool. domain: of ONNX nodes."""
+
+    name: str
+    domain: str
+
+    @property
+    def snake(self) -> str:
+        """voxel_max_pool, as OpDef.snake_name makes it: the package, its files, the PyTorch operator."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+
+    @property
+    def camel(self) -> str:
+        """voxelMaxPool: functions in C++."""
+        return self.name[0].lower() + self.name[1:]
+
+    @property
+    def constant(self) -> str:
+        """VOXEL_MAX_POOL: the definition in Python."""
+        return self.snake.upper()
+
+    def placeholders(self) -> dict[str, str]:
+        """What stands for @...@ in templates."""
+        return {
+            "Name": self.name,
+            "NAME": self.constant,
+            "snake": self.snake,
+            "camel": self.camel,
+            "dashed": self.snake.replace("_", "-"),
+            "domain": self.domain,
+        }
+
+
+def check_names(name: str, domain: str) -> Names:
+    """UsageError, with all that is wrong, for names that clash or that some language does not take."""
+    names = Names(name, domain)
+    problems = [*_of_name(names), *_of_domain(domain)]
+    if problems:
+        raise UsageError(problems)
+    return names
+
+
+def _of_name(names: Names) -> list[Problem]:
+    name, where = names.name, f"trtsmith new {names.name}"
+    if not _CAMEL.fullmatch(name):
+        expected = "letters and digits that begin with a capital, such as VoxelMaxPool: files, C++ and Python have it"
+        return [Problem(f"{name!r} is no name for an operator", where, expected, "trtsmith new VoxelMaxPool")]
+    taken = ""
+    if onnx.defs.has(name):
+        taken = "is the name of an operator of ONNX, and TensorRT's parser would take a node for that"
+    elif name in by_name():
+        taken = "is an operator that trtsmith has"
+    elif (
+        keyword.iskeyword(names.snake)
+        or names.snake in dir(builtins)
+        or names.snake in sys.stdlib_module_names
+    ):
+        taken = f"makes a Python package {names.snake!r}, a name that Python has taken"
+    elif names.camel in _CPP:
+        taken = f"makes a C++ function {names.camel!r}, a name that C++ has taken"
+    elif names.snake in kernel_headers(sdk_folder()) | {
+        "kernels",
+        "ops",
+        "test",
+        "tests",
+        "build",
+        PLUGIN_NAMESPACE,
+    }:
+        taken = f"makes files called {names.snake!r}, and the headers of trtsmith have some of that name"
+    if not taken:
+        return []
+    return [Problem(f"{name} {taken}", where, "a name of its own", f"prefix it: trtsmith new My{name}")]
+
+
+def _of_domain(domain: str) -> list[Problem]:
+    where = f"--domain {domain}"
+    if not _DOMAIN.fullmatch(domain):
+        expected = "a domain of ONNX nodes: letters, digits and points, such as mycompany or com.mycompany"
+        return [Problem(f"{domain!r} is no domain", where, expected, "--domain mycompany")]
+    if domain in (*_STANDARD, PLUGIN_NAMESPACE):
+        expected = "a domain of your own: the operators of this one are others'"
+        return [Problem(f"{domain} is not yours", where, expected, "--domain mycompany")]
+    return []

@@ -1,0 +1,55 @@
+"""Makes the example model of a package: one node of the operator, with what it needs of the model that it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx
+from onnx import helper
+
+from trtsmith.importers.dtypes import NUMBERS
+
+_IR_VERSION = 10
+
+
+def node_example(
+    source: onnx.ModelProto,
+    node: onnx.NodeProto,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    shapes: Iterable[Sequence[int]],
+    dtypes: Mapping[str, str],
+    made: Sequence[Sequence[int] | None],
+) -> bytes:
+    """A model of the node alone, whose inputs are the graph's, of these shapes.
+
+    source: of whose opsets and functions it is. made: shapes of the outputs, None where they are not known.
+    """
+    graph = helper.make_graph(
+        [node],
+        "example",
+        [
+            helper.make_tensor_value_info(name, NUMBERS[dtypes[name]], list(shape))
+            for name, shape in dict(zip(inputs, shapes, strict=True)).items()
+        ],
+        [
+            helper.make_tensor_value_info(
+                name, NUMBERS[dtypes[name]], list(shape) if shape is not None else None
+            )
+            for name, shape in zip(outputs, made, strict=True)
+        ],
+    )
+    model = helper.make_model(
+        graph,
+        functions=list(source.functions),
+        opset_imports=list(source.opset_import),
+        ir_version=max(source.ir_version, _IR_VERSION)
+        if source.functions
+        else source.ir_version or _IR_VERSION,
+        producer_name="trtsmith new",
+    )
+    domains = {entry.domain for entry in model.opset_import}
+    if node.domain not in domains:
+        model.opset_import.append(helper.make_opsetid(node.domain, 1))
+    content: bytes = model.SerializeToString()
+    return content

@@ -1,0 +1,56 @@
+"""Chooses names and type variables for the ports of an operator that nobody has described."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.opdef import TYPE_VARIABLES
+from trtsmith.importers.problem import Problem
+
+_FIXED = {"float32": "F", "bool": "B", "int64": "N", "int32": "S"}
+
+
+def port_names(given: Sequence[str], fallback: str, taken: Iterable[str] = ()) -> list[str]:
+    """Identifiers for values, as close to their names as can be; `fallback` for those without a name."""
+    used = set(taken) | {"fields", "shapes", "inputs", "np"}
+    names = []
+    for value in given:
+        plain = re.sub(r"\W+", "_", value, flags=re.ASCII).strip("_") or fallback
+        plain = plain if plain[0].isalpha() and not keyword.iskeyword(plain) else f"{fallback}_{plain}"
+        name, number = plain, 1
+        while name in used:
+            number += 1
+            name = f"{plain}_{number}"
+        used.add(name)
+        names.append(name)
+    return names
+
+
+def type_variables(
+    inputs: Mapping[str, str], outputs: Mapping[str, str], where: str
+) -> tuple[list[str], list[str]]:
+    """Type variables of ports with these element types. UsageError for a type that no plugin has.
+
+    Floating-point ports of one type are T, and may then be any of its types; ports of several are what they are.
+    """
+    floats = {dtype for dtype in (*inputs.values(), *outputs.values()) if dtype in TYPE_VARIABLES["T"]}
+    one_type = len(floats) == 1 and any(dtype in floats for dtype in inputs.values())
+
+    def variable(name: str, dtype: str) -> str:
+        if dtype in floats and one_type:
+            return "T"
+        if dtype not in _FIXED:
+            raise UsageError(
+                Problem(
+                    f"{name!r} is of {dtype or 'an unknown type'}",
+                    where,
+                    "float32, float16, bfloat16, int32, int64 or bool; float16 and bfloat16 for all floating-point ports",
+                    "cast it where the operator is called",
+                )
+            )
+        return _FIXED[dtype]
+
+    return [variable(*item) for item in inputs.items()], [variable(*item) for item in outputs.items()]

@@ -1,0 +1,107 @@
+"""Writes the Python source of an operator's reference and expansion, by where the operator comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from trtsmith.converter.scaffold.names import Names
+from trtsmith.converter.scaffold.shape_rules import Sizes
+from trtsmith.converter.scaffold.torch_signature import Signature
+from trtsmith.converter.scaffold.torch_source import TorchFunction
+
+_OF_BODY = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """What onnx's own evaluator makes of the body, in float64. Replace it by something that does not come from there."""
+    return run_body(filled(BODY, fields), OPSET, inputs, {outputs})
+
+
+def _expand(expansion: Expansion) -> str:
+    """The body that the model had for the operator: what onnxruntime runs to judge an engine."""
+    return filled(BODY, expansion.fields)
+'''
+
+_UNWRITTEN = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """What is right, by output port, in float64 numpy."""
+    raise NotImplementedError("write _reference in {snake}/definition.py: the model does not say what {name} computes")
+
+
+def _expand(expansion: Expansion) -> str:
+    """The same in operators of ONNX, of opset 11 and later, in the syntax of onnx.parser."""
+    raise NotImplementedError("write _expand in {snake}/definition.py: the model does not say what {name} computes")
+'''
+
+_OF_FUNCTION = '''def _call(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The function of PyTorch tensors that the operator is."""
+    from {module} import {function}
+
+    made = {function}({arguments})
+    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """The function in float64, on the CPU."""
+    import torch
+
+    made = _call(fields, {{name: torch.from_numpy(wide(array)) for name, array in inputs.items()}})
+    return {{name: wide(one.detach().numpy()) for name, one in zip({outputs}, made, strict=True)}}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The function itself, of which torch.ops.trtsmith.{snake} is made."""
+    return _call(fields, inputs)
+
+
+EXPORTED = {values}
+"""The fields with which BODY was exported; with others PyTorch exports the function when it is asked for."""
+
+
+def _expand(expansion: Expansion) -> str:
+    """The function in operators of ONNX, by PyTorch's exporter: what onnxruntime runs to judge an engine."""
+    if dict(expansion.fields) == EXPORTED:
+        return BODY
+    examples = {examples}
+
+    def called(*tensors: Any) -> Any:
+        return _call(expansion.fields, dict(zip(examples, tensors, strict=True)))
+
+    return exported_body(called, examples, {outputs})[0]
+'''
+
+
+def of_body(outputs: Sequence[str]) -> str:
+    """Of the body of an ONNX function."""
+    return _OF_BODY.format(outputs=json.dumps(list(outputs)))
+
+
+def unwritten(names: Names) -> str:
+    """Of what nobody knows: functions that raise, and say what has to be written."""
+    return _UNWRITTEN.format(snake=names.snake, name=names.name)
+
+
+def of_function(
+    names: Names,
+    loaded: TorchFunction,
+    signature: Signature,
+    shapes: Sizes,
+    dtypes: Mapping[str, str],
+    outputs: Sequence[str],
+) -> str:
+    """Of a function of PyTorch tensors: itself in float64, and what PyTorch exports."""
+    arguments = [f'{t.name}=tensors["{t.name}"]' for t in signature.tensors]
+    for scalar in signature.scalars:
+        value = f'fields["{scalar.name}"]'
+        value = f"bool({value})" if scalar.boolean else f"list({value})" if scalar.kind.is_list else value
+        arguments.append(f"{scalar.name}={value}")
+    examples = {
+        name: (shape, "float32" if "float" in dtypes[name] else dtypes[name])
+        for name, shape in shapes.items()
+    }
+    return _OF_FUNCTION.format(
+        module=loaded.module or f"{names.snake}.function",
+        function=loaded.name,
+        arguments=", ".join(arguments),
+        outputs=json.dumps(list(outputs)),
+        snake=names.snake,
+        values=repr({scalar.name: scalar.value for scalar in signature.scalars}),
+        examples=repr(examples),
+    )

@@ -1,0 +1,22 @@
+"""Fills templates in: @name@ is replaced, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent / "templates"
+_PLACEHOLDER = re.compile(r"@(\w+)@")
+
+
+@cache
+def template(name: str) -> str:
+    """The text of templates/<name>.tmpl."""
+    return (_FOLDER / f"{name}.tmpl").read_text(encoding="utf-8")
+
+
+def render(name: str, values: Mapping[str, str]) -> bytes:
+    """The template with its placeholders filled in. KeyError for one that has no value."""
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template(name)).encode()

@@ -1,0 +1,49 @@
+"""Exports a function of PyTorch tensors to the body of an ONNX function, with every size open."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from trtsmith.converter.scaffold.function_text import body_of_graph
+
+
+def exported_body(
+    function: Callable[..., Any],
+    inputs: Mapping[str, tuple[Sequence[int], str]],
+    outputs: Sequence[str],
+) -> tuple[str, int]:
+    """(body, opset) of a function of PyTorch tensors, which PyTorch exports with every size open. Needs torch.
+
+    function: of the tensors, in the order of `inputs`. inputs: (shape of an example, "float32" or another type) by name.
+    Raises what the exporter raises.
+    """
+    import torch
+
+    from trtsmith.importers.torch_ops import export
+
+    class Called(torch.nn.Module):
+        def forward(self, *tensors: Any) -> Any:
+            return function(*tensors)
+
+    examples = tuple(
+        torch.ones(tuple(shape), dtype=getattr(torch, dtype)) for shape, dtype in inputs.values()
+    )
+    any_size = torch.export.Dim.AUTO
+    dynamic = tuple(dict.fromkeys(range(len(shape)), any_size) for shape, _ in inputs.values())
+    with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
+        path = Path(folder) / "function.onnx"
+        export(
+            Called(),
+            examples,
+            path,
+            dynamic_shapes=(dynamic,),
+            input_names=[*inputs],
+            output_names=[*outputs],
+        )
+        model = onnx.load(path)
+    return body_of_graph(model, [*inputs], outputs)

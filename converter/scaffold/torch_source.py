@@ -1,0 +1,92 @@
+"""Loads the function that an operator is drafted from, which the package imports or has a copy of."""
+
+from __future__ import annotations
+
+import ast
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.operators.module_files import load_module
+from trtsmith.converter.operators.sources import Source
+from trtsmith.importers.problem import Problem
+
+_FORM = "MODULE:FUNCTION or FILE.py:FUNCTION"
+
+
+@dataclass(frozen=True)
+class TorchFunction:
+    """name: of the function in its module. module: from which an installed one is imported; source: of a user's own file.
+
+    One of module and source is empty.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    module: str = ""
+    source: bytes = b""
+
+
+def load_function(spec: str) -> TorchFunction:
+    """The function of "module:function", whose module is imported. UsageError if it cannot be had."""
+    where = f"--from-torch {spec}"
+    place, colon, name = spec.rpartition(":")
+    if not colon or not place or not name.isidentifier():
+        raise UsageError(
+            Problem(f"{spec!r} names no function", where, _FORM, "--from-torch mymodule:my_function")
+        )
+    file = Path(*place.split(".")).with_suffix(".py")
+    found = str(file) if not place.endswith(".py") and file.is_file() else place
+    try:
+        module = load_module(Source(found, where))
+    except UsageError as error:
+        expected = f"a module that can be imported, with the function {name}"
+        raise UsageError([Problem(p.what, p.where, expected, p.fix) for p in error.problems]) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        functions = [
+            key for key, value in vars(module).items() if callable(value) and not key.startswith("_")
+        ]
+        what = f"the module has no function {name!r}"
+        listed = ", ".join(functions[:8]) or "none"
+        raise UsageError(Problem(what, where, f"a function of the module: {listed}", "correct the name"))
+    path = Path(getattr(module, "__file__", None) or "")
+    if _is_installed(path):
+        return TorchFunction(function, name, module=module.__name__)
+    return TorchFunction(function, name, source=_source(path, where))
+
+
+def _is_installed(path: Path) -> bool:
+    folders = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
+    return any(path.resolve().is_relative_to(Path(folder).resolve()) for folder in folders if folder)
+
+
+def _source(path: Path, where: str) -> bytes:
+    """The file, which must stand alone: the package will have a copy of it and nothing else."""
+    content = path.read_bytes()
+    for node in ast.walk(ast.parse(content)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            needed = "." * node.level + (node.module or "")
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+            needed = next((name for name in names if _beside(path, name)), "")
+        else:
+            continue
+        if needed:
+            raise UsageError(
+                Problem(
+                    f"{path.name} imports {needed}, which lies beside it",
+                    f"{where}, line {node.lineno} of {path}",
+                    "a file that stands alone, as the package gets a copy, or a module of an installed package",
+                    "put the function into a file with all that it needs, or install its package",
+                )
+            )
+    return content
+
+
+def _beside(path: Path, name: str) -> bool:
+    first = path.parent / name.partition(".")[0]
+    return bool(name) and (first.with_suffix(".py").is_file() or (first / "__init__.py").is_file())

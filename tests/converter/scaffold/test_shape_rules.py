@@ -1,0 +1,65 @@
+"""Shape rules are found by trying: which sizes are free, fixed or shared, and how the outputs follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from trtsmith.converter.scaffold.shape_rules import NoRuleError, Sizes, find_rules
+
+Shape = tuple[int, ...]
+
+RULES: dict[str, Callable[[Shape], Shape]] = {
+    "x[0], x[1]": lambda x: (x[0], x[1]),
+    "x[1], x[0]": lambda x: (x[1], x[0]),
+    'x[0] // fields["window"], x[1]': lambda x: (x[0] // 4, x[1]),
+    "x[0] + 2, 7": lambda x: (x[0] + 2, 7),
+    "x[0] * x[1]": lambda x: (x[0] * x[1],),
+    "x[0] + x[1]": lambda x: (x[0] + x[1],),
+    "x[1] * 3": lambda x: (x[1] * 3,),
+    "(x[0] + 1) // 2": lambda x: ((x[0] + 1) // 2,),
+    '(x[0] + 3) // fields["window"]': lambda x: ((x[0] + 3) // 4,),
+    'x[0] - fields["window"]': lambda x: (x[0] - 4,),
+}
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_a_rule_of_one_input(text: str) -> None:
+    def run(sizes: Sizes) -> Sizes | None:
+        made = RULES[text](sizes["x"])
+        return {"y": made} if min(made) >= 0 else None
+
+    rules = find_rules({"x": (9, 5)}, {"window": 4}, run)
+    assert ", ".join(rules.outputs["y"]) == text
+    assert rules.free == ((("x", 0),), (("x", 1),)) and rules.fixed == ()
+    assert rules.tried[0] == {"x": (9, 5)} and rules.first == {"y": RULES[text]((9, 5))}
+
+
+def test_sizes_that_must_agree_and_sizes_that_are_fixed() -> None:
+    def matmul(sizes: Sizes) -> Sizes | None:
+        (n, k), (k2, m) = sizes["a"], sizes["b"]
+        return {"y": (n, m)} if k == k2 and m == 5 else None
+
+    rules = find_rules({"a": (3, 6), "b": (6, 5)}, {}, matmul)
+    assert rules.free == ((("a", 0),), (("a", 1), ("b", 0)))
+    assert rules.fixed == ((("b", 1), 5),)
+    assert rules.outputs == {"y": ("a[0]", "5")}
+
+
+def test_a_size_that_goes_in_multiples() -> None:
+    def groups(sizes: Sizes) -> Sizes | None:
+        (n,) = sizes["x"]
+        return {"y": (n // 4, 4)} if n % 4 == 0 else None
+
+    rules = find_rules({"x": (8,)}, {"groups": 4}, groups)
+    assert rules.free == ((("x", 0),),)
+    assert rules.outputs == {"y": ('x[0] // fields["groups"]', 'fields["groups"]')}
+
+
+def test_a_size_without_a_rule_and_shapes_that_are_not_taken() -> None:
+    with pytest.raises(NoRuleError) as caught:
+        find_rules({"x": (5,)}, {}, lambda sizes: {"y": (sizes["x"][0] ** 3 % 11,)})
+    assert caught.value.args[:2] == ("y", 0)
+    with pytest.raises(LookupError):
+        find_rules({"x": (5,)}, {}, lambda _: None)

@@ -1,0 +1,113 @@
+"""Parameters of functions become ports and fields, or a message says what nothing is known of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import pytest
+import torch
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.scaffold.torch_signature import Scalar, Signature, Tensor, signature_of
+from trtsmith.importers.opdef import Kind
+
+
+def whole(
+    x: torch.Tensor,
+    ids: torch.Tensor,
+    mask: Optional[torch.Tensor] = None,  # noqa: UP045  as others write it
+    *,
+    size: int,
+    scale: float = 0.5,
+    mean: bool = True,
+    mode: str = "sum",
+    pads: Sequence[int] = (1, 2),
+    weights: list[float] | None = None,
+) -> torch.Tensor:
+    raise NotImplementedError
+
+
+def bare(x, k, r=2.0, *sizes):  # type: ignore[no-untyped-def]
+    raise NotImplementedError
+
+
+def as_text(x: torch.Tensor, n: Gone = 3):  # type: ignore[name-defined,no-untyped-def]  # noqa: F821
+    raise NotImplementedError
+
+
+def read(function: Callable[..., Any], **examples: str) -> Signature:
+    return signature_of(function, examples, "a test")
+
+
+def problems(function: Callable[..., Any], **examples: str) -> list[str]:
+    with pytest.raises(UsageError) as caught:
+        read(function, **examples)
+    assert all(all(problem.to_json().values()) for problem in caught.value.problems)
+    return [problem.what for problem in caught.value.problems]
+
+
+def test_annotations_defaults_and_examples() -> None:
+    found = read(whole, x="2x3", ids="5:int64", size="7", mean="False", weights="1,2.5")
+    assert found.tensors == (Tensor("x", (2, 3), "float32"), Tensor("ids", (5,), "int64"))
+    assert found.left_out == ("mask",)
+    assert found.scalars == (
+        Scalar("size", Kind.INT, 7, None),
+        Scalar("scale", Kind.FLOAT, 0.5, 0.5),
+        Scalar("mean", Kind.INT, 0, 1, True),
+        Scalar("mode", Kind.STRING, "sum", "sum"),
+        Scalar("pads", Kind.INTS, (1, 2), (1, 2)),
+        Scalar("weights", Kind.FLOATS, (1.0, 2.5), None),
+    )
+
+
+def test_an_optional_tensor_with_an_example_is_a_port() -> None:
+    found = read(whole, x="2x3", ids="5:int64", mask="4", size="7", weights="1")
+    assert [tensor.name for tensor in found.tensors] == ["x", "ids", "mask"]
+
+
+def test_without_annotations_examples_and_defaults_say_it() -> None:
+    def two(x, k, r=2.0):  # type: ignore[no-untyped-def]
+        raise NotImplementedError
+
+    found = read(two, x="2x3", k="4")
+    assert [tensor.name for tensor in found.tensors] == ["x"]
+    assert [(scalar.name, scalar.kind) for scalar in found.scalars] == [("k", Kind.INT), ("r", Kind.FLOAT)]
+
+
+def test_annotations_that_python_cannot_resolve() -> None:
+    found = read(as_text, x="4")
+    assert found.tensors == (Tensor("x", (4,), "float32"),)
+    assert found.scalars == (Scalar("n", Kind.INT, 3, 3),)
+
+
+def test_all_that_is_not_known_is_said_at_once() -> None:
+    assert problems(whole) == [
+        "parameter 'x' is a tensor, and nothing says of which shape",
+        "parameter 'ids' is a tensor, and nothing says of which shape",
+        "parameter 'size' has no value to try it with",
+        "parameter 'weights' has no value to try it with",
+    ]
+    assert problems(bare, x="2x3", gone="1") == [
+        "there is no parameter 'gone'",
+        "nothing says what parameter 'k' is",
+        "parameter 'sizes' takes any number of arguments",
+    ]
+
+
+@pytest.mark.parametrize("example", ["0x3", "2x3:int8", "three", "2x-1"])
+def test_what_is_no_shape(example: str) -> None:
+    assert f"{example!r} is no shape" in problems(whole, x=example, ids="5", size="1", weights="1")
+
+
+def test_what_is_no_number() -> None:
+    assert problems(whole, x="2", ids="5", size="many", weights="1") == ["'many' is no int"]
+    assert problems(whole, x="2", ids="5", size="1,2", weights="1") == ["'1,2' is no int"]
+
+
+def test_a_function_without_tensors_or_without_a_signature() -> None:
+    def number(k: int = 1) -> int:
+        return k
+
+    assert problems(number) == ["no parameter is a tensor"]
+    assert "signature cannot be read" in problems(torch.relu)[0]

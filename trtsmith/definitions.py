@@ -1,0 +1,8 @@
+"""Serves definitions of operators from outside: bodies of ONNX functions, filled in, run, and exported from PyTorch."""
+
+from __future__ import annotations
+
+from trtsmith.converter.scaffold.torch_export import exported_body
+from trtsmith.importers.function_bodies import filled, run_body, wide
+
+__all__ = ["exported_body", "filled", "run_body", "wide"]
