@@ -129,7 +129,7 @@ def _loaded(
     other = _elsewhere(root_name, root_file)
     if other:
         what = f"there are two modules called {root_name!r}, and Python can have one"
-        fix = f"rename the folder, or name the other one with --ops {root_name}"
+        fix = f"rename the folder, or take the other one: --ops {root_name}; one that is installed can be uninstalled"
         raise source.problem(what, f"{root_file} and {other}", "a name that no other module has", fix)
     return import_watched(lambda: _first(root_name, root_file, name), source)
 

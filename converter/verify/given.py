@@ -1,8 +1,8 @@
-"""Reads inputs and expected outputs that the user gives in .npz files."""
+"""Reads inputs and expected outputs that the user gives in .npz files, and holds them to what the model has."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +15,23 @@ from trtsmith.importers.problem import Problem
 
 def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:
     """The model's outputs by name from an .npz file. UsageError if one is missing, or is none of the model's."""
-    arrays = load_arrays(path, "--expected")
+    return fitting_outputs(load_arrays(path, "--expected"), outputs, f"--expected {path}")
+
+
+def fitting_outputs(
+    arrays: Mapping[str, np.ndarray], outputs: Sequence[str], where: str
+) -> dict[str, np.ndarray]:
+    """The model's outputs by name, of arrays that a user gave at `where`. UsageError as for `load_expected`."""
     problems = []
     for name in outputs:
         if name not in arrays:
             what, have = f"no array for output {name!r}", ", ".join(map(repr, arrays)) or "nothing"
             expected = f"an array for each of {', '.join(map(repr, outputs))}"
-            problems.append(Problem(what, f"--expected {path}", expected, f"it holds {have}: add it"))
+            problems.append(Problem(what, where, expected, f"it holds {have}: add it"))
     for name in arrays:
         if name not in outputs:
             what, expected = f"the model has no output {name!r}", "one of: " + ", ".join(map(repr, outputs))
-            problems.append(Problem(what, f"--expected {path}", expected, "correct or remove the array"))
+            problems.append(Problem(what, where, expected, "correct or remove the array"))
     if problems:
         raise UsageError(problems)
     return {name: arrays[name] for name in outputs}
@@ -33,8 +39,14 @@ def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:
 
 def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
     """Inputs by name from an .npz file. UsageError if they do not fit the model's inputs."""
-    where = f"--inputs {path}"
-    feeds = load_arrays(path, "--inputs")
+    return fitting_inputs(load_arrays(path, "--inputs"), specs, f"--inputs {path}")
+
+
+def fitting_inputs(
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str
+) -> dict[str, np.ndarray]:
+    """The model's inputs by name, of arrays that a user gave at `where`. UsageError if they do not fit."""
+    feeds = dict(arrays)
     problems = []
     for spec in specs:
         value = feeds.get(spec.name)

@@ -31,9 +31,9 @@ SIGNATURES = {
     "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
     "verbose=False, progress=None) -> Conversion",
-    "verify": "(model, engine, *, inputs=None, expected=None, shapes=None, rtol=None, atol=None, precision='', "
-    "plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, "
-    "progress=None) -> Verdict",
+    "verify": "(model, engine, *, inputs=None, expected=None, load_inputs=(), load_outputs=None, save_inputs=None, "
+    "save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), flavour='auto', timeout=None, "
+    "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 from trtsmith.converter.cli.arguments import (
     add_flavour,
     add_freezing,
+    add_operators,
     add_plugins,
     add_tolerances,
     positive_int,
@@ -128,6 +129,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     which.add_argument("--no-verify", action="store_true", help="compare nothing")
     parser.add_argument("--dry-run", action="store_true", help="plan only: as `trtsmith check`")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was done and found to a file")
+    add_operators(parser)
     parser.set_defaults(run=run)
 
 
