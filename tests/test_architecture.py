@@ -58,7 +58,7 @@ IMPORT_BY_NAME = {
 
 TENSORRT = ("tensorrt", "tensorrt_rtx", "tensorrt_libs", "tensorrt_rtx_libs")
 
-MOST_PACKAGES = 13
+MOST_PACKAGES = 14
 MOST_MODULES = 25
 MOST_OF_A_NAME = 2
 
