@@ -31,6 +31,7 @@ SDK = tuple(
             "cmake/Operators.cmake",
             "cmake/operators.hpp.in",
         ),
+        *("triton/checked.hpp", "triton/launch.hpp"),
         *("kernels/convert.cuh", "kernels/dispatch.cuh", "kernels/dtype.hpp"),
     )
 )

@@ -19,6 +19,7 @@ from trtsmith.converter.compile.host_compiler import host_compiler, jobs
 from trtsmith.converter.compile.logged import Say, SetupError, explain_failure
 from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import BUILD, sdk_folder
+from trtsmith.converter.compile.triton_kernels.kernel_build import build_triton_kernels
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.importers.problem import Problem
 
@@ -87,9 +88,11 @@ def build_package(order: BuildOrder, env: Mapping[str, str], accept: Accept, say
         return BuiltPackage((), log, 0.0)
     package.require_sources()
     if order.clean:
-        shutil.rmtree(package.build, ignore_errors=True)
+        for folder in (package.build, package.triton):
+            shutil.rmtree(folder, ignore_errors=True)
     _make_folder(package.build)
     tools = find_tools(env, package.build, package.build / "nvcc.txt", say)
+    build_triton_kernels(package, env, order.architectures, tools.toolkit.version[0], say)
     v2 = order.v2 or package.library(v2=True).is_file()
     _compile(order, tools, env, log, say, v2=v2)
     made = [(_made(package, one), package.library(v2=one)) for one in ((False, True) if v2 else (False,))]
@@ -130,6 +133,7 @@ def _compile(
         "CMAKE_MAKE_PROGRAM": str(tools.ninja),
         "TRTSMITH_PACKAGE": str(package.root),
         "TRTSMITH_LIBRARY": package.library_name,
+        "TRTSMITH_TRITON": str(package.triton),
         "TRTSMITH_BUILD_V2": "ON" if v2 else "OFF",
         "TRTSMITH_TENSORRT_INCLUDE": str(tools.include),
         "TRTSMITH_CUDA_ARCHITECTURES": order.architectures or env.get("TRTSMITH_CUDA_ARCHITECTURES", ""),

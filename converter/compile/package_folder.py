@@ -12,7 +12,8 @@ from trtsmith.importers.problem import Problem
 LIST = "plugins.cmake"
 _OPERATOR = re.compile(r"^\s*trtsmith_operator\(\s*(\w+)(?P<rest>[^)]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"#.*")
-_KEYWORDS = frozenset({"BINDING", "KERNELS", "DATA_DEPENDENT_SHAPES"})
+_KEYWORDS = {"BINDING": "ops", "KERNELS": "kernels", "TRITON": "kernels", "DATA_DEPENDENT_SHAPES": "ops"}
+"""Words of a line, and the folder of the files behind each."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,20 @@ class PackageFolder:
         """The operators that have a kernel, by the list."""
         return tuple(match[1] for match in self._entries())
 
+    @property
+    def triton(self) -> Path:
+        """Bindings of kernels that are written in Triton, and their binaries: CMake reads them there."""
+        return self.root / "build" / "triton"
+
+    def triton_kernels(self) -> dict[str, str]:
+        """Files in kernels/ that are written in Triton, by the operators that they compute."""
+        found = {}
+        for match in self._entries():
+            words = match["rest"].split()
+            if "TRITON" in words[:-1]:
+                found[match[1]] = words[words.index("TRITON") + 1]
+        return found
+
     def require_sources(self) -> None:
         """SetupError naming the first source of the list that is not there: CMake would say it at length."""
         for match in self._entries():
@@ -58,13 +73,13 @@ class PackageFolder:
             place = "ops"
             for word in words:
                 if word in _KEYWORDS:
-                    place = "kernels" if word == "KERNELS" else "ops"
+                    place = _KEYWORDS[word]
                 elif "$" not in word and not (self.root / place / word).is_file():
                     raise SetupError(
                         Problem(
                             f"{place}/{word} is not there",
                             f"{self.list_file}: trtsmith_operator({match[1]} ...)",
-                            "BINDING: a file in ops/; KERNELS: files in kernels/",
+                            "BINDING: a file in ops/; KERNELS and TRITON: files in kernels/",
                             f"correct the name, or write {place}/{word}",
                         )
                     )

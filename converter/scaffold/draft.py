@@ -12,7 +12,7 @@ from trtsmith.importers.opdef import Attr, Field, Port, Value
 
 @dataclass(frozen=True)
 class Draft:
-    """An operator without a kernel.
+    """An operator, without a kernel unless it is written in Triton.
 
     origin:     where it comes from, after "written by `trtsmith new`".
     alias:      (domain, op_type) of its nodes. attributes: of these. source: who defines them.
@@ -21,6 +21,7 @@ class Draft:
     reference:  Python source of `_reference`, `_expand` and what they need; imports: of other projects, own: of the package.
     torch_line: the line of the OpDef that names its PyTorch form.
     files:      further files of the package, by their paths.
+    triton:     the file with its kernel, if that is written in Triton.
     unwritten:  names of the functions that the user has to write, in definition.py.
     """
 
@@ -45,4 +46,5 @@ class Draft:
     own_imports: str = ""
     torch_line: str = ""
     files: Mapping[str, bytes] | None = None
+    triton: bytes = b""
     unwritten: tuple[str, ...] = ()

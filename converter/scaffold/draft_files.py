@@ -1,4 +1,4 @@
-"""Writes the files of a package whose operator has no kernel yet."""
+"""Writes the files of a package whose operator has no kernel yet, or one that is written in Triton."""
 
 from __future__ import annotations
 
@@ -14,20 +14,27 @@ _TOLERANCE = '{"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}'
 """Wide, as nothing is known of what the operator computes: whoever knows it tightens them."""
 
 
+_WITHOUT_KERNEL = (
+    "    # There is no kernel yet: TensorRT computes the expansion. With a kernel in plugins.cmake, remove this line.\n"
+    "    by_expansion=True,\n"
+)
+
+
 def draft_files(draft: Draft) -> dict[str, bytes]:
     """Every file of the package, by its path in the folder."""
     snake = draft.names.snake
     values = draft.names.placeholders() | _definition_values(draft) | _readme_values(draft)
     templates = {
         "pyproject.toml": "pyproject.toml",
-        "README.md": "draft_README.md",
-        "plugins.cmake": "draft_plugins.cmake",
+        "README.md": "triton_README.md" if draft.triton else "draft_README.md",
+        "plugins.cmake": "triton_plugins.cmake" if draft.triton else "draft_plugins.cmake",
         f"{snake}/__init__.py": "package.py",
         f"{snake}/definition.py": "draft_definition.py",
         f"tests/test_{snake}.py": "draft_test.py",
     }
     files = {path: render(name, values) for path, name in templates.items()}
-    return {**files, "example.onnx": draft.example, **(draft.files or {})}
+    kernel = {f"kernels/{snake}_triton.py": draft.triton} if draft.triton else {}
+    return {**files, **kernel, "example.onnx": draft.example, **(draft.files or {})}
 
 
 def _definition_values(draft: Draft) -> dict[str, str]:
@@ -52,6 +59,7 @@ def _definition_values(draft: Draft) -> dict[str, str]:
         "outputs": "".join(f"        {_port(port)},\n" for port in draft.outputs),
         "fields": _lines(map(_field, draft.fields), 8),
         "torch_line": draft.torch_line,
+        "without_kernel": "" if draft.triton else _WITHOUT_KERNEL,
         "opset": str(draft.opset),
         "alias_domain": _source(draft.alias[0]),
         "alias_op_type": _source(draft.alias[1]),

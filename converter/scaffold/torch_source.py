@@ -56,7 +56,7 @@ def load_function(spec: str) -> TorchFunction:
     path = Path(getattr(module, "__file__", None) or "")
     if _is_installed(path):
         return TorchFunction(function, name, module=module.__name__)
-    return TorchFunction(function, name, source=_source(path, where))
+    return TorchFunction(function, name, source=standalone_source(path, where))
 
 
 def _is_installed(path: Path) -> bool:
@@ -64,7 +64,7 @@ def _is_installed(path: Path) -> bool:
     return any(path.resolve().is_relative_to(Path(folder).resolve()) for folder in folders if folder)
 
 
-def _source(path: Path, where: str) -> bytes:
+def standalone_source(path: Path, where: str) -> bytes:
     """The file, which must stand alone: the package will have a copy of it and nothing else."""
     content = path.read_bytes()
     for node in ast.walk(ast.parse(content)):

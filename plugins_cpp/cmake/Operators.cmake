@@ -1,6 +1,7 @@
 # Reads the list of operators. Sets TRTSMITH_KERNELS, every operator's CUDA sources, and TRTSMITH_BINDINGS_V2 and _V3, the
 # bindings in either plugin library; writes generated/operators.hpp, through which C++ knows the list. The sources are in
-# TRTSMITH_OPERATORS_ROOT's folders kernels/ and ops/, which are ours unless it is set; so is TRTSMITH_OPERATORS_LIST.
+# TRTSMITH_OPERATORS_ROOT's folders kernels/ and ops/, which are ours unless it is set; so is TRTSMITH_OPERATORS_LIST. TRTSMITH_TRITON is
+# the folder with the bindings of kernels that are written in Triton; ours has none.
 if(NOT TRTSMITH_OPERATORS_ROOT)
   set(TRTSMITH_OPERATORS_ROOT "${PROJECT_SOURCE_DIR}")
 endif()
@@ -16,25 +17,44 @@ foreach(interface V2 V3)
 endforeach()
 
 macro(trtsmith_operator name)
-  cmake_parse_arguments(operator "DATA_DEPENDENT_SHAPES" "BINDING" "KERNELS" ${ARGN})
-  if(operator_UNPARSED_ARGUMENTS OR NOT operator_BINDING OR NOT operator_KERNELS)
+  cmake_parse_arguments(operator "DATA_DEPENDENT_SHAPES" "BINDING;TRITON" "KERNELS" ${ARGN})
+  # Of a kernel that is written in Triton, `trtsmith build-plugins` has made the binding, with the kernel in it.
+  if(operator_TRITON AND TRTSMITH_TRITON)
+    get_filename_component(operator_made "${operator_TRITON}" NAME_WE)
+    set(operator_made "${TRTSMITH_TRITON}/${operator_made}")
+    set_source_files_properties("${operator_made}.cpp" PROPERTIES OBJECT_DEPENDS "${operator_made}.bin")
+  elseif(operator_BINDING AND operator_KERNELS AND NOT operator_TRITON)
+    set(operator_made "")
+  else()
+    set(operator_UNPARSED_ARGUMENTS TRUE)
+  endif()
+  if(operator_UNPARSED_ARGUMENTS OR (operator_made AND (operator_BINDING OR operator_KERNELS OR operator_DATA_DEPENDENT_SHAPES)))
     message(FATAL_ERROR
       "${TRTSMITH_OPERATORS_LIST} does not say what ${name} is made of.\n"
       "  where:    trtsmith_operator(${name} ${ARGN})\n"
-      "  expected: trtsmith_operator(Name [DATA_DEPENDENT_SHAPES] BINDING name.cpp KERNELS name.cu ...)\n"
+      "  expected: trtsmith_operator(Name [DATA_DEPENDENT_SHAPES] BINDING name.cpp KERNELS name.cu ...), or in a package "
+      "trtsmith_operator(Name TRITON name_triton.py)\n"
       "  fix:      write the line so")
   endif()
-  list(GET operator_KERNELS 0 operator_family)
-  get_filename_component(operator_family "${operator_family}" DIRECTORY)
+  set(operator_family "")
+  if(operator_KERNELS)
+    list(GET operator_KERNELS 0 operator_family)
+    get_filename_component(operator_family "${operator_family}" DIRECTORY)
+  endif()
   # An operator of kernels/ itself has no family, and "" counts as a member of an empty list.
   if("${name}" IN_LIST TRTSMITH_LEAVE_OUT OR (operator_family AND "${operator_family}" IN_LIST TRTSMITH_LEAVE_OUT))
     list(APPEND trtsmith_left_out ${name} ${operator_family})
   else()
-    list(TRANSFORM operator_KERNELS PREPEND "${TRTSMITH_OPERATORS_ROOT}/kernels/")
-    list(APPEND TRTSMITH_KERNELS ${operator_KERNELS})
+    if(operator_made)
+      set(operator_source "${operator_made}.cpp")
+    else()
+      set(operator_source "${TRTSMITH_OPERATORS_ROOT}/ops/${operator_BINDING}")
+      list(TRANSFORM operator_KERNELS PREPEND "${TRTSMITH_OPERATORS_ROOT}/kernels/")
+      list(APPEND TRTSMITH_KERNELS ${operator_KERNELS})
+    endif()
     foreach(interface V2 V3)
       if(interface STREQUAL "V3" OR NOT operator_DATA_DEPENDENT_SHAPES)
-        list(APPEND TRTSMITH_BINDINGS_${interface} "${TRTSMITH_OPERATORS_ROOT}/ops/${operator_BINDING}")
+        list(APPEND TRTSMITH_BINDINGS_${interface} "${operator_source}")
         string(APPEND TRTSMITH_OPERATORS_${interface} " X(${name})")
       endif()
     endforeach()

@@ -5,7 +5,7 @@ set(TRTSMITH_SDK_KERNEL_HEADERS
   widen.cuh)
 
 if(SKBUILD)
-  install(DIRECTORY core trt DESTINATION trtsmith/plugins_cpp COMPONENT sdk FILES_MATCHING PATTERN "*.hpp")
+  install(DIRECTORY core trt triton DESTINATION trtsmith/plugins_cpp COMPONENT sdk FILES_MATCHING PATTERN "*.hpp")
   install(DIRECTORY cmake package DESTINATION trtsmith/plugins_cpp COMPONENT sdk)
   install(FILES exports.hpp exports.map library.cpp library_v2.cpp DESTINATION trtsmith/plugins_cpp COMPONENT sdk)
   install(FILES ops/binding.hpp DESTINATION trtsmith/plugins_cpp/ops COMPONENT sdk)

@@ -16,6 +16,7 @@ from pathlib import Path
 NEEDS = {
     "gpu": "an NVIDIA GPU",
     "network": "a package index: it installs packages",
+    "triton": "Triton, which is a gigabyte: it is run where that is installed",
     "checkout": "the repository itself, and minutes: make targets that .ci/run and the scripts' own tests call",
 }
 SHELLS = ("console", "bash", "sh", "shell")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+"""Packages of operators that pages name: in the repository, as people write them."""
 
 _RANDOM = np.random.default_rng(0)
 
@@ -20,6 +24,9 @@ def write_samples(folder: Path) -> None:
     _resize(folder)
     _unknown(folder)
     _odds(folder)
+    shutil.copytree(
+        EXAMPLES, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("build", "lib", "__pycache__")
+    )
 
 
 def _detector(folder: Path) -> None:

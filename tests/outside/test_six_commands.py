@@ -30,15 +30,36 @@ def soft_gate(x: torch.Tensor, slope: float = 0.25) -> torch.Tensor:
     return torch.where(x < 0, slope * x, x)
 """
 
+KERNEL = """import triton
+import triton.language as tl
+from trtsmith.importers.triton_kernel import TritonKernel
+
+@triton.jit
+def soft_gate(x, output, count, slope, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < count).to(tl.float32)
+    made = tl.where(value < 0, slope * value, value)
+    tl.store(output + at, made.to(output.dtype.element_ty), mask=at < count)
+
+TRITON = TritonKernel(
+    kernel=soft_gate, grid="ceil_div(count, BLOCK)", arguments={"count": "x.size"}, constants={"BLOCK": 512},
+    reference="gates.py:soft_gate", examples={"x": "4x6"},
+)
+"""
+
 WAYS = {
     "a kernel": ("--domain", "acme"),
     "a node": ("--from-model", "model.onnx", "--node", "node"),
+    "a kernel in Triton": ("--domain", "acme", "--from-triton", "kernels.py:soft_gate"),
     "a function": ("--domain", "acme", "--from-torch", "gates.py:soft_gate", "--example", "x=4x6"),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_from_nothing_to_an_engine(way: str, tmp_path: Path) -> None:
+    if way == "a kernel in Triton" and importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed: pip install 'trtsmith[triton]'")
+    (tmp_path / "kernels.py").write_text(KERNEL)
     onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "model.onnx")
     (tmp_path / "gates.py").write_text(FUNCTION)
     environment = checkout_environment(TRTSMITH_CUDA_ARCHITECTURES="86")
@@ -68,7 +89,7 @@ def test_from_nothing_to_an_engine(way: str, tmp_path: Path) -> None:
     assert "verdict: agree" in converted
     manifest = json.loads((tmp_path / "soft.manifest.json").read_text())
     library = tmp_path / "libsoft_gate_plugins.so"
-    if way == "a kernel":
+    if way.startswith("a kernel"):
         assert built == "package/soft_gate/lib/libsoft_gate_plugins.so\n"
         assert library.read_bytes() == (tmp_path / built.strip()).read_bytes()
         assert len(manifest["plugins"]) == 1 and "SoftGate" in manifest["plugins"][0]

@@ -50,11 +50,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="what a function of PyTorch tensors computes, of a module or of a FILE.py, which is imported",
     )
     parser.add_argument(
+        "--from-triton",
+        metavar="MODULE:KERNEL",
+        help="the kernel: a function under @triton.jit, of a module or of a FILE.py, which is imported and has its "
+        "TritonKernel; what it computes says --from-torch, or the TritonKernel",
+    )
+    parser.add_argument(
         "--example",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="for --from-torch: the shape of a tensor, x=2x3x4 or ids=5:int64, or the value of a number; repeatable",
+        help="for --from-torch, --from-triton: the shape of a tensor, x=2x3x4 or ids=5:int64, or a number, k=3; repeatable",
     )
     parser.set_defaults(run=run)
 
@@ -72,7 +78,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             f"to be written: {listed}, in {folder / names.snake / 'definition.py'}. The model does not say what the "
             "operator computes; the tests fail until then."
         )
-    elif draft is not None:
+    elif draft is not None and not draft.triton:
         console.say(
             "it has no kernel yet: TensorRT computes the operator's expansion, made of standard operators. README.md "
             "says how a kernel is added."
@@ -86,15 +92,20 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return EXIT_OK
 
 
+_BESIDE = {"--node": "--from-model", "--example": "--from-torch", "--from-triton": "--from-torch"}
+"""Of options that say nothing alone, the one that they belong to."""
+
+
 def _domain(options: argparse.Namespace) -> str:
     """--domain, which a node has itself. UsageError where options do not go together."""
     alone = {
         "--node": options.node and not options.from_model,
-        "--example": options.example and not options.from_torch,
+        "--example": options.example and not (options.from_torch or options.from_triton),
+        "--from-triton": options.from_triton and options.from_model,
     }
     for flag, wrong in alone.items():
         if wrong:
-            needed = "--from-model" if flag == "--node" else "--from-torch"
+            needed = _BESIDE[flag]
             raise UsageError(
                 Problem(f"{flag} says nothing here", flag, f"{flag} beside {needed}", f"add {needed}")
             )
@@ -120,6 +131,12 @@ def _draft(options: argparse.Namespace, names: Names) -> Draft | None:
         from trtsmith.converter.scaffold.from_model import draft_of_node
 
         return draft_of_node(names, options.from_model, options.node, options.domain)
+    if options.from_triton is not None:
+        from trtsmith.converter.scaffold.from_triton import draft_of_kernel
+
+        return draft_of_kernel(
+            names, options.from_triton, options.from_torch or "", _examples(options.example)
+        )
     if options.from_torch is not None:
         from trtsmith.converter.scaffold.from_torch import draft_of_function
 

@@ -1,0 +1,77 @@
+"""Compiles the Triton kernels of a package, each in a child process, and writes the bindings that CMake then compiles."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from trtsmith.converter.compile.logged import Say, SetupError
+from trtsmith.converter.compile.package_folder import PackageFolder
+from trtsmith.converter.compile.sdk import sdk_folder
+from trtsmith.converter.engine.child.process import ChildDied, run_child
+from trtsmith.importers.problem import Problem
+
+WORKER = "trtsmith.converter.compile.triton_kernels.kernel_worker"
+
+TIMEOUT_S = 900.0
+"""For one kernel. One variant takes Triton a tenth of a second, and a large one a minute."""
+
+_LISTS = re.compile(r"set\(TRTSMITH_(RELEASE|DEVELOPER)_CUDA_ARCHITECTURES ([0-9 ]+)\)")
+
+
+def architectures(asked: str) -> tuple[int, ...]:
+    """Compute capabilities without a point, of "86,90", "release" or "", by the lists that CMake has."""
+    text = (sdk_folder() / "cmake" / "CudaArchitectures.cmake").read_text(encoding="utf-8")
+    lists = {match[1]: match[2] for match in _LISTS.finditer(text)}
+    chosen = lists["RELEASE"] if asked == "release" else asked or lists["DEVELOPER"]
+    numbers = (re.sub(r"\D", "", part) for part in re.split(r"[,; ]+", chosen))
+    return tuple(
+        dict.fromkeys(int(number) for number in numbers if number)
+    )  # CMake says what is no architecture
+
+
+def build_triton_kernels(
+    package: PackageFolder, env: Mapping[str, str], asked: str, cuda: int, say: Say
+) -> None:
+    """Write triton/<snake>_triton.cpp, in the build folder, of every kernel that is written in Triton.
+
+    asked: the architectures, as `architectures` takes them. cuda: major version of the toolkit.
+
+    Raises UsageError or ConversionError with what is wrong with a kernel, and SetupError where one ends its process.
+    """
+    kernels = package.triton_kernels()
+    if not kernels:
+        return
+    folder = package.triton
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = architectures(asked or env.get("TRTSMITH_CUDA_ARCHITECTURES", ""))
+    for operator, file in kernels.items():
+        request = {
+            "root": str(package.root),
+            "operator": operator,
+            "kernel": str(package.root / "kernels" / file),
+            "folder": str(folder),
+            "architectures": wanted,
+            "cuda": cuda,
+        }
+        log = folder / f"{operator}.log"
+        try:
+            made = run_child(
+                WORKER, json.dumps(request), "tensorrt", timeout_s=TIMEOUT_S, log_path=log, on_progress=say
+            )
+        except ChildDied as death:
+            raise SetupError(_death(file, death, log)) from death
+        say(f"{operator}: {made['images']} binaries of {made['bytes'] / 1024:.0f} KiB from {file}")
+        for note in made["notes"]:
+            say(note)
+
+
+def _death(file: str, death: ChildDied, log: Path) -> Problem:
+    return Problem(
+        f"compiling {file} {'took too long: it ' if death.timed_out else ''}{death.how} while {death.phase}",
+        f"what it printed is in {log}",
+        "a module that can be imported, and a kernel that Triton compiles",
+        "look for a loop without an end in the module, and for what the log says",
+    )

@@ -1,0 +1,203 @@
+"""Runs a shape rule on symbols in the place of numbers, along every way that it can take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from trtsmith.converter.compile.triton_kernels.formulas import CLOSE, OPEN, Formula, simplified
+
+T = TypeVar("T")
+
+_MOST_WAYS = 1 << 11
+"""A rule with more ways asks for more than sizes decide."""
+
+
+class TooManyWaysError(Exception):
+    """A rule takes more ways than can be written down."""
+
+
+@dataclass(frozen=True)
+class Leaf(Generic[T]):
+    """The end of a way: what the rule gave back, or how it failed. told: the symbols in its text, by their numbers."""
+
+    value: T | None
+    failure: str
+    told: tuple[Formula, ...]
+
+
+@dataclass(frozen=True)
+class Fork(Generic[T]):
+    """Where a rule asks whether something holds."""
+
+    condition: Formula
+    yes: Fork[T] | Leaf[T]
+    no: Fork[T] | Leaf[T]
+
+
+Answer = Callable[[Formula], bool]
+"""Whether a condition holds."""
+
+
+class Walk:
+    """One run of a rule: answers its first questions as it is told, and others by `otherwise`."""
+
+    def __init__(self, answers: tuple[bool, ...], otherwise: Answer) -> None:
+        self._answers = answers
+        self._otherwise = otherwise
+        self.asked: list[Formula] = []
+        self._known: dict[Formula, bool] = {}
+        self.told: list[Formula] = []
+
+    def ask(self, question: Formula) -> bool:
+        """Whether it holds on this way. A question that was answered before is no new one."""
+        if question not in self._known:
+            place = len(self.asked)
+            self.asked.append(question)
+            given = place < len(self._answers)
+            self._known[question] = self._answers[place] if given else self._otherwise(question)
+        return self._known[question]
+
+    def tell(self, formula: Formula) -> str:
+        """What stands for the number in a text."""
+        self.told.append(formula)
+        return f"{OPEN}{len(self.told) - 1}{CLOSE}"
+
+
+class Symbol:
+    """An integer, or with `real` a float, that has no value yet."""
+
+    def __init__(self, walk: Walk, formula: Formula, real: bool = False) -> None:
+        self.walk = walk
+        self.formula = formula
+        self._real = real
+
+    def _formula_of(self, other: Any) -> Formula | None:
+        if isinstance(other, Symbol):
+            return other.formula
+        if isinstance(other, (bool, int)) or (self._real and isinstance(other, float)):
+            return Formula("constant", (other if isinstance(other, float) else int(other),))
+        return None
+
+    def _make(self, operation: str, other: Any, swapped: bool = False) -> Any:
+        formula = self._formula_of(other)
+        if formula is None or self._real or (isinstance(other, Symbol) and other._real):
+            return NotImplemented
+        parts = (formula, self.formula) if swapped else (self.formula, formula)
+        return Symbol(self.walk, simplified(Formula(operation, parts)))
+
+    def __add__(self, other: Any) -> Any:
+        return self._make("+", other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._make("+", other, True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._make("-", other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._make("-", other, True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._make("*", other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._make("*", other, True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._make("//", other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._make("//", other, True)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._make("%", other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._make("%", other, True)
+
+    def __neg__(self) -> Any:
+        return self._make("-", 0, True)
+
+    def _compare(self, operation: str, other: Any) -> Any:
+        formula = self._formula_of(other)
+        if formula is None:
+            return NotImplemented
+        if formula == self.formula:
+            return operation in ("==", "<=")
+        return self.walk.ask(Formula(operation, (self.formula, formula)))
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compare("==", other)
+
+    def __ne__(self, other: Any) -> Any:
+        equal = self._compare("==", other)
+        return equal if equal is NotImplemented else not equal
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> Any:
+        at_most = self._compare("<=", other)
+        return at_most if at_most is NotImplemented else not at_most
+
+    def __ge__(self, other: Any) -> Any:
+        less = self._compare("<", other)
+        return less if less is NotImplemented else not less
+
+    def __hash__(self) -> int:
+        return 0  # any two may be equal, which a set then asks
+
+    def __bool__(self) -> bool:
+        return not self.walk.ask(Formula("==", (self.formula, Formula("constant", (0,)))))
+
+    def __repr__(self) -> str:
+        return self.walk.tell(self.formula)
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+
+def explore(
+    rule: Callable[[Walk], T], settled: Callable[[Leaf[T]], bool] | None = None, known: Sequence[Answer] = ()
+) -> Fork[T] | Leaf[T]:
+    """All ways of a rule, which gets its symbols from the Walk. Raises TooManyWaysError.
+
+    settled: ends that need not be told apart. With it, a way is followed no further if it comes to such an end with the
+    answers of every one of `known` to the questions that are left.
+    """
+    left = [_MOST_WAYS]
+
+    def run(answers: tuple[bool, ...], otherwise: Answer) -> tuple[Walk, Leaf[T]]:
+        left[0] -= 1
+        if left[0] < 0:
+            raise TooManyWaysError(f"it takes more than {_MOST_WAYS} ways")
+        way = Walk(answers, otherwise)
+        value, failure = None, ""
+        try:
+            value = rule(way)
+        except Exception as error:  # of the user's rule: a way that it refuses
+            failure = f"{type(error).__name__}: {error}"
+        return way, Leaf(value, failure, tuple(way.told))
+
+    def is_settled(answers: tuple[bool, ...]) -> bool:
+        if settled is None or not known:
+            return False
+        return all(settled(run(answers, answer)[1]) for answer in known)
+
+    def walk(answers: tuple[bool, ...]) -> Fork[T] | Leaf[T]:
+        way, end = run(answers, known[0] if known else _yes)
+        if len(way.asked) <= len(answers) or is_settled(answers):
+            return end
+        question = way.asked[len(answers)]
+        return Fork(question, walk((*answers, True)), walk((*answers, False)))
+
+    return walk(())
+
+
+def _yes(_question: Formula) -> bool:
+    return True

@@ -1,0 +1,5 @@
+"""Brings GatedRecurrence to trtsmith, which reads OPERATORS. `trtsmith build-plugins` puts the library into lib/."""
+
+from gated_recurrence.definition import GATED_RECURRENCE
+
+OPERATORS = (GATED_RECURRENCE,)

@@ -1,0 +1,1 @@
+"""What is run on machines with GPUs of packages of users' operators."""
