@@ -29,6 +29,7 @@ from trtsmith.converter.locate.reduced_precision import precision_asked, searche
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.search import Progress
 from trtsmith.converter.locate.wider import ReducedNodes, reduction_of
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -67,7 +68,7 @@ class Asked:
 
     model: Path
     engine: Path | None = None
-    inputs: Path | None = None
+    inputs: ArraySource | None = None
     freeze: tuple[str, ...] = ()
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     values: dict[str, ShapeRange] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Reads inputs and expected outputs that the user gives in .npz files."""
+"""Reads inputs and expected outputs that the user gives, in .npz files or as arrays."""
 
 from __future__ import annotations
 
@@ -7,34 +7,44 @@ from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.model.arrays import as_declared, load_arrays
+from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shapes import InputSpec
 from trtsmith.importers.problem import Problem
 
 
-def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:
-    """The model's outputs by name from an .npz file. UsageError if one is missing, or is none of the model's."""
-    arrays = load_arrays(path, "--expected")
+def told(inputs: ArraySource | None, expected: ArraySource | None) -> str:
+    """What a comparison rests on, in a word: "generated", the files, or that arrays were given."""
+    said = "generated" if inputs is None else _told(inputs)
+    return said if expected is None else f"{said}, outputs expected: {_told(expected)}"
+
+
+def _told(source: ArraySource) -> str:
+    return str(source) if isinstance(source, Path) else "given arrays"
+
+
+def load_expected(source: ArraySource, outputs: Sequence[str]) -> dict[str, np.ndarray]:
+    """The model's outputs by name, from a file or as arrays. UsageError if one is missing, or is none of the model's."""
+    arrays, where = load_arrays(source, "--expected"), named_source("--expected", source)
     problems = []
     for name in outputs:
         if name not in arrays:
             what, have = f"no array for output {name!r}", ", ".join(map(repr, arrays)) or "nothing"
             expected = f"an array for each of {', '.join(map(repr, outputs))}"
-            problems.append(Problem(what, f"--expected {path}", expected, f"it holds {have}: add it"))
+            problems.append(Problem(what, where, expected, f"it holds {have}: add it"))
     for name in arrays:
         if name not in outputs:
             what, expected = f"the model has no output {name!r}", "one of: " + ", ".join(map(repr, outputs))
-            problems.append(Problem(what, f"--expected {path}", expected, "correct or remove the array"))
+            problems.append(Problem(what, where, expected, "correct or remove the array"))
     if problems:
         raise UsageError(problems)
     return {name: arrays[name] for name in outputs}
 
 
-def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
-    """Inputs by name from an .npz file. UsageError if they do not fit the model's inputs."""
-    where = f"--inputs {path}"
-    feeds = load_arrays(path, "--inputs")
+def load_inputs(source: ArraySource, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+    """Inputs by name from an .npz file or as arrays. UsageError if they do not fit the model's inputs."""
+    where = named_source("--inputs", source)
+    feeds = load_arrays(source, "--inputs")
     problems = []
     for spec in specs:
         value = feeds.get(spec.name)

@@ -13,15 +13,16 @@ from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, o
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import as_declared, load_arrays
+from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
-from trtsmith.converter.verify.given import load_expected, load_inputs
+from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.interface import check_interface
 from trtsmith.converter.verify.rounding import PRECISIONS, engine_precision
 from trtsmith.converter.verify.sets import InputSet, sets_of_profile
@@ -34,15 +35,16 @@ from trtsmith.importers.problem import Problem
 class VerifyOptions:
     """What `trtsmith verify` is told. Paths are as the user gave them.
 
-    inputs, expected: .npz files; outputs are expected for given inputs only. Without inputs, some are made up.
+    inputs, expected: .npz files, or arrays by name; outputs are expected for given inputs only. Without inputs, some are
+        made up.
     shapes:    sizes of made-up inputs, instead of those of the engine's profile.
     precision: what the engine computes in, one of verify.rounding.PRECISIONS; "": what its manifest says.
     """
 
-    model: Path
+    model: ModelSource
     engine: Path
-    inputs: Path | None = None
-    expected: Path | None = None
+    inputs: ArraySource | None = None
+    expected: ArraySource | None = None
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     tolerances: Tolerances | None = None
     precision: str = ""
@@ -58,11 +60,11 @@ class VerifyOptions:
         if self.inputs is not None and self.shapes:
             name, sizes = next(iter(self.shapes.items()))
             what = "sizes are given for made-up inputs, and inputs too"
-            where = f"--inputs {self.inputs}, --shapes {name}={sizes}"
+            where = f"{named_source('--inputs', self.inputs)}, --shapes {name}={sizes}"
             raise UsageError(Problem(what, where, "one of the two", "remove --shapes"))
         if self.expected is not None and self.inputs is None:
             what = "outputs are given, and no inputs that they belong to"
-            where = f"--expected {self.expected}"
+            where = named_source("--expected", self.expected)
             raise UsageError(Problem(what, where, "the inputs too", "add --inputs FILE.npz"))
 
 
@@ -125,14 +127,14 @@ def _compared(
         if feeds is not None
         else sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
     )
-    what = str(options.inputs) if feeds is not None else "generated"
+    what = told(options.inputs, options.expected)
     did = origin.reduction
     sums = did is not None and did.float16_sums
     verdict = verify_engine(
         model,
         request,
         sets,
-        what + (f", outputs expected: {options.expected}" if expected is not None else ""),
+        what,
         engine_inputs={tensor.name for tensor in info.inputs},
         precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
         exact=frozenset(kept.node for kept in did.kept) if did is not None else frozenset(),
@@ -153,7 +155,7 @@ def _another_model(options: VerifyOptions) -> Problem:
     )
 
 
-def _frozen_values(origin: EngineOrigin, inputs: Path | None) -> dict[str, np.ndarray]:
+def _frozen_values(origin: EngineOrigin, inputs: ArraySource | None) -> dict[str, np.ndarray]:
     """What the manifest says was frozen, with the values of the manifest or of --inputs, which must be the same."""
     arrays = load_arrays(inputs, "--inputs") if inputs is not None and origin.frozen else {}
     values, problems = {}, []

@@ -32,6 +32,9 @@ STAGES = {
 OF_THE_TERMINAL = {"help", "quiet", "json", "report", "dry_run", "no_verify", "per_node", "located"}
 """What the command line alone has: how results are shown, and the search for the node that is wrong."""
 
+IN_MEMORY = {"args", "kwargs", "dynamic_shapes", "custom_translation_table", "data_folder"}
+"""What goes with models that Python has in memory."""
+
 TRTEXEC = {"minShapes", "optShapes", "maxShapes"}
 """trtexec's words for `shapes`."""
 
@@ -72,7 +75,11 @@ def test_what_the_command_takes_the_function_takes(name: str) -> None:
     subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     flags = {action.dest for action in subparsers.choices[name]._actions}
     parameters = {*inspect.signature(getattr(trtsmith, name)).parameters}
-    only_the_function_s = {"progress", "layer_details"}  # layer_details: `bench` asks for it when it builds
+    only_the_function_s = {
+        "progress",
+        "layer_details",
+        *IN_MEMORY,
+    }  # `bench` asks for layer_details when it builds
     if name in ("check", "rewrite"):
         flags -= {"verbose"}  # more lines, and nothing else
     assert flags - OF_THE_TERMINAL - TRTEXEC == parameters - only_the_function_s

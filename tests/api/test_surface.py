@@ -21,22 +21,26 @@ NAMES = [
 ]  # fmt: skip
 
 SIGNATURES = {
-    "check": "(model, *, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
+    "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
+    "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
     "accumulate='', io_precision=False, calibration=()) -> Analysis",
-    "rewrite": "(model, output=None, *, flavour='auto', freeze=(), inputs=None, precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
-    "convert": "(model, output, *, shapes=None, values=None, freeze=(), inputs=None, expected=None, precision='', "
+    "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
+    "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
+    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
+    "convert": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
+    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, "
+    "freeze=(), inputs=None, expected=None, precision='', "
     "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
     "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, rtol=None, atol=None, verify='auto', verbose=False, progress=None) -> Conversion",
-    "verify": "(model, engine, *, inputs=None, expected=None, shapes=None, rtol=None, atol=None, precision='', "
-    "plugins=(), flavour='auto', timeout=None, verbose=False, progress=None) -> Verdict",
+    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, rtol=None, atol=None, "
+    "precision='', plugins=(), flavour='auto', timeout=None, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
 }
 
 FIELDS = {
     "Analysis": "original plain rewritten plan frozen graph",
-    "Conversion": "plan rewritten built verdict bundle seconds warnings",
+    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling",
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
     "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings",
