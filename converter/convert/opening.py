@@ -17,6 +17,7 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     TorchModule,
     TorchSource,
 )
+from trtsmith.converter.model.arrays import ArraysOf
 from trtsmith.converter.model.errors import UsageError, problems_named
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -33,7 +34,7 @@ Source = ModelSource | TorchSource
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenedModel:
     """A model, and what came with it.
 
     profile, endless: of a module's dynamic dimensions; endless: axes by input that have no largest size.
@@ -69,7 +70,7 @@ class Opened:
         return {**self.profile, **given}
 
 
-def open_model(source: Source, progress: Progress | None = None) -> Opened:
+def open_model(source: Source, progress: Progress | None = None) -> OpenedModel:
     """The model, mapped. What PyTorch has to export is exported now; its file is gone again, unless it is to be saved.
 
     TrtsmithError as load_model raises them, and for what PyTorch cannot export.
@@ -78,7 +79,7 @@ def open_model(source: Source, progress: Progress | None = None) -> Opened:
     if isinstance(source, Path) and source.suffix == PROGRAM_SUFFIX:
         source = TorchFile(source)
     if not isinstance(source, TorchSource):
-        return Opened(load_model(source))
+        return OpenedModel(load_model(source))
     check_report(source.save, (getattr(source, "path", None),), "--save-onnx", "the ONNX model")
     with tempfile.TemporaryDirectory(prefix="trtsmith-export-") as name:
         exported = _exported(source, Path(name), tell)
@@ -87,11 +88,11 @@ def open_model(source: Source, progress: Progress | None = None) -> Opened:
         if source.save is not None:
             save_model(model, source.save)
             model = load_model(source.save)
-        return Opened(
+        return OpenedModel(
             model,
             exported.profile,
-            exported.inputs,
-            exported.expected,
+            ArraysOf("the module's example", exported.inputs),
+            None if exported.expected is None else ArraysOf("PyTorch's", exported.expected),
             exported.calling,
             exported.endless,
             exported.warnings,

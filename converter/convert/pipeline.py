@@ -14,7 +14,7 @@ import numpy as np
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.opening import Opened, Source, open_model
+from trtsmith.converter.convert.opening import OpenedModel, Source, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -225,7 +225,7 @@ def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None
         check_report(options.timing_cache, files, "--timing-cache", "the timing cache")
 
 
-def _with_example(options: ConvertOptions, opened: Opened) -> ConvertOptions:
+def _with_example(options: ConvertOptions, opened: OpenedModel) -> ConvertOptions:
     """What a PyTorch module brings along, where the user says nothing else."""
     shapes = opened.shapes(options.shapes)
     if options.inputs is not None or opened.inputs is None:

@@ -19,9 +19,22 @@ ArraySource = Path | Mapping[str, np.ndarray]
 """An .npz file, or the arrays themselves by name."""
 
 
+class ArraysOf(dict[str, np.ndarray]):
+    """Arrays by name, and in words whose they are: "the module's example"."""
+
+    def __init__(self, told: str, arrays: Mapping[str, np.ndarray]) -> None:
+        super().__init__(arrays)
+        self.told = told
+
+
+def told_source(source: ArraySource) -> str:
+    """The file, or in words where the arrays came from."""
+    return str(source) if isinstance(source, Path) else getattr(source, "told", "given arrays")
+
+
 def named_source(flag: str, source: ArraySource) -> str:
     """Where arrays came from, for a message."""
-    return f"{flag} {source}" if isinstance(source, Path) else f"{flag}, given as arrays"
+    return f"{flag} {source}" if isinstance(source, Path) else f"{flag}: {told_source(source)}"
 
 
 def load_arrays(source: ArraySource, flag: str) -> dict[str, np.ndarray]:

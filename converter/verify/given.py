@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source
+from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shapes import InputSpec
 from trtsmith.importers.problem import Problem
@@ -15,12 +14,8 @@ from trtsmith.importers.problem import Problem
 
 def told(inputs: ArraySource | None, expected: ArraySource | None) -> str:
     """What a comparison rests on, in a word: "generated", the files, or that arrays were given."""
-    said = "generated" if inputs is None else _told(inputs)
-    return said if expected is None else f"{said}, outputs expected: {_told(expected)}"
-
-
-def _told(source: ArraySource) -> str:
-    return str(source) if isinstance(source, Path) else "given arrays"
+    said = "generated" if inputs is None else told_source(inputs)
+    return said if expected is None else f"{said}, outputs expected: {told_source(expected)}"
 
 
 def load_expected(source: ArraySource, outputs: Sequence[str]) -> dict[str, np.ndarray]:

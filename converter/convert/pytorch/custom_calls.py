@@ -18,7 +18,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Call:
+class OperatorCall:
     """An operator, and the nodes of the program that call it."""
 
     operator: Any
@@ -29,7 +29,7 @@ class Call:
         return str(self.operator._schema.name)
 
 
-def calls_of(program: Any) -> tuple[Call, ...]:
+def calls_of(program: Any) -> tuple[OperatorCall, ...]:
     """The calls of operators in other namespaces than PyTorch's, in the order in which they first appear."""
     found: dict[Any, list[Any]] = {}
     for module in program.graph_module.modules():
@@ -37,7 +37,7 @@ def calls_of(program: Any) -> tuple[Call, ...]:
             operator = node.target
             if isinstance(operator, torch._ops.OpOverload) and operator.namespace not in _PYTORCHS_OWN:
                 found.setdefault(operator, []).append(node)
-    return tuple(Call(operator, tuple(nodes)) for operator, nodes in found.items())
+    return tuple(OperatorCall(operator, tuple(nodes)) for operator, nodes in found.items())
 
 
 def translations_for(
@@ -81,7 +81,7 @@ def _exporter_knows(operator: Any) -> bool:
         return False
 
 
-def _computed_arguments(call: Call) -> list[str]:
+def _computed_arguments(call: OperatorCall) -> list[str]:
     """Arguments that should be attributes, and are results of other nodes."""
     names = {a.name for a in call.operator._schema.arguments if "Tensor" not in str(a.type)}
     order = [argument.name for argument in call.operator._schema.arguments]
@@ -124,13 +124,13 @@ def _line(trace: str) -> str:
     return f", {mine[-1][0]} line {mine[-1][1]}" if mine else ""
 
 
-def _where(call: Call, name: str) -> str:
+def _where(call: OperatorCall, name: str) -> str:
     shown = list(dict.fromkeys(place_of(node, name) for node in call.nodes))
     more = f", and {len(shown) - _SHOWN} more places" if len(shown) > _SHOWN else ""
     return "; ".join(shown[:_SHOWN]) + more
 
 
-def _unknown(call: Call, name: str) -> Problem:
+def _unknown(call: OperatorCall, name: str) -> Problem:
     namespace, _, short = call.name.partition("::")
     camel = "".join(part[:1].upper() + part[1:] for part in short.split("_"))
     return Problem(
@@ -141,7 +141,7 @@ def _unknown(call: Call, name: str) -> Problem:
     )
 
 
-def _function_of(call: Call) -> str:
+def _function_of(call: OperatorCall) -> str:
     """MODULE:FUNCTION of the Python function that was registered as the operator, where PyTorch knows one."""
     definitions = getattr(torch._library.custom_ops, "OPDEFS", {})
     function = getattr(definitions.get(call.name), "_init_fn", None)
@@ -150,7 +150,7 @@ def _function_of(call: Call) -> str:
     return f"{function.__module__}:{function.__qualname__}"
 
 
-def _unusable(call: Call, fault: str, node: tuple[str, str], name: str) -> Problem:
+def _unusable(call: OperatorCall, fault: str, node: tuple[str, str], name: str) -> Problem:
     return Problem(
         f"the call of {call.name!r} cannot be written as a node {node[0]}::{node[1]}: {fault}",
         _where(call, name),

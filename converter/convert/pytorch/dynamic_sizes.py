@@ -46,15 +46,10 @@ def _bounds(size: Any, constraints: Mapping[Any, Any]) -> tuple[int, int | None]
     if expression.is_Integer:
         return int(expression), int(expression)
     found = bound_sympy(expression, dict(constraints))
-    try:
-        low, high = int(found.lower), int(found.upper)
-    except (TypeError, ValueError, OverflowError):  # infinite
-        return _finite(found.lower), None
-    return low, high if high <= _LARGEST else None
+    high = _whole(found.upper)
+    return _whole(found.lower) or 0, high if high is not None and high <= _LARGEST else None
 
 
-def _finite(value: Any) -> int:
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        return 1
+def _whole(value: Any) -> int | None:
+    """The number; None for one that is infinite."""
+    return int(value) if value.is_Integer else None

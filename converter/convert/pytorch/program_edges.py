@@ -61,14 +61,15 @@ def kept_outputs(exported: Any) -> list[int]:
 
 
 def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
-    """A name for each tensor that comes out: that of its key or field, "output", or "output_<index>"."""
+    """A name for each tensor that comes out: that of its key or field, "output" or "output_<index>", none an input's."""
     keep = kept_outputs(exported)
     spec = exported.call_spec.out_spec
     tree = tree_unflatten(list(range(spec.num_leaves)), spec)
     paths = {leaf: path for path, leaf in tree_flatten_with_path(tree)[0]}
     names: list[str] = []
     for place in keep:
-        base = name = _name(paths[place]) or "output"
+        base = _name(paths[place]) or "output"
+        name = base = f"output_{base}" if base in taken else base
         number = 1
         while name in names or name in taken:
             name, number = f"{base}_{number}", number + 1

@@ -1,4 +1,4 @@
-"""What a user wants converted, where it is PyTorch's: a module with example arguments, a saved program, or a factory.
+"""Names what a user wants converted of PyTorch: a module with example arguments, a saved program, or a factory.
 
 Imports no PyTorch: the command line says what is meant before anything is loaded.
 """
