@@ -1,12 +1,21 @@
-"""Lists the operators that trtsmith knows, explicitly: no import side effects."""
+"""Lists the operators that trtsmith knows, explicitly: no import side effects.
+
+OPS are our own. `operators()` are these and those of the packages in force, and look-ups are in all of them: nothing may
+keep what it finds here for longer than it works on one model.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 import onnx.defs
 
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Attr, OpDef
+from trtsmith.importers.operator_package import OperatorPackage
 from trtsmith.importers.ops.bev.bev_pool import BEV_POOL
 from trtsmith.importers.ops.bev.pillar_scatter import PILLAR_SCATTER
 from trtsmith.importers.ops.bev.voxel_generation import VOXEL_GENERATION
@@ -84,21 +93,80 @@ OPS: tuple[OpDef, ...] = (
     ROTATED_FEATURE_ALIGN,
     ASCENDING_ORDER,
 )
-"""Every operator, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
+"""Our operators, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""
 
 MODELOPT_DOMAIN = "trt.plugins"
 """nvidia-modelopt moves custom nodes to this domain, whatever theirs was."""
 
 
-@cache
-def by_name() -> dict[str, OpDef]:
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The packages in force, and what is looked up in their operators and ours."""
+
+    packages: tuple[OperatorPackage, ...] = ()
+
+    @cached_property
+    def operators(self) -> tuple[OpDef, ...]:
+        return (*OPS, *(op for package in self.packages for op in package.operators))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, OpDef]:
+        return {op.name: op for op in self.operators}
+
+    @cached_property
+    def package_of(self) -> Mapping[str, OperatorPackage]:
+        """By the names of operators; ours are of none."""
+        return {op.name: package for package in self.packages for op in package.operators}
+
+    @cached_property
+    def aliases(self) -> Mapping[str, tuple[tuple[OpDef, Alias], ...]]:
+        """By op_type, in the order to try them."""
+        index: dict[str, list[tuple[OpDef, Alias]]] = {}
+        for op in self.operators:
+            for alias in (*op.aliases, own_alias(op)):
+                index.setdefault(alias.op_type, []).append((op, alias))
+        return {name: tuple(pairs) for name, pairs in index.items()}
+
+
+_IN_FORCE: ContextVar[Known] = ContextVar("trtsmith_operators", default=Known())  # noqa: B039 (frozen)
+
+
+@contextmanager
+def using(packages: Iterable[OperatorPackage]) -> Iterator[None]:
+    """These packages, and no others, are in force inside the block. A thread that is begun there starts without them.
+
+    What they bring is taken as it is: trtsmith.converter.operators checks packages before.
+    """
+    token = _IN_FORCE.set(Known(tuple(packages)))
+    try:
+        yield
+    finally:
+        _IN_FORCE.reset(token)
+
+
+def packages_in_force() -> tuple[OperatorPackage, ...]:
+    """In the order in which they were given."""
+    return _IN_FORCE.get().packages
+
+
+def operators() -> tuple[OpDef, ...]:
+    """Ours, and those of the packages in force."""
+    return _IN_FORCE.get().operators
+
+
+def by_name() -> Mapping[str, OpDef]:
     """Operators by plugin name."""
-    return {op.name: op for op in OPS}
+    return _IN_FORCE.get().by_name
+
+
+def package_of(op_name: str) -> OperatorPackage | None:
+    """The package in force that brings the operator of this name; None for one of ours."""
+    return _IN_FORCE.get().package_of.get(op_name)
 
 
 def standing_for(op_type: str) -> OpDef:
-    """The operator that a rule puts in the place of this one of ONNX."""
+    """The operator of ours that a rule puts in the place of this one of ONNX."""
     return next(op for op in OPS if op.onnx == op_type)
 
 
@@ -126,15 +194,6 @@ def _is_standard(op_type: str) -> bool:
     return onnx.defs.has(op_type)
 
 
-@cache
-def _index() -> dict[str, tuple[tuple[OpDef, Alias], ...]]:
-    index: dict[str, list[tuple[OpDef, Alias]]] = {}
-    for op in OPS:
-        for alias in (*op.aliases, own_alias(op)):
-            index.setdefault(alias.op_type, []).append((op, alias))
-    return {name: tuple(pairs) for name, pairs in index.items()}
-
-
 def find_aliases(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Alias], ...]:
     """Every (operator, alias) that a node of this domain and op_type may mean, in the order to try them.
 
@@ -142,17 +201,18 @@ def find_aliases(domain: str | None, op_type: str) -> tuple[tuple[OpDef, Alias],
     that name.
     """
     domain = normalise_domain(domain)
+    aliases = _IN_FORCE.get().aliases
     anywhere = domain == MODELOPT_DOMAIN or (domain == "" and not _is_standard(op_type))
-    return tuple(
-        (op, alias) for op, alias in _index().get(op_type, ()) if anywhere or domain in alias.domains
-    )
+    return tuple((op, alias) for op, alias in aliases.get(op_type, ()) if anywhere or domain in alias.domains)
 
 
 def known_domains() -> frozenset[str]:
     """Domains of all aliases, for telling a custom operator from a standard one."""
-    return frozenset(d for pairs in _index().values() for _, s in pairs for d in s.domains if d)
+    return frozenset(
+        d for pairs in _IN_FORCE.get().aliases.values() for _, s in pairs for d in s.domains if d
+    )
 
 
 def alias_names() -> tuple[str, ...]:
     """Every op_type that is an alias of some operator."""
-    return tuple(sorted(_index()))
+    return tuple(sorted(_IN_FORCE.get().aliases))

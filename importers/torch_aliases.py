@@ -17,7 +17,7 @@ import onnx.defs
 
 from trtsmith.importers.dtypes import NUMBERS, type_string
 from trtsmith.importers.opdef import Alias
-from trtsmith.importers.registry import OPS
+from trtsmith.importers.registry import operators
 
 _KINDS = {
     "int": onnx.defs.OpSchema.AttrType.INT,
@@ -36,11 +36,15 @@ _TENSORS = ("Tensor", "Optional[Tensor]")
 
 @dataclass(frozen=True)
 class CallArguments:
-    """The arguments of an operator of PyTorch, in order. tensors: names of the inputs. attributes: types by name."""
+    """The arguments of an operator of PyTorch, in order. tensors: names of the inputs. attributes: types by name.
+
+    defaults: of attributes; programs leave out what is as its default, and an alias may have another one.
+    """
 
     names: tuple[str, ...]
     tensors: tuple[str, ...]
     attributes: dict[str, str]
+    defaults: dict[str, Any]
     outputs: int
 
     @staticmethod
@@ -49,11 +53,14 @@ class CallArguments:
         types = {argument.name: str(argument.type) for argument in schema.arguments}
         tensors = tuple(name for name, type_ in types.items() if type_ in _TENSORS)
         others = {name: _plain(type_) for name, type_ in types.items() if name not in tensors}
-        return CallArguments(tuple(types), tensors, others, len(schema.returns))
+        defaults = {
+            a.name: a.default_value for a in schema.arguments if a.name in others and a.has_default_value()
+        }
+        return CallArguments(tuple(types), tensors, others, defaults, len(schema.returns))
 
     def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """(tensors in order, None for an absent one; attributes that are given), of one call."""
-        given = dict(zip(self.names, args, strict=False)) | kwargs
+        given = self.defaults | dict(zip(self.names, args, strict=False)) | kwargs
         attributes = {name: given[name] for name in self.attributes if given.get(name) is not None}
         return [given.get(name) for name in self.tensors], attributes
 
@@ -71,7 +78,7 @@ def node_of_call(namespace: str, name: str) -> tuple[str, str] | None:
 
 def alias_of_call(namespace: str, name: str) -> Alias | None:
     """The first alias that means torch.ops.<namespace>.<name>."""
-    aliases = [alias for op in OPS for alias in op.aliases if namespace in alias.domains]
+    aliases = [alias for op in operators() for alias in op.aliases if namespace in alias.domains]
     exact = [alias for alias in aliases if alias.op_type == name]
     return next(iter(exact or [alias for alias in aliases if _snake(alias.op_type) == name]), None)
 

@@ -1,5 +1,7 @@
 """Derives the PyTorch side of operators from their definitions. Importing this module defines `torch.ops.trtsmith.*`.
 
+That of operators from outside is there after `define_known` where their package is in force, or after `define` of each.
+
 For each OpDef with a `torch_reference`: an operator `torch.ops.trtsmith.<snake_case_name>(inputs..., fields...)` that
 runs the reference on any device, a fake (meta) implementation from the shape rule, and an ONNX translation, so that
 `export` writes a `trtsmith::<Name>` node with its attributes.
@@ -11,6 +13,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
-from trtsmith.importers.registry import OPS
+from trtsmith.importers.registry import OPS, operators
 from trtsmith.importers.schema import schema_of
 
 _SCHEMA_TYPE = {
@@ -71,16 +74,41 @@ def _outputs_like(
     return [(dtypes[port.type], shapes[port.name]) for port in op.outputs]
 
 
-_LIBRARY = torch.library.Library(PLUGIN_NAMESPACE, "DEF")  # the registration lives as long as this object
-_DEFINED: dict[Any, OpDef] = {}
-"""Operators by what calls them in PyTorch."""
+@dataclass(frozen=True, eq=False)
+class _Registration:
+    """An operator in PyTorch, which has it for as long as the library is there."""
+
+    op: OpDef
+    library: torch.library.Library
+    call: Any
+
+
+_DEFINED: dict[str, _Registration] = {}
+"""What PyTorch has of ours, by the operators' names: PyTorch's own registry is one for the process, too."""
+
+
+def define_known() -> None:
+    """Make `torch.ops.trtsmith.*` of the operators from outside that are in force and have a PyTorch side."""
+    for op in operators():
+        if op.torch_reference is not None:
+            define(op)
 
 
 def define(op: OpDef) -> None:
-    """Make `torch.ops.trtsmith.<snake_case_name>` of an operator that has a PyTorch side."""
+    """Make `torch.ops.trtsmith.<snake_case_name>` of an operator that has a PyTorch side.
+
+    Of one that is there nothing is done; another definition of that name takes its place, as when a file has been edited.
+    """
     reference = op.torch_reference
     assert reference is not None, "the operator has no PyTorch side"
-    _LIBRARY.define(schema(op))
+    there = _DEFINED.pop(op.name, None)
+    if there is not None and there.op is op:
+        _DEFINED[op.name] = there
+        return
+    if there is not None:
+        there.library._destroy()
+    library = torch.library.Library(PLUGIN_NAMESPACE, "FRAGMENT")
+    library.define(schema(op))
 
     def run(*arguments: Any) -> Any:
         tensors, fields = _split(op, arguments)
@@ -93,17 +121,18 @@ def define(op: OpDef) -> None:
             op, [like.new_empty(s, dtype=dtype) for dtype, s in _outputs_like(op, tensors, fields)]
         )
 
-    _LIBRARY.impl(op.snake_name, run, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{PLUGIN_NAMESPACE}::{op.snake_name}", fake, lib=_LIBRARY)
-    _DEFINED[getattr(getattr(torch.ops, PLUGIN_NAMESPACE), op.snake_name).default] = op
+    library.impl(op.snake_name, run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{PLUGIN_NAMESPACE}::{op.snake_name}", fake, lib=library)
+    call = getattr(getattr(torch.ops, PLUGIN_NAMESPACE), op.snake_name).default
+    _DEFINED[op.name] = _Registration(op, library, call)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's own operators that mean ours, in terms of these, as ExportedProgram.run_decompositions takes it."""
     return {
-        getattr(torch.ops.aten, name).default: partial(rule, call)
-        for call, op in _DEFINED.items()
-        for name, rule in op.aten.items()
+        getattr(torch.ops.aten, name).default: partial(rule, there.call)
+        for there in _DEFINED.values()
+        for name, rule in there.op.aten.items()
     }
 
 
@@ -123,7 +152,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
 
         return translate
 
-    return {call: translation(op) for call, op in _DEFINED.items()}
+    return {there.call: translation(there.op) for there in _DEFINED.values()}
 
 
 def export(
@@ -143,6 +172,7 @@ def export(
     every large weight is the module's own, by its name there. Raises what torch.export raises, and ValueError when a
     dynamic dimension did not stay dynamic.
     """
+    define_known()
     with torch.no_grad(), _quiet():
         program = torch.export.export(module, args, dynamic_shapes=dynamic_shapes, strict=False)
         dynamic = set(program.range_constraints)

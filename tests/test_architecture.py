@@ -21,6 +21,7 @@ ORDER = (
     "model",
     "graph",
     "rewrite",
+    "operators",
     "engine",
     "verify",
     "plugin",
@@ -43,6 +44,7 @@ IMPORT_BY_NAME = {
     "engine.build.flavour": "TensorRT, of the flavour that is asked for",
     "engine.runtime.device": "CUDA's bindings, which a build needs not",
     "cli.main": "the command that is asked for",
+    "operators.module_files": "the user's own operators",
     "bench.baselines": "the user's own module",
     "convert.pytorch.factory": "the user's own module",
     "convert.pytorch.saved_program": "an installed package whose operators a program calls",
@@ -52,7 +54,7 @@ IMPORT_BY_NAME = {
 
 TENSORRT = ("tensorrt", "tensorrt_rtx", "tensorrt_libs", "tensorrt_rtx_libs")
 
-MOST_PACKAGES = 10
+MOST_PACKAGES = 11
 MOST_MODULES = 25
 MOST_OF_A_NAME = 2
 

@@ -34,6 +34,7 @@ from trtsmith.arguments import (
     silent,
     texts_of,
     tolerances_of,
+    with_operators,
 )
 from trtsmith.converter.convert import pipeline, reports
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
@@ -49,6 +50,7 @@ from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
 
 
+@with_operators
 def check(
     model: ModelLike,
     args: Example = None,
@@ -68,6 +70,8 @@ def check(
     accumulate: str = "",
     io_precision: bool = False,
     calibration: Samples = (),
+    ops: Paths = (),
+    plugins_from_packages: bool = True,
 ) -> Analysis:
     """How every node of a model reaches TensorRT, and everything that stands in the way. Needs no GPU and no TensorRT.
 
@@ -108,6 +112,7 @@ def check(
     )
 
 
+@with_operators
 def rewrite(
     model: ModelLike,
     args: Example = None,
@@ -129,6 +134,8 @@ def rewrite(
     calibration: Samples = (),
     expand: bool = False,
     plugin_v2: bool = False,
+    ops: Paths = (),
+    plugins_from_packages: bool = True,
 ) -> Analysis:
     """The graph that TensorRT gets, with plugin nodes; it is written to a file if `output` names one.
 
@@ -169,6 +176,7 @@ def rewrite(
     return rewrite_model(options)
 
 
+@with_operators
 def convert(
     model: ModelLike,
     args: Example = None,
@@ -202,6 +210,8 @@ def convert(
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
     verify: str | None = "auto",
+    ops: Paths = (),
+    plugins_from_packages: bool = True,
     verbose: bool = False,
     progress: Progress | None = None,
 ) -> Conversion:
@@ -243,6 +253,9 @@ def convert(
     rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
+    ops:          definitions of operators of your own: a FILE.py, a folder or a dotted module with OPERATORS, which is
+        imported and so runs. The environment variable TRTSMITH_OPS names more.
+    plugins_from_packages: whether operators of installed packages count, which the entry points trtsmith.operators name.
     verbose:      whether `progress` gets TensorRT's own messages too.
     progress:     gets a line of text for each thing that is begun or done.
 
@@ -312,6 +325,7 @@ def convert(
     return pipeline.convert(options, progress or silent)
 
 
+@with_operators
 def verify(
     model: StrPath | bytes | ModelProto,
     engine: StrPath,
@@ -326,6 +340,8 @@ def verify(
     plugins: Paths = (),
     flavour: str = "auto",
     timeout: float | None = None,
+    ops: Paths = (),
+    plugins_from_packages: bool = True,
     verbose: bool = False,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -344,6 +360,7 @@ def verify(
     plugins:   libraries that no manifest names. They run code of their own.
     flavour:   "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
     timeout:   of the engine's run, in seconds.
+    ops, plugins_from_packages: as in `convert`.
     verbose:   whether `progress` gets TensorRT's own messages too.
     progress:  gets a line of text for each thing that is begun or done.
 

@@ -8,20 +8,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import onnx
 
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.opening import Source
+from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
+from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
 
@@ -40,6 +42,21 @@ Texts = str | Sequence[str]
 Progress = Callable[[str], None]
 Ranges = Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
 Tolerance = float | Mapping[str, float]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def with_operators(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, with the operators from outside in force that its arguments `ops` and `plugins_from_packages` name."""
+
+    @wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> T:
+        specs = [str(path) for path in paths_of(cast(Paths, named.get("ops", ())))]
+        with operators_in_force(specs, installed=bool(named.get("plugins_from_packages", True))):
+            return function(*arguments, **named)
+
+    return call
 
 
 def silent(text: str) -> None:
@@ -63,7 +80,7 @@ def model_of(
     save_onnx: StrPath | None = None,
     export_timeout: float | None = None,
     data_folder: StrPath | None = None,
-) -> Source:
+) -> GivenModel:
     """What the model is: a file, bytes of one, or something of PyTorch's with its example."""
     save, folder = path_of(save_onnx), path_of(data_folder)
     example = None if isinstance(args, (str, os.PathLike)) else args

@@ -16,6 +16,7 @@ from trtsmith.converter.bench.figures import Summary, digits6
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
+from trtsmith.converter.operators.loading import with_operators_of_parent
 
 
 @dataclass(frozen=True)
@@ -79,4 +80,4 @@ def _open(request: BaselineRequest) -> Baseline:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1:], work)
+    serve(sys.argv[1:], with_operators_of_parent(work))

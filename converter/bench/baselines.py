@@ -17,6 +17,7 @@ import numpy as np
 from trtsmith.converter.bench.timing import Clock
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import packages_in_force
 
 BASELINES: Mapping[str, str] = {
     "onnxruntime": "the model in onnxruntime, on its CUDA provider if it has one, else on the CPU",
@@ -107,8 +108,13 @@ def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfer
     runs without gradients. transfers: inputs are copied into those tensors before each call, and outputs back after it.
     Raises UsageError where there is no such function.
     """
-    function = load_function(spec)
     import torch
+
+    if packages_in_force():  # the module may use operators of theirs
+        from trtsmith.importers.torch_ops import define_known
+
+        define_known()
+    function = load_function(spec)
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     host = {name: _tensor(array) for name, array in feeds.items()}

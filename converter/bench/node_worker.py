@@ -16,6 +16,7 @@ from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.exchange import read_arrays
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.operators.loading import with_operators_of_parent
 from trtsmith.importers.opdef import Case
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name
@@ -49,4 +50,4 @@ def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1:], work)
+    serve(sys.argv[1:], with_operators_of_parent(work))

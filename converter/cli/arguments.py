@@ -15,6 +15,7 @@ from trtsmith.converter.convert.pytorch.torch_source import (
 )
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
+from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
 from trtsmith.importers.problem import Problem
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
@@ -80,6 +81,32 @@ def model_of(options: Namespace) -> Path | TorchFile | TorchFactory:
         what, where = f"{source} is an ONNX model already", f"--save-onnx {options.save_onnx}"
         raise UsageError(Problem(what, where, "a program of PyTorch", "leave the flag out"))
     return source
+
+
+def add_operators(parser: ArgumentParser) -> None:
+    """--ops and --no-plugins-from-packages (trtsmith.converter.operators)."""
+    group = parser.add_argument_group("operators from outside")
+    group.add_argument(
+        "--ops",
+        action="append",
+        default=[],
+        dest="ops",
+        metavar="SPEC",
+        help="definitions of operators of your own: FILE.py, a FOLDER or a dotted MODULE with OPERATORS, which is imported "
+        f"and so runs; may be repeated. {VARIABLE} names more",
+    )
+    group.add_argument(
+        LEAVE_OUT,
+        action="store_false",
+        dest="plugins_from_packages",
+        help=f"leave out operators of installed packages, which the entry points {GROUP} name",
+    )
+
+
+def operator_words(options: Namespace) -> list[str]:
+    """The arguments of `add_operators`, as they were given: of the command that a record keeps."""
+    words = [word for spec in options.ops for word in ("--ops", spec)]
+    return words if options.plugins_from_packages else [*words, LEAVE_OUT]
 
 
 def add_freezing(parser: ArgumentParser, use: str) -> None:

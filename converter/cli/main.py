@@ -8,14 +8,17 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.endings import file_problem, hold_standard_streams, signals_unwind
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
+from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.importers.problem import Problem
 
 _EXIT_CODES = (
@@ -66,6 +69,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     loudness.add_argument(
         "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
     )
+    add_operators(common)
     parser = _Parser(
         prog="trtsmith",
         description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
@@ -95,7 +99,8 @@ def _main(argv: Sequence[str] | None) -> int:
     options = build_parser(words).parse_args(words)
     console = Console(quiet=options.quiet, verbose=options.verbose)
     try:
-        code: int = options.run(options, console)
+        with _operators(options):
+            code: int = options.run(options, console)
         sys.stdout.flush()
     except TrtsmithError as error:
         console.problems(error.problems)
@@ -112,6 +117,13 @@ def _main(argv: Sequence[str] | None) -> int:
         console.detail(traceback.format_exc())
         return EXIT_USAGE if known else EXIT_FAILED
     return code
+
+
+def _operators(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Those from outside, in force; a command with `operators=False` among its defaults sees to them itself."""
+    if not getattr(options, "operators", True):
+        return contextlib.nullcontext()
+    return operators_in_force(options.ops, installed=options.plugins_from_packages)
 
 
 def _internal(error: Exception) -> Problem:

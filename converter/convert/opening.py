@@ -29,7 +29,7 @@ from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
 
-Source = ModelSource | TorchSource
+GivenModel = ModelSource | TorchSource
 """A model file, the bytes of one, or what PyTorch makes a model of."""
 
 
@@ -70,7 +70,7 @@ class OpenedModel:
         return {**self.profile, **given}
 
 
-def open_model(source: Source, progress: Progress | None = None) -> OpenedModel:
+def open_model(source: GivenModel, progress: Progress | None = None) -> OpenedModel:
     """The model, mapped. What PyTorch has to export is exported now; its file is gone again, unless it is to be saved.
 
     TrtsmithError as load_model raises them, and for what PyTorch cannot export.
@@ -106,7 +106,9 @@ def _exported(source: TorchSource, folder: Path, progress: Progress) -> Exported
         # PyTorch takes seconds to import, and most models are ONNX files
         from trtsmith.converter.convert.pytorch.exported_program import program_of
         from trtsmith.converter.convert.pytorch.onnx_program import export_program
+        from trtsmith.importers.torch_ops import define_known
 
+        define_known()
         progress("tracing the module with torch.export")
         return export_program(program_of(source), folder, source.translations, progress)
     from trtsmith.converter.convert.pytorch.export_in_child import export_in_child

@@ -14,7 +14,7 @@ import numpy as np
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.opening import OpenedModel, Source, open_model
+from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -58,7 +58,7 @@ class ConvertOptions:
     verify: trtsmith.converter.verify.conversion_check.MODES; None: compare nothing.
     """
 
-    model: Source
+    model: GivenModel
     output: Path | None
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     values: dict[str, ShapeRange] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from trtsmith.importers.problem import Problem
 
 if TYPE_CHECKING:  # a report of `check` does not wait for what converts and verifies
     from trtsmith.converter.convert.analysis import Analysis
-    from trtsmith.converter.convert.opening import Source
+    from trtsmith.converter.convert.opening import GivenModel
     from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
     from trtsmith.converter.verify.verify_bundle import VerifyOptions
 
@@ -63,7 +63,7 @@ def load_report(path: Path) -> Report:
         ) from error
 
 
-def analysis_report(model: Source, analysis: Analysis) -> dict[str, Any]:
+def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
     """The report of `check`: every node, and what was done and left."""
     rewritten, planned = analysis.rewritten, analysis.plan
     return {

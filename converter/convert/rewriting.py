@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.opening import Progress, Source, open_model
+from trtsmith.converter.convert.opening import GivenModel, Progress, open_model
 from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.build.flavour import expected_target
@@ -27,7 +27,7 @@ class RewriteOptions:
     expand: custom operators as standard ones, for onnxruntime. plugin_v2: plugin nodes for V2 plugins.
     """
 
-    model: Source
+    model: GivenModel
     output: Path | None = None
     flavour: str = "auto"
     freeze: Freeze = ()

@@ -17,10 +17,7 @@ from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.rounding import PRODUCTS
-from trtsmith.importers.registry import OPS
-
-_TF32 = frozenset({*PRODUCTS, *(name for op in OPS if op.tensor_cores for name in op.op_types)})
-"""Operators of which TensorRT rounds float32 operands to TF32, those among them that have products inside."""
+from trtsmith.importers.registry import operators
 
 RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -60,7 +57,7 @@ def local_errors(
     found = compare({name: expected[name] for name in outputs}, outputs)
     if all(c.agrees for c in found):
         return found
-    if executor.tf32 and any(node.op_type in _TF32 for node in nodes):
+    if executor.tf32 and _in_tf32().intersection(node.op_type for node in nodes):
         coarse = {name: to_tf32(array) for name, array in inputs.items()}
         found = _within(found, expected, Onnxruntime().execute(_with_tf32_weights(model), coarse), "TF32")
     if any(node.op_type in LOOPS for node in nodes):
@@ -122,3 +119,8 @@ def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
         yield from graph.initializer
         for node in graph.node:
             yield from (a.t for a in node.attribute if a.type == onnx.AttributeProto.TENSOR)
+
+
+def _in_tf32() -> frozenset[str]:
+    """Operators of which TensorRT rounds float32 operands to TF32, those among them that have products inside."""
+    return frozenset({*PRODUCTS, *(name for op in operators() if op.tensor_cores for name in op.op_types)})

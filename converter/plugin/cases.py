@@ -12,7 +12,7 @@ import numpy as np
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef
-from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.registry import by_name, operators
 
 SEED = 7
 
@@ -20,11 +20,14 @@ Reference = Callable[[OpDef, Case, str, Arrays], Mapping[str, np.ndarray]]
 """Right outputs of (operator, case, dtype of its key, inputs in that dtype), in float64."""
 
 
-def contract_cases(ops: Iterable[OpDef] = OPS) -> tuple[ContractCase, ...]:
-    """One contract case for each small case of the operators, in the first dtype of their keys and int64."""
+def contract_cases(ops: Iterable[OpDef] | None = None) -> tuple[ContractCase, ...]:
+    """One contract case for each small case of the operators, in the first dtype of their keys and int64.
+
+    ops: None for all that are known.
+    """
     return tuple(
         contract_case(op, case, op.dtypes(TYPE_VARIABLES[op.key][0]))
-        for op in ops
+        for op in (operators() if ops is None else ops)
         for case in op.cases
         if not case.large
     )

@@ -150,14 +150,14 @@ def _concerned(work: Rewriting) -> list[Pass]:
 def _opset(work: Rewriting) -> Rewriting:
     """Only for rules that have to write what the model's opset has not. Where it cannot be, they refuse."""
     kinds = {f"{domain}::{name}" if domain else name for domain, name in work.graph.kinds()}
-    rules = [r for r in work.options.legal_rules() if r.opset != 1 and kinds.intersection(r.op_types)]
+    rules = [r for r in work.options.legal_rules() if r.opset != 1 and kinds.intersection(r.kinds)]
     if not rules or work.graph.functions:
         return work
     wanted = 1
     for node in work.graph.nodes():
         kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
         for rule in rules:
-            if kind in rule.op_types:
+            if kind in rule.kinds:
                 view = NodeView(up_to_date(node), node.name, node.scope, target=work.options.target)
                 wanted = max(wanted, rule.opset_for(view))
     if work.graph.opset("") < wanted:
@@ -195,7 +195,7 @@ def _target_faults(work: Rewriting) -> Rewriting:
 
 
 def _any_fault(work: Rewriting, rules: Sequence[NodeRule]) -> bool:
-    wanted = {op_type for rule in rules if rule.faults for op_type in rule.op_types}
+    wanted = {op_type for rule in rules if rule.faults for op_type in rule.kinds}
     kinds = work.graph.kinds() if wanted else ()
     return any((f"{domain}::{name}" if domain else name) in wanted for domain, name in kinds)
 

@@ -129,7 +129,7 @@ def rewrite(
         inferred = infer_checked(model)
         whole = inline(inferred, functions_holding(inferred, not_native))
         result = _finished(run_to_precision(whole if whole is inferred else infer_shapes(whole), options))
-        kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.op_types}
+        kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.kinds}
         doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in kinds)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
             inlined = _finished(run_to_precision(infer_shapes(inline(whole, doubtful)), options))
@@ -207,7 +207,7 @@ def lowered(model: Model) -> Model:
     graph = Graph(model)
     foreign = {kind for kind in graph.kinds() if not onnxruntime_runs(*kind) and kind not in functions}
     names = {f"{domain}::{name}" if domain else name for domain, name in foreign}
-    rules = [rule for rule in stock.RULES if names.intersection(rule.op_types)]
+    rules = [rule for rule in stock.RULES if names.intersection(rule.kinds)]
     if rules:
         model = run_rules(infer_shapes(model), rules)
         graph = Graph(model)

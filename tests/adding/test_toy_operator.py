@@ -19,8 +19,10 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
-from trtsmith.importers import registry, torch_ops
+from trtsmith.importers import torch_ops
 from trtsmith.importers.fields import check_fields, fields_of_node, plugin_attributes
+from trtsmith.importers.operator_package import OperatorPackage
+from trtsmith.importers.registry import using
 
 FOREIGN = EXAMPLES[0]
 X = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], np.float32)
@@ -28,18 +30,10 @@ X = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], np.float32)
 
 @pytest.fixture(autouse=True, scope="module")
 def _known() -> Iterator[None]:
-    """The operator is one of OPS."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "OPS", (*registry.OPS, LOCAL_PEAKS))
-        _forget()
-        torch_ops.define(LOCAL_PEAKS)
+    """The operator is one of those that are known."""
+    with using([OperatorPackage("a toy", (LOCAL_PEAKS,))]):
+        torch_ops.define_known()
         yield
-    _forget()
-
-
-def _forget() -> None:
-    registry.by_name.cache_clear()
-    registry._index.cache_clear()
 
 
 @pytest.fixture

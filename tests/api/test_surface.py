@@ -23,18 +23,21 @@ NAMES = [
 SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
     "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=()) -> Analysis",
+    "accumulate='', io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
-    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
+    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False, "
+    "ops=(), plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, "
     "freeze=(), inputs=None, expected=None, precision='', "
     "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
     "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
-    "timeout=None, rtol=None, atol=None, verify='auto', verbose=False, progress=None) -> Conversion",
+    "timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
+    "verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, rtol=None, atol=None, "
-    "precision='', plugins=(), flavour='auto', timeout=None, verbose=False, progress=None) -> Verdict",
+    "precision='', plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, "
+    "verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
 }
 

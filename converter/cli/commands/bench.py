@@ -12,7 +12,7 @@ from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.points import POINTS
 from trtsmith.converter.bench.subject import BenchOptions
-from trtsmith.converter.cli.arguments import add_running, positive_int, positive_seconds
+from trtsmith.converter.cli.arguments import add_running, operator_words, positive_int, positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
@@ -190,7 +190,7 @@ def command_of(options: argparse.Namespace) -> str:
     words += ["--torch", options.torch] if options.torch else []
     words += ["--plugin-vs-native"] if options.plugin_vs_native else []
     words += ["--flavour", options.flavour] if options.flavour != "auto" else []
-    return shlex.join(words)
+    return shlex.join([*words, *operator_words(options)])
 
 
 def _points(at: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef
-from trtsmith.importers.registry import MODELOPT_DOMAIN, OPS
+from trtsmith.importers.registry import MODELOPT_DOMAIN, operators, package_of
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -25,12 +25,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     if options.json:
-        console.json([_document(op) for op in OPS])
+        console.json([_document(op) for op in operators()])
         return EXIT_OK
     rows = [("operator", "plugins", "dtypes", "alias", "opsets", "defined by")]
-    for op in OPS:
+    for op in operators():
         plugins, dtypes = " ".join(op.interfaces), " ".join(TYPE_VARIABLES[op.key])
-        rows.append((op.name, plugins, dtypes, f"{PLUGIN_NAMESPACE}::{op.name}", "1+", "trtsmith"))
+        rows.append((op.name, plugins, dtypes, f"{PLUGIN_NAMESPACE}::{op.name}", "1+", _defined_by(op)))
         rows += [("", "", "", op.onnx, "", "ONNX, where TensorRT lacks it")] * bool(op.onnx)
         rows += [("", "", "", name, _opsets(a), a.source) for a in op.aliases for name in names(a)]
     console.result(table(rows))
@@ -47,6 +47,11 @@ def names(alias: Alias) -> list[str]:
     return [f"{domain}::{alias.op_type}" if domain else alias.op_type for domain in domains]
 
 
+def _defined_by(op: OpDef) -> str:
+    package = package_of(op.name)
+    return "trtsmith" if package is None else package.name
+
+
 def _opsets(alias: Alias) -> str:
     first, last = alias.opsets
     return f"{first}+" if last is None else f"{first} to {last}"
@@ -57,6 +62,7 @@ def _document(op: OpDef) -> dict[str, Any]:
         "name": op.name,
         "version": op.version,
         "namespace": PLUGIN_NAMESPACE,
+        "package": None if (package := package_of(op.name)) is None else package.name,
         "interfaces": list(op.interfaces),
         "onnx": op.onnx or None,
         "doc": op.doc,

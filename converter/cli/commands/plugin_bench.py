@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import positive_seconds
+from trtsmith.converter.cli.arguments import operator_words, positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
@@ -34,7 +34,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a result of ours is wrong.",
         allow_abbrev=False,
     )
-    parser.add_argument("ops", nargs="+", metavar="OP", help=names)
+    parser.add_argument("names", nargs="+", metavar="OP", help=names)
     parser.add_argument(
         "--case", nargs="+", default=[], metavar="NAME", help="these sizes only; an unknown name lists them"
     )
@@ -72,7 +72,7 @@ def _commas(text: str) -> tuple[str, ...]:
 
 def _bench(options: argparse.Namespace, console: Console) -> int:
     baselines = () if options.against == ("none",) else options.against
-    plan = select(options.ops, options.case, options.dtype, baselines, options.count, warm=options.warm)
+    plan = select(options.names, options.case, options.dtype, baselines, options.count, warm=options.warm)
     check_report(options.json, flag="--json")
     library = plugin_library()
     require_gpu()
@@ -119,4 +119,4 @@ def command_of(options: argparse.Namespace, plan: TimingPlan) -> str:
     if options.against is not None:
         words += ["--against", ",".join(options.against)]
     words += ["--warm"] if options.warm else []
-    return shlex.join([*words, "--count", str(options.count)])
+    return shlex.join([*words, "--count", str(options.count), *operator_words(options)])

@@ -47,7 +47,8 @@ def translations_for(
 
     And a problem for each that nobody knows.
     """
-    table, problems = {**torch_ops.translations(), **given}, []
+    table: dict[Any, Callable[..., Any]] = {**torch_ops.translations(), **given}
+    problems: list[Problem] = []
     for call in calls_of(program):
         operator = call.operator
         if operator in table or (call.name in _overloads(table)):

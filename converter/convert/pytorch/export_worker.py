@@ -13,6 +13,7 @@ from trtsmith.converter.convert.pytorch.exported_model import write_exported
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.operators.loading import with_operators_of_parent
 
 
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
@@ -23,7 +24,9 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     # seconds, and only here
     from trtsmith.converter.convert.pytorch.exported_program import Program, program_of, saved_program
     from trtsmith.converter.convert.pytorch.onnx_program import export_program
+    from trtsmith.importers.torch_ops import define_known
 
+    define_known()
     program: Program
     if request["factory"]:
         from trtsmith.converter.convert.pytorch.factory import called
@@ -46,4 +49,4 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1:], run)
+    serve(sys.argv[1:], with_operators_of_parent(run))

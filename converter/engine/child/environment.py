@@ -7,16 +7,22 @@ import os
 from pathlib import Path
 
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT
+from trtsmith.converter.operators.sources import VARIABLE
+from trtsmith.importers.registry import packages_in_force
 
 
 def child_environment(flavour: str, work: Path) -> dict[str, str]:
     """The inherited environment, with this package importable and TensorRT-RTX's library by its plain name.
 
+    Its TRTSMITH_OPS names the operator packages that are in force here.
+
     work: a private folder, which must outlive the child. The parser of TensorRT-RTX 1.7.1 opens
     `libtensorrt_rtx.so` when it meets a plugin, and calls std::terminate if it finds none; the wheel has the
     library as `libtensorrt_rtx.so.1` only.
     """
-    environment = dict(os.environ)
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    if specs := [package.spec for package in packages_in_force() if package.spec]:
+        environment[VARIABLE] = os.pathsep.join(specs)
     _prepend(environment, "PYTHONPATH", PACKAGE_ROOT)
     if flavour == "tensorrt_rtx":
         library = _rtx_library()

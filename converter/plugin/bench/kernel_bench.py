@@ -25,7 +25,7 @@ from trtsmith.converter.plugin.cases import SEED
 from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Work
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.registry import by_name, operators
 
 FORMAT = 1
 """Version of the document."""
@@ -99,7 +99,7 @@ def select(
     """
     known = by_name()
     problems = [
-        _unknown("operator", name, "OP", [op.name for op in OPS if op.benchmarks])
+        _unknown("operator", name, "OP", [op.name for op in operators() if op.benchmarks])
         for name in ops
         if name not in known or not known[name].benchmarks
     ]

@@ -53,8 +53,8 @@ from onnx import helper
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
-from trtsmith.importers.opdef import Refusal
-from trtsmith.importers.registry import normalise_domain
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Refusal
+from trtsmith.importers.registry import normalise_domain, operators
 
 __all__ = ["NodeRule", "NodeView", "Refusal", "Replacement"]
 
@@ -83,6 +83,7 @@ class NodeRule:
     faults:  if the rule exists for a TensorRT that imports the node and computes it wrongly: its faults. The rule then
         comes last, on the graph in its final types, and only for targets that a fault concerns.
     partly:  faults for which a rule that every target needs does more; it asks `node.has(FAULT)`.
+    plugins: of our custom operators and those from outside, which ones it takes as well.
     opset:   the first one that has the operators which the rule writes, or a function that says so of a node. A model of an
         earlier one is brought to it before, where onnx's converter can; the rule refuses where it cannot.
     """
@@ -95,6 +96,14 @@ class NodeRule:
     faults: tuple[Fault, ...] = ()
     partly: tuple[Fault, ...] = ()
     opset: int | Callable[[NodeView], int] = 1
+    plugins: Callable[[OpDef], bool] | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All operators that it takes: op_types, and the custom ones that are known now."""
+        if self.plugins is None:
+            return self.op_types
+        return (*self.op_types, *(f"{PLUGIN_NAMESPACE}::{op.name}" for op in operators() if self.plugins(op)))
 
     def concerns(self, target: Target) -> bool:
         """Whether graphs for the target are offered to the rule."""

@@ -80,7 +80,7 @@ def apply_rules(
     """
     table: dict[tuple[str, str], list[NodeRule]] = defaultdict(list)
     for rule in rules:
-        for op_type in rule.op_types:
+        for op_type in rule.kinds:
             domain, _, name = op_type.rpartition("::")
             table[domain, name].append(rule)
     if table.keys().isdisjoint(graph.kinds()):

@@ -19,7 +19,7 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.precision.constants import Converted, unfit
 from trtsmith.converter.rewrite.precision.formats import Format
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Filters, OpDef
-from trtsmith.importers.registry import OPS
+from trtsmith.importers.registry import operators
 
 _KERNEL = 2
 """The first axis of a convolution's weights behind outputs and inputs."""
@@ -42,9 +42,17 @@ def _plugin_ports(op: OpDef, filters: Filters) -> _ConvPorts:
     return _ConvPorts(names.index(filters.weights), names.index(filters.bias))
 
 
-_PORTS = {("", "Conv"): _ConvPorts(1, 2), ("", "ConvTranspose"): _ConvPorts(1, 2, outputs=1)} | {
-    (PLUGIN_NAMESPACE, op.name): _plugin_ports(op, op.filters) for op in OPS if op.filters is not None
-}
+_PORTS = {("", "Conv"): _ConvPorts(1, 2), ("", "ConvTranspose"): _ConvPorts(1, 2, outputs=1)}
+
+
+def _conv_ports() -> dict[tuple[str, str], _ConvPorts]:
+    """Of every convolution by domain and op_type: ONNX's, and the plugins whose definitions say where filters are."""
+    return _PORTS | {
+        (PLUGIN_NAMESPACE, op.name): _plugin_ports(op, op.filters)
+        for op in operators()
+        if op.filters is not None
+    }
+
 
 _OPSET = 7
 """The first in which constants broadcast as numpy's do, and norms know whether they are trained."""
@@ -76,10 +84,11 @@ def fold_affine(graph: Graph, fmt: Format, kept: Collection[str], store: Convert
     if graph.opset("") < _OPSET:
         return ()
     folded: list[str] = []
+    convolutions = _conv_ports()
     for scope in graph.scopes():
         replacements: dict[Node, list[Node]] = {}
         for node in scope.nodes:
-            ports = _PORTS.get((node.domain, node.op_type))
+            ports = convolutions.get((node.domain, node.op_type))
             if ports is None:
                 continue
             chain, new = _chain(node, ports, kept), None

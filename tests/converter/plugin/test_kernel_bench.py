@@ -15,6 +15,7 @@ import pytest
 
 from bench_table import bench_table, bench_tables
 from trtsmith.converter.cli import main
+from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.commands import plugin_bench
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.model.errors import UsageError
@@ -321,7 +322,9 @@ def test_without_torch_or_a_gpu_there_is_a_message(monkeypatch: pytest.MonkeyPat
 def test_the_recorded_command_is_what_was_asked() -> None:
     parser = argparse.ArgumentParser()
     actions = parser.add_subparsers()
-    plugin_bench.add_parser(actions, argparse.ArgumentParser(add_help=False))
+    common = argparse.ArgumentParser(add_help=False)
+    add_operators(common)
+    plugin_bench.add_parser(actions, common)
     words = [
         "bench",
         "MatrixInverse",
@@ -333,10 +336,14 @@ def test_the_recorded_command_is_what_was_asked() -> None:
         "x",
         "--commit",
         "y",
+        "--ops",
+        "my ops.py",
     ]
     options = parser.parse_args(words)
-    plan = kernel_bench.select(options.ops, options.case, options.dtype, (), options.count)
-    expected = "trtsmith plugin bench MatrixInverse --dtype float16 --against none --count 50"
+    plan = kernel_bench.select(options.names, options.case, options.dtype, (), options.count)
+    expected = (
+        "trtsmith plugin bench MatrixInverse --dtype float16 --against none --count 50 --ops 'my ops.py'"
+    )
     assert plugin_bench.command_of(options, plan) == expected
 
 

@@ -6,8 +6,7 @@ from trtsmith.converter.rewrite.engine.function_body import function_nodes
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.expansion import MIN_OPSET, function_of
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE
-from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.registry import by_name
 
 _FAULTS = (
     Fault(
@@ -38,7 +37,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 WORKSPACE_IN_BRANCH = NodeRule(
     "workspace-in-branch",
     "plugins that ask for a workspace, in a branch of an If",
-    tuple(f"{PLUGIN_NAMESPACE}::{op.name}" for op in OPS if op.workspace),
+    (),
     _rewrite,
+    plugins=lambda op: op.workspace,
     faults=_FAULTS,
 )

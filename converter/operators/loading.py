@@ -1,0 +1,105 @@
+"""Loads the operator packages that are named, and puts them in force."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import ParamSpec, TypeVar
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.operators.clashes import check_clashes
+from trtsmith.converter.operators.definition_check import checked_operators
+from trtsmith.converter.operators.module_files import load_module, module_name
+from trtsmith.converter.operators.sources import VARIABLE, Source, from_environment, sources
+from trtsmith.importers.operator_package import OperatorPackage
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import packages_in_force, using
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LIBRARIES = "lib"
+"""The folder beside a module that has the compiled libraries of its operators."""
+
+
+def load_package(source: Source) -> OperatorPackage:
+    """The package of one source. UsageError in four parts for whatever is wrong with it."""
+    module = load_module(source)
+    operators = checked_operators(module, source)
+    spec = _spec(module)
+    if os.pathsep in spec:
+        what = f"its path has a {os.pathsep!r}, which separates paths in {VARIABLE}"
+        raise source.problem(what, spec, "a path by which child processes find it, too", "rename the folder")
+    return OperatorPackage(source.said, operators, _libraries(module), spec)
+
+
+@contextmanager
+def operators_in_force(specs: Sequence[str] = (), *, installed: bool = True) -> Iterator[None]:
+    """The packages that are in force already, and those that specs, TRTSMITH_OPS and installed packages name.
+
+    specs:     FILE.py, FOLDER or dotted MODULE each.
+    installed: whether the entry points of installed packages count.
+
+    A package that is named twice counts once. UsageError for all that is wrong with packages, and with them beside one
+    another and ours.
+    """
+    with using(_loaded(sources(specs, installed=installed))):
+        yield
+
+
+def with_operators_of_parent(work: Callable[P, T]) -> Callable[P, T]:
+    """The work of a child process, with the packages in force that are in force in its parent."""
+
+    @wraps(work)
+    def known(*arguments: P.args, **named: P.kwargs) -> T:
+        with using(_loaded(from_environment())):
+            return work(*arguments, **named)
+
+    return known
+
+
+def _loaded(named: Iterable[Source]) -> tuple[OperatorPackage, ...]:
+    packages = list(packages_in_force())
+    problems: list[Problem] = []
+    for source in named:
+        try:
+            package = load_package(source)
+        except UsageError as error:
+            problems += error.problems
+            continue
+        if _identity(package) not in map(_identity, packages):
+            packages.append(package)
+    problems += check_clashes(packages)
+    if problems:
+        raise UsageError(problems)
+    return tuple(packages)
+
+
+def _spec(module: ModuleType) -> str:
+    """What finds the module again, whatever working folder and path of modules the other process has.
+
+    A module that has no folder of its own package, or lies in a namespace, is found by its name alone.
+    """
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return module.__name__
+    path = Path(file).absolute()
+    return str(path) if module_name(path) == module.__name__ else module.__name__
+
+
+def _identity(package: OperatorPackage) -> str:
+    """The same for two packages of one file."""
+    module = sys.modules.get(package.spec)
+    file = package.spec if module is None else getattr(module, "__file__", None)
+    return os.path.realpath(file) if file else package.spec
+
+
+def _libraries(module: ModuleType) -> tuple[Path, ...]:
+    file = getattr(module, "__file__", None)
+    folder = Path(file).absolute().parent / LIBRARIES if file is not None else None
+    return tuple(sorted(folder.glob("lib*_plugins*.so"))) if folder is not None else ()

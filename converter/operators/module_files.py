@@ -1,0 +1,184 @@
+"""Finds the module that a spec means, and imports it: a file, a folder, or a dotted name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.watched_import import import_watched
+
+_FORMS = "FILE.py, the FOLDER of a package or of a project that `trtsmith new` wrote, or a dotted MODULE"
+_MARK = "__trtsmith_files__"
+"""Attribute of a module that was loaded from a path: its files, as they were."""
+
+
+def load_module(source: Source) -> ModuleType:
+    """The module. UsageError if there is none, or if importing it fails.
+
+    A path is looked for first. A file in a package folder is a module of that package, so that relative imports work; one
+    outside of any gets a name of its own. What was loaded from a path is loaded again where one of its files has changed.
+    """
+    spec = source.spec
+    if spec.endswith(".py") or os.sep in spec or spec in (".", "..") or os.path.exists(spec):
+        return _from_path(source, _file_of(source, Path(os.path.abspath(spec))))
+    if not all(part.isidentifier() for part in spec.split(".")):
+        what = "there is no such file or folder"
+        raise source.problem(what, str(Path(spec).absolute()), _FORMS, "correct the path")
+    return import_watched(lambda: _dotted(source), source)
+
+
+def _dotted(source: Source) -> ModuleType:
+    try:
+        return import_module(source.spec)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{source.spec}.".startswith(f"{error.name}."):
+            raise
+        what = f"there is no module {error.name!r}"
+        where = f"Python's path; nor is there a file or folder {source.spec!r} in {Path.cwd()}"
+        raise source.problem(
+            what, where, _FORMS, "install the package, or give the path of its file"
+        ) from None
+
+
+def _file_of(source: Source, path: Path) -> Path:
+    """The file that has to be loaded. UsageError if the path holds none."""
+    try:
+        if path.is_dir():
+            return _package(source, path) / "__init__.py"
+        if not path.exists():
+            what, fix = "there is no such file or folder", "correct the path"
+        elif path.suffix != ".py":
+            what, fix = f"{path.name} is no Python source", "name the .py file that has OPERATORS"
+        else:
+            with open(path, "rb"):
+                return path
+    except OSError as error:
+        what, fix = f"it cannot be read: {error.strerror}", "make it readable"
+    raise source.problem(what, str(path), _FORMS, fix)
+
+
+def _package(source: Source, folder: Path) -> Path:
+    """The folder itself, or the one package of the project in it."""
+    if (folder / "__init__.py").exists():
+        return folder
+    inner = [
+        path
+        for path in (*sorted(folder.iterdir()), *sorted((folder / "src").glob("*")))
+        if path.name not in ("tests", "test") and (path / "__init__.py").exists()
+    ]
+    if len(inner) == 1:
+        return inner[0]
+    names = ", ".join(path.name for path in inner[:8])
+    what = f"it holds {len(inner)} packages: {names}" if inner else "it holds no Python package"
+    fix = (
+        f"name one of them: {inner[0]}" if inner else "name the folder that has an __init__.py, or a FILE.py"
+    )
+    raise source.problem(
+        what, str(folder), "a folder with an __init__.py, or with one such folder in it", fix
+    )
+
+
+def module_name(file: Path) -> str:
+    """The name under which a file is imported by its path. A part of it may be none that Python takes."""
+    root = _root(file)
+    if root == file:
+        return f"trtsmith_ops_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    inner = file.relative_to(root).with_suffix("").parts
+    return ".".join((root.name, *(inner[:-1] if inner[-1] == "__init__" else inner)))
+
+
+def _root(file: Path) -> Path:
+    """The outermost folder of the package that the file is in; the file itself, where there is none."""
+    root = file.parent if (file.parent / "__init__.py").exists() else file
+    while root.is_dir() and (root.parent / "__init__.py").exists():
+        root = root.parent
+    return root
+
+
+def _from_path(source: Source, file: Path) -> ModuleType:
+    root, name = _root(file), module_name(file)
+    if root == file:
+        return _loaded(source, name, file, name)
+    for part in name.split("."):
+        if not part.isidentifier():
+            what = f"{part!r} is no name for a Python module"
+            raise source.problem(what, str(root), "letters, digits and underscores", "rename it")
+    return _loaded(source, root.name, root / "__init__.py", name)
+
+
+def _loaded(source: Source, root_name: str, root_file: Path, name: str) -> ModuleType:
+    """The module `name` of the top-level module in root_file, which is loaded unless it is there as it now is."""
+    there = sys.modules.get(root_name)
+    if there is not None and _same(getattr(there, "__file__", None), root_file):
+        if getattr(there, _MARK, None) in (None, _files(root_name)):  # imported by someone else, or unchanged
+            return import_watched(lambda: import_module(name), source)
+        _forget(root_name)
+    elif there is not None or _elsewhere(root_name, root_file):
+        other = getattr(there, "__file__", None) or _elsewhere(root_name, root_file) or "Python itself"
+        what = f"there are two modules called {root_name!r}, and Python can have one"
+        where = f"{root_file} and {other}"
+        fix = f"rename the folder, or name the other one with --ops {root_name}"
+        raise source.problem(what, where, "a name that no other module has", fix)
+    return import_watched(lambda: _first(root_name, root_file, name), source)
+
+
+def _first(root_name: str, root_file: Path, name: str) -> ModuleType:
+    """Load the top-level module from its file, then the module inside of it."""
+    folders = [str(root_file.parent)] if root_file.name == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(root_name, root_file, submodule_search_locations=folders)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[root_name] = module
+    try:
+        spec.loader.exec_module(module)
+        found = import_module(name)
+    except BaseException:
+        _forget(root_name)
+        raise
+    setattr(module, _MARK, _files(root_name))
+    return found
+
+
+def _files(root_name: str) -> dict[str, tuple[int, int]]:
+    """Time and size of the files of a top-level module and of all below it that were imported."""
+    found = {}
+    for name in _family(root_name):
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None:
+            try:
+                state = os.stat(file)
+                found[file] = (state.st_mtime_ns, state.st_size)
+            except OSError:
+                found[file] = (0, 0)
+    return found
+
+
+def _forget(root_name: str) -> None:
+    for name in _family(root_name):
+        del sys.modules[name]
+
+
+def _family(root_name: str) -> list[str]:
+    return [name for name in sys.modules if name == root_name or name.startswith(f"{root_name}.")]
+
+
+def _elsewhere(name: str, file: Path) -> str | None:
+    """The file of another module that Python would import under this name."""
+    try:
+        spec: ModuleSpec | None = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is None or _same(spec.origin, file):
+        return None
+    return spec.origin
+
+
+def _same(file: str | None, other: Path) -> bool:
+    return file is not None and os.path.realpath(file) == os.path.realpath(other)

@@ -1,0 +1,217 @@
+"""Imports a module of the user's: within a time limit, with its output on stderr, and its errors as messages.
+
+The module runs in this process and can do what any code of the user's can; what is kept from it is stdout, which is for
+results, and the power to end or to stop the command without a word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import FrameType, ModuleType
+
+from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
+from trtsmith.converter.operators.sources import Source
+from trtsmith.importers.problem import Problem
+
+LIMIT_S = 60.0
+"""PyTorch, which definitions may import, takes 2 s from memory and up to 20 s from a slow disk."""
+
+LIMIT_VARIABLE = "TRTSMITH_OPS_TIMEOUT"
+
+_AGAIN_S = 0.05
+"""How soon an interruption that was swallowed is repeated."""
+
+_STUBBORN_S = 3.0
+"""For how long that is tried. Of the main thread nothing is left to save then: it would not hear Ctrl-C either."""
+
+_EXPECTED = "a module that can be imported, and that has OPERATORS, a tuple of OpDef"
+
+_ONE_AT_A_TIME = threading.RLock()
+"""Who imports has the process's stdout in hand."""
+
+
+class _TookTooLong(BaseException):
+    """Raised inside the import; no Exception, which it may catch."""
+
+
+def import_limit() -> float:
+    """Seconds that an import may take: TRTSMITH_OPS_TIMEOUT, or LIMIT_S."""
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    try:
+        limit = float(text) if text else LIMIT_S
+    except ValueError:
+        limit = 0.0
+    if not 0 < limit < float("inf"):
+        what = f"{LIMIT_VARIABLE} is {text!r}"
+        raise UsageError(
+            Problem(what, "the environment", "a positive number of seconds", f"unset {LIMIT_VARIABLE}")
+        )
+    return limit
+
+
+def import_watched(load: Callable[[], ModuleType], source: Source) -> ModuleType:
+    """What `load` imports. UsageError with the line of the user's file that raised, or that took too long.
+
+    Ctrl-C passes. Every other ending of the import is an error of the module's, SystemExit too.
+    """
+    limit = import_limit()
+    with _ONE_AT_A_TIME, _output_on_stderr():
+        try:
+            with _time_limit(limit, source):
+                return load()
+        except (UsageError, KeyboardInterrupt):
+            raise
+        except _TookTooLong as error:
+            lines = traceback.extract_tb(error.__traceback__)
+            raise _too_long(limit, source, _innermost(lines, source.spec)) from None
+        except BaseException as error:
+            raise source.problem(
+                what_of(error), place(error, source.spec), _EXPECTED, _fix(error, source)
+            ) from error
+
+
+def what_of(error: BaseException) -> str:
+    """The exception in a line."""
+    if isinstance(error, SystemExit):
+        return f"it ends the program while it is imported: SystemExit: {error.code}"
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    first = next(iter(text.splitlines()), "")[:500]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def place(error: BaseException, otherwise: str) -> str:
+    """File, line and text of the innermost line of the user's own files that the exception passed.
+
+    These are the files in the folder of the first one that is neither Python's import machinery nor ours.
+    """
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return _line(error.filename, error.lineno, error.text)
+    return _innermost(traceback.extract_tb(error.__traceback__), otherwise)
+
+
+def _innermost(lines: Iterable[traceback.FrameSummary], otherwise: str) -> str:
+    foreign = [line for line in lines if not _is_machinery(line.filename)]
+    if not foreign:
+        return otherwise
+    home = str(Path(foreign[0].filename).parent) + os.sep
+    own = [line for line in foreign if line.filename.startswith(home)]
+    return _line(own[-1].filename, own[-1].lineno, own[-1].line)
+
+
+def _too_long(limit: float, source: Source, where: str) -> UsageError:
+    fix = f"let it do no more than define its operators, or set {LIMIT_VARIABLE} to more seconds"
+    return source.problem(f"its import did not end within {limit:g} s", where, _EXPECTED, fix)
+
+
+def _line(filename: str, number: int | None, text: str | None) -> str:
+    shown = f": {text.strip()[:200]}" if text and text.strip() else ""
+    return f"{filename}, line {number}{shown}"
+
+
+_OURS = str(Path(__file__).absolute().parents[2]) + os.sep
+
+
+def _is_machinery(filename: str) -> bool:
+    standard = str(Path(contextlib.__file__).parent)
+    return filename.startswith(("<frozen importlib", f"{standard}/importlib", _OURS))
+
+
+def _fix(error: BaseException, source: Source) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return (
+            f"install {error.name.partition('.')[0]}; a module beside the file is reached in a package folder, "
+            "with `from . import NAME`"
+        )
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "put the file into a folder with an __init__.py, and name that folder"
+    return "mend that line" if not isinstance(error, SystemExit) else "remove the exit from the module"
+
+
+def _time_limit(seconds: float, source: Source) -> AbstractContextManager[None]:
+    """Raises _TookTooLong inside the block when the time is up, and again and again if the block goes on."""
+    main = threading.current_thread() is threading.main_thread()
+    return _by_signal(seconds, source) if main else _by_thread(seconds)
+
+
+@contextlib.contextmanager
+def _by_signal(seconds: float, source: Source) -> Iterator[None]:
+    """A signal ends waiting, too, but only the main thread gets any. The process ends if none is of use."""
+    running, started = True, time.monotonic()
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        del number
+        if running and time.monotonic() > started + seconds + _STUBBORN_S:
+            lines = traceback.extract_stack(frame)
+            ours = max((i for i, line in enumerate(lines) if line.filename.startswith(_OURS)), default=0)
+            where = _innermost(lines[ours:], source.spec)
+            os.write(2, f"error: {_too_long(seconds, source, where)}\n".encode())
+            os._exit(EXIT_USAGE)
+        if running:
+            raise _TookTooLong
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
+    try:
+        yield
+    finally:
+        while running:
+            with contextlib.suppress(_TookTooLong):  # it may ring here still
+                running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _by_thread(seconds: float) -> Iterator[None]:
+    """Python raises it at the next line of Python that the thread runs."""
+    thread, done = ctypes.c_ulong(threading.get_ident()), threading.Event()
+
+    def watch() -> None:
+        if done.wait(seconds):
+            return
+        while not done.wait(_AGAIN_S):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_TookTooLong))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        while watcher.is_alive():
+            with contextlib.suppress(_TookTooLong):  # it may come here still
+                done.set()
+                watcher.join()
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # one that has not been raised yet
+
+
+@contextlib.contextmanager
+def _output_on_stderr() -> Iterator[None]:
+    """What is written to stdout inside the block goes to stderr: by Python, by C, and by processes that are begun there."""
+    with contextlib.ExitStack() as stack:
+        if sys.stderr is not None:
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        with contextlib.suppress(OSError):  # there is no stdout, or no stderr
+            saved = os.dup(1)
+            stack.callback(os.close, saved)
+            _flush()
+            os.dup2(2, 1)
+            stack.callback(os.dup2, saved, 1)
+            stack.callback(_flush)
+        yield
+
+
+def _flush() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+    ctypes.CDLL(None).fflush(None)
