@@ -19,7 +19,7 @@ from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
-from trtsmith.converter.model.arrays import ArraySource
+from trtsmith.converter.model.arrays import ArraySource, load_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
@@ -171,6 +171,12 @@ def arrays_of(given: Arrays | None, name: str) -> ArraySource | None:
             )
         )
     return {str(key): _array(value, f"{name}[{key!r}]") for key, value in given.items()}
+
+
+def feeds_of(given: Arrays) -> dict[str, np.ndarray]:
+    """The arrays themselves."""
+    source = arrays_of(given, "inputs")
+    return {} if source is None else load_arrays(source, "--inputs")
 
 
 def samples_of(given: Samples) -> tuple[ArraySource, ...]:
