@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from trtsmith.converter.convert.pytorch.exported_program import quiet
 from trtsmith.importers import torch_ops
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.torch_aliases import argument_faults, node_of_call, translation_of
@@ -77,7 +79,8 @@ def _exporter_knows(operator: Any) -> bool:
     try:
         from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-        return bool(ONNXRegistry.from_torchlib().is_registered(operator))
+        with quiet():
+            return bool(ONNXRegistry.from_torchlib().is_registered(operator))
     except Exception:  # another PyTorch: the exporter itself will say what it does not know
         return False
 
@@ -148,7 +151,10 @@ def _function_of(call: OperatorCall) -> str:
     function = getattr(definitions.get(call.name), "_init_fn", None)
     if function is None:
         return "MODULE:FUNCTION"
-    return f"{function.__module__}:{function.__qualname__}"
+    module = function.__module__
+    if module == "__main__":  # a script, which is imported by its file's name
+        module = Path(function.__code__.co_filename).stem
+    return f"{module}:{function.__qualname__}"
 
 
 def _unusable(call: OperatorCall, fault: str, node: tuple[str, str], name: str) -> Problem:
