@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from trtsmith.converter.convert.pytorch.torch_problems import export_problem
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
@@ -55,7 +55,7 @@ def program_of(source: TorchModule) -> Program:
             raise ConversionError(export_problem(error, str(source))) from error
 
     def run(*given: Any, **named: Any) -> Any:
-        with _evaluating(module, []):
+        with _evaluating(module, []), _unchanged(module):
             return module(*given, **named)
 
     return Program(exported, args, kwargs, run, _parameters(module), str(source), tuple(told))
@@ -152,6 +152,18 @@ def _evaluating(module: Any, told: list[str]) -> Iterator[None]:
             part.training = True
 
 
+@contextmanager
+def _unchanged(module: Any) -> Iterator[None]:
+    """Buffers that the module writes inside are as they were behind."""
+    before = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in before:
+                buffer.copy_(value)
+
+
 def _depends_on_mode(part: Any) -> bool:
     nn = torch.nn
     kinds = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd, nn.RReLU)
@@ -170,11 +182,6 @@ def _parameters(module: Any) -> tuple[str, ...]:
             break
         names.append(parameter.name)
     return tuple(names)
-
-
-def tensors_of(value: Any) -> list[Any]:
-    """The tensors of a nested value, in PyTorch's order."""
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 @contextmanager

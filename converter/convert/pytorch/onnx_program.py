@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import torch
-from torch.utils._pytree import tree_structure
+from torch.utils._pytree import tree_leaves, tree_structure
 
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
 from trtsmith.converter.convert.pytorch.dynamic_sizes import profile_of
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
-from trtsmith.converter.convert.pytorch.exported_program import Program, computed, quiet, tensors_of
+from trtsmith.converter.convert.pytorch.exported_program import Program, computed, quiet
 from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.converter.model.errors import ConversionError
@@ -49,7 +49,7 @@ def export_program(program: Program, folder: Path, given: Translations, progress
                 "return the tensors that the engine shall compute",
             )
         )
-    _write(program, edges, table, folder / MODEL)
+    written = _write(program, edges, table, folder / MODEL)
     shapes = {name: tuple(tensor.shape) for name, tensor in edges.inputs.items()}
     profile, endless = profile_of(program.exported, shapes, edges.fakes)
     progress("computing the example's outputs with PyTorch")
@@ -61,11 +61,25 @@ def export_program(program: Program, folder: Path, given: Translations, progress
         expected,
         edges.calling,
         endless,
-        (*program.warnings, *told),
+        (*program.warnings, *_notes(edges, written), *told),
     )
 
 
-def _write(program: Program, edges: Edges, table: Translations, path: Path) -> None:
+def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
+    """What the engine does otherwise than the module, one sentence each. written: buffers that the module changes."""
+    notes = []
+    if written:
+        notes.append(
+            f"the module writes its buffers {', '.join(written)}: the engine keeps nothing between calls"
+        )
+    if edges.calling["flat"]:
+        why = edges.calling["flat"]
+        notes.append(f"called as a module, the engine takes and gives tensors by their names alone: {why}")
+    return notes
+
+
+def _write(program: Program, edges: Edges, table: Translations, path: Path) -> list[str]:
+    """Writes the ONNX file; the buffers that the module writes, which are constants there."""
     decompositions = {
         operator: rule for operator, rule in torch_ops.decompositions().items() if operator not in table
     }
@@ -87,6 +101,7 @@ def _write(program: Program, edges: Edges, table: Translations, path: Path) -> N
         except Exception as error:  # whatever an exporter finds wrong
             where = places(program.exported, program.name)
             raise ConversionError(translation_problem(error, program.name, where)) from error
+    return sorted(set(lowered.graph_signature.buffers_to_mutate.values()))
 
 
 def _drop_constants(exported: Any) -> None:
@@ -107,18 +122,21 @@ def _drop_constants(exported: Any) -> None:
 def _expected(program: Program, edges: Edges) -> tuple[dict[str, np.ndarray] | None, list[str]]:
     """PyTorch's outputs by name, or why there are none."""
     try:
-        tensors = tensors_of(computed(program))
+        leaves = tree_leaves(computed(program))
     except Exception as error:  # the module's code, or an operator without an implementation here
         why = no_kernel(error)
         return None, [f"PyTorch could not compute the example's outputs ({why}): onnxruntime's are expected"]
-    if len(tensors) != len(edges.outputs):
-        why = f"{len(tensors)} tensors came out, and the program gives {len(edges.outputs)}"
+    kept = kept_outputs(program.exported)
+    if kept and kept[-1] >= len(leaves):
+        why = f"{len(leaves)} values came out, and the program gives {kept[-1] + 1}"
         return None, [f"PyTorch's outputs are not compared with: {why}"]
-    return {name: array_of(tensor) for name, tensor in zip(edges.outputs, tensors, strict=True)}, []
+    return {name: array_of(leaves[place]) for name, place in zip(edges.outputs, kept, strict=True)}, []
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """A tensor as an array of its own, of ml_dtypes where numpy lacks the type."""
+    """A tensor as an array of its own, of ml_dtypes where numpy lacks the type. A size is a scalar of int64."""
+    if not isinstance(tensor, torch.Tensor):
+        return np.array(tensor)
     plain = tensor.detach().cpu().contiguous()
     if plain.dtype in _NUMPYS_OWN:
         bits, dtype = _NUMPYS_OWN[plain.dtype]

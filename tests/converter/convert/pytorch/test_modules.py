@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,60 @@ def test_the_module_is_left_as_it_was(tmp_path: Path) -> None:
     done = trtsmith.convert(module, torch.ones(2, 3))
     assert done.passed and "Dropout compute as in eval mode" in done.warnings[0]
     assert [part.training for part in module.modules()] == [True, True, True, False]
+
+
+def test_buffers_that_the_module_writes(tmp_path: Path) -> None:
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(3))
+
+        def forward(self, x: Any) -> Any:
+            self.seen.add_(1)
+            return x + self.seen
+
+    module = Counts()
+    done = trtsmith.convert(module, (torch.rand(2, 3),))
+    assert done.passed and done.warnings[0].startswith("the module writes its buffers seen:")
+    assert module.seen.tolist() == [0, 0, 0]
+
+
+def test_sizes_among_the_outputs() -> None:
+    class Sized(nn.Module):
+        def forward(self, x: Any, idx: Any) -> Any:
+            return x[idx], x.shape[0]
+
+    example = (torch.rand(4, 3), torch.tensor([1, 2]))
+    done = trtsmith.convert(Sized(), example, dynamic_shapes=({0: Dim("n", max=9)}, None))
+    assert done.passed and "PyTorch's" in done.verdict.inputs
+    assert [(c.output, c.shape, c.dtype) for c in done.verdict.comparisons][1] == ("output_1", (), "int64")
+
+
+def test_arguments_by_name_in_any_order() -> None:
+    class Named(nn.Module):
+        def forward(self, x: Any, a: Any, b: Any = None) -> Any:
+            return x + 2 * a - (0 if b is None else 3 * b)
+
+    x, a, b = torch.rand(3, 2, 4)
+    done = trtsmith.convert(Named(), (x,), {"b": b, "a": a})
+    assert done.passed and {tensor.name for tensor in done.built.inputs} == {"x", "a", "b"}
+    assert done.calling["kwargs"] == {"a": {"tensor": "a"}, "b": {"tensor": "b"}}
+
+
+def test_outputs_of_a_class_of_the_modules_own_go_by_name() -> None:
+    @dataclass
+    class Out:
+        best: Any
+
+    torch.export.register_dataclass(Out)
+
+    class Classy(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Out(x * 2)
+
+    done = trtsmith.convert(Classy(), (torch.rand(2),))
+    assert done.passed and done.calling["result"] == {"dict": {"best": {"tensor": "best"}}}
+    assert "by their names alone" in done.warnings[0]
 
 
 def test_constants_among_the_outputs_and_inputs_that_are_written(tmp_path: Path) -> None:
