@@ -305,6 +305,8 @@ def _fragment(
     nodes = parse_statements(body, FRAGMENT_OPSET)
     for index, node in enumerate(nodes):
         for position, local in enumerate(node.input):
+            if local and local not in values:
+                raise LookupError(f"a statement reads {local!r}, which nothing makes")
             node.input[position] = values[local] if local else ""
         for position, local in enumerate(node.output):
             node.output[position] = values.setdefault(local, f"{base}/{local}")

@@ -38,6 +38,7 @@ from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
+from trtsmith.importers.registry import OPS  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"
 KERNEL_TIMEOUT_S = 120.0
@@ -172,7 +173,7 @@ def _ground(options: argparse.Namespace, plant: Plant | None) -> Ground:
     return Ground(
         executor,
         None if broken else change,
-        replay_with(library) if plant is not None and plant.kernel else None,
+        replay_with({op.name: library for op in OPS}) if plant is not None and plant.kernel else None,
     )
 
 

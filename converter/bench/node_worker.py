@@ -16,6 +16,7 @@ from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.exchange import read_arrays
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.operators.loading import with_operators_of_parent
 from trtsmith.importers.opdef import Case
 from trtsmith.importers.problem import Problem
@@ -43,7 +44,7 @@ def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]
     case = Case("node", fields, lambda _: dict(arrays))
     found: dict[str, Any] = {}
     events.phase("timing the plugin's kernel and the engine of its expansion")
-    with open_bench(plugin_library(), 0.0) as bench:
+    with open_bench(library_of(op.name) or plugin_library(), 0.0) as bench:
         flavour = load_flavour(request["flavour"])
         measure_node(bench, flavour, op, case, arrays, request["dtype"], request["count"], found.__setitem__)
     return found

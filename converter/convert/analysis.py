@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan
+from trtsmith.converter.convert.plugin_libraries import with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
@@ -33,6 +34,7 @@ class AnalysisOptions:
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that nobody named.
+    compiled: whether the libraries of plugins from outside are looked for, which an engine needs.
     """
 
     target: Target = TENSORRT
@@ -42,6 +44,7 @@ class AnalysisOptions:
     plugins: tuple[Path, ...] = ()
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     whole: bool = True
+    compiled: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,16 +101,21 @@ def analyse(
         plain = rewrite(original, options.target, freeze=options.frozen)
         frozen = dict(options.frozen)
     foreign = _foreign(options.plugins)
+    settled = with_libraries if options.compiled else _as_it_is
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
     ready = first.convertible or not (options.whole or refused)
     if not options.precision.precision or not ready:
-        return first
+        return replace(first, plan=settled(first.plan))
     from trtsmith.converter.convert.precision import examples, in_precision  # only those who want one pay
 
     values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, values, given=given)
-    return Analysis(original, plain, reduced, plan(reduced, foreign), frozen, reduced.model)
+    return Analysis(original, plain, reduced, settled(plan(reduced, foreign)), frozen, reduced.model)
+
+
+def _as_it_is(planned: Plan) -> Plan:
+    return planned
 
 
 def _foreign(libraries: tuple[Path, ...]) -> frozenset[str]:

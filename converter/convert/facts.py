@@ -11,7 +11,9 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.operators.compiled import build_command
 from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.importers.registry import package_of
 
 
 def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> dict[str, Any]:
@@ -41,14 +43,16 @@ def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tu
 
 
 def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
-    """A warning when the engine's GPUs are not those that our kernels were compiled for."""
-    if not planned.plugins:
-        return ()
-    architectures = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
-    missing = libraries.uncovered(built.targets, architectures)
-    if not missing:
-        return ()
-    return (
-        f"the plugin library has no kernels for {', '.join(missing)} (it was built for {architectures}): "
-        f"build it with TRTSMITH_CUDA_ARCHITECTURES=release",
+    """A warning for each plugin library whose kernels were not compiled for the engine's GPUs."""
+    known: list[tuple[str, str, str]] = []  # the library, its architectures, and what makes it anew
+    if any(package_of(use.name) is None for use in planned.plugins):
+        ours = libraries.manifest(libraries.plugin_library())["cuda_architectures"]
+        known.append(("the plugin library", ours, "build it with TRTSMITH_CUDA_ARCHITECTURES=release"))
+    for library in planned.compiled:
+        fix = f"{build_command(library.package)} --architectures release"
+        known.append((f"the plugin library {library.path}", library.architectures, fix))
+    return tuple(
+        f"{what} has no kernels for {', '.join(missing)} (it was built for {architectures}): {fix}"
+        for what, architectures, fix in known
+        if (missing := libraries.uncovered(built.targets, architectures))
     )

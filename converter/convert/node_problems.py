@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx.defs
 from onnx import helper
 
 from trtsmith.converter.convert.outside_engines import elsewhere
 from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dims import describe
 from trtsmith.importers.fields import check_fields, fields_of_node
 from trtsmith.importers.opdef import TYPE_VARIABLES, OpDef
@@ -18,6 +23,7 @@ from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import (
     MODELOPT_DOMAIN,
     alias_names,
+    by_name,
     find_aliases,
     known_domains,
     normalise_domain,
@@ -80,8 +86,8 @@ def plugin_faults(
         yield Problem(fault, where, ports, fix)
 
 
-def unknown_operator(node: onnx.NodeProto, kind: str) -> Problem:
-    """The problem of a node that neither TensorRT nor a plugin takes, with what may have been meant."""
+def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
+    """The problem of a node that neither TensorRT nor a plugin takes, with what may have been meant. model: its file."""
     place = elsewhere(normalise_domain(node.domain), node.op_type)
     if place is not None:
         return Problem(
@@ -101,16 +107,30 @@ def unknown_operator(node: onnx.NodeProto, kind: str) -> Problem:
         )
     near = difflib.get_close_matches(node.op_type, alias_names(), n=1, cutoff=0.6)
     if near:
-        fix = f"did you mean {near[0]!r}? `trtsmith ops` lists every alias"
-    elif normalise_domain(node.domain) in known_domains() or node.domain:
         fix = (
-            "write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins"
+            f"did you mean {near[0]!r}? `trtsmith ops` lists every alias; else write one of your own, from "
+            f"`{_new_command(node, model)}`"
         )
+    elif normalise_domain(node.domain) in known_domains() or node.domain:
+        fix = f"write one of your own, from `{_new_command(node, model)}`, or load a library that has it with --plugins"
     else:
-        fix = "export the model without it, or write a definition for it (CONTRIBUTING.md)"
+        fix = f"export the model without it, or write one of your own, from `{_new_command(node, model)}`"
     return Problem(
         f"no importer for operator {kind}",
         f"node {node.name!r} ({kind})",
         "an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists",
         fix,
     )
+
+
+def _new_command(node: onnx.NodeProto, model: Path) -> str:
+    """The command that writes a package for the operator of the node."""
+    words = [word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", node.op_type)]
+    name = "".join(words)
+    name = name if name[:1].isalpha() else f"Operator{name}"
+    if name in by_name() or name in native_operators() or onnx.defs.has(name):
+        name += "Plugin"
+    command = ["trtsmith", "new", name]
+    command += ["--domain", node.domain] if normalise_domain(node.domain) else []
+    command += ["--from-model", str(model), "--node", node.name or next(filter(None, node.output), "")]
+    return shlex.join(command)

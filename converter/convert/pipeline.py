@@ -16,9 +16,9 @@ from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_valu
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
+from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import (
     OPTIMIZATION_LEVELS,
@@ -134,7 +134,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     analysis = analyse(original, _analysis_options(options), prepared.feeds, given=given).needed()
     prepared.once(analysis)
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
-    loaded = (*((libraries.plugin_library(),) if planned.plugins else ()), *options.plugins)
+    loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
     profiles = _profiles(prepared.profile, prepared.values)
     clock.done("rewrite and plan")

@@ -16,6 +16,7 @@ from trtsmith.converter.graph.infer import dtypes_of, shapes_of, value_types
 from trtsmith.converter.graph.walk import all_graphs, may_have_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import input_problems
+from trtsmith.converter.operators.compiled import CompiledOperators
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -60,11 +61,15 @@ class PlannedNode:
 
 @dataclass(frozen=True)
 class Plan:
-    """Routes of all nodes, plugins to create, and the problems; convertible when there are none."""
+    """Routes of all nodes, plugins to create, and the problems; convertible when there are none.
+
+    compiled: the libraries of the plugins that are from outside, where they have been looked for.
+    """
 
     nodes: tuple[PlannedNode, ...]
     plugins: tuple[PluginUse, ...]
     problems: tuple[Problem, ...]
+    compiled: tuple[CompiledOperators, ...] = ()
 
     @property
     def convertible(self) -> bool:
@@ -131,7 +136,7 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
         elif op_type in foreign:
             nodes.append(PlannedNode(name, kind, Route.PLUGIN, "plugin of a library given with --plugins"))
         else:
-            problem = unknown_operator(node, kind)
+            problem = unknown_operator(node, kind, rewritten.model.path)
             problems.append(problem)
             nodes.append(PlannedNode(name, kind, Route.UNSUPPORTED, problem.what))
     gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)

@@ -49,7 +49,9 @@ def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> 
     refuses to take as they are.
     """
     target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
-    asked = AnalysisOptions(target, options.freeze, None, options.inputs, (), options.precision, whole=False)
+    asked = AnalysisOptions(
+        target, options.freeze, None, options.inputs, (), options.precision, whole=False, compiled=False
+    )
     analysis = analyse(open_model(options.model, progress).model, asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:

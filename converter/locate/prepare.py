@@ -12,8 +12,8 @@ import numpy as np
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plan import Plan
+from trtsmith.converter.convert.plugin_libraries import library_of_plugins
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target
 from trtsmith.converter.engine.build.gpu import find_gpu
@@ -38,8 +38,7 @@ from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin import creators
-from trtsmith.converter.plugin.calls import Kernels
-from trtsmith.converter.plugin.host.host_worker import LibraryWorker
+from trtsmith.converter.plugin.calls import KernelsByPlugin
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
@@ -122,7 +121,12 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         asked.precision, origin, () if request is None else request.io_types, asked.engine
     )
     options = AnalysisOptions(
-        expected_target(flavour), asked.freeze, asked.frozen, asked.inputs, asked.plugins
+        expected_target(flavour),
+        asked.freeze,
+        asked.frozen,
+        asked.inputs,
+        asked.plugins,
+        compiled=not asked.native,
     )
     analysis = analyse(original, options).needed()
     rewritten, planned = analysis.rewritten, analysis.plan
@@ -138,23 +142,22 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         given = to_engine(left, reduced.io_types)
         outputs = run(replace(request, io_types=()), [given]).outputs[0]
         extra = request.plugin_libraries
-    library = _library(extra) if planned.plugins else None
-    with LibraryWorker(library or Path(), None, KERNEL_TIMEOUT_S) as worker:
+    known = {} if asked.native else library_of_plugins(planned, extra)
+    with KernelsByPlugin(known, KERNEL_TIMEOUT_S) as kernels:
         executor: Executor
         if _uses_tensorrt(asked, planned):
-            ours = (library,) if library is not None and not asked.native else ()
-            loaded = tuple(dict.fromkeys((*ours, *extra)))
+            loaded = tuple(dict.fromkeys((*known.values(), *extra)))
             foreign = creators.foreign_creators(asked.plugins)
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
-            executor = OnKernels(Kernels(worker, library or Path()))
+            executor = OnKernels(kernels)
         arithmetic = asked.arithmetic or engine_precision(
             precision.precision, float16_sums=longest_sum(reduced.target, FP16) is not None
         )
         rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
         kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else []
         allowed = _allowed(original, feeds, arithmetic, kept) if rounds else {}
-        told, replays = _told(asked), replay_with(library)
+        told, replays = _told(asked), replay_with(known)
         yield PreparedSearch(
             original, rewritten, reduced, reduction, feeds, told, executor, replays, outputs, allowed
         )
@@ -192,12 +195,6 @@ def locate_asked(
 def _native(rewritten: Rewritten) -> Rewritten:
     """Plugin nodes as standard operators."""
     return replace(rewritten, model=expand(rewritten.model))
-
-
-def _library(loaded: tuple[Path, ...]) -> Path:
-    """Our plugin library: the engine's own copy of it where there is one, as that is what is asked about."""
-    ours = libraries.plugin_library()
-    return next((path for path in loaded if path.name == ours.name), ours)
 
 
 def _told(asked: Asked) -> str:
@@ -243,12 +240,13 @@ def _uses_tensorrt(asked: Asked, planned: Plan) -> bool:
     return True
 
 
-def replay_with(library: Path | None) -> ReplayKernel:
-    """Runs plugin nodes with the kernels of that library."""
+def replay_with(known: Mapping[str, Path]) -> ReplayKernel:
+    """Runs plugin nodes with the kernels of libraries. known: the library of each plugin, by its name."""
 
     def run_alone(model: Model, inputs: Arrays, expected: Arrays) -> Replay | None:
-        if library is None:
+        if not known:
             return None
-        return replay(case_of(model, inputs, expected, "the node that was found"), library)
+        case = case_of(model, inputs, expected, "the node that was found")
+        return replay(case, known[case.plugin]) if case.plugin in known else None
 
     return run_alone

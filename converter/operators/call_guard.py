@@ -1,82 +1,215 @@
-"""Makes the functions of a definition say whose they are when they raise: a message, where there would be a traceback."""
+"""Makes the functions of a definition say whose they are when they raise, or give what they should not: a message then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any
 
+import numpy as np
+import onnx
+
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.operators.watched_import import place, what_of
-from trtsmith.importers.opdef import Alias, Case, Fields, OpDef, Shapes
+from trtsmith.importers.dims import Unknown
+from trtsmith.importers.lowering import FRAGMENT_OPSET, parse_statements
+from trtsmith.importers.opdef import Alias, Case, Expansion, Fields, OpDef, Refusal, Shapes, Work
 from trtsmith.importers.problem import Problem
 
 _UNKNOWN = (KeyError, TypeError)
 """What a rule of shapes raises where a shape that it needs is not known: whoever asks takes it for that."""
 
+_FIX = "mend the definition, or leave its package out"
 
-def guarded(op: OpDef, said: str) -> OpDef:
-    """The operator, whose functions raise UsageError for any exception. said: who brings it."""
+Fits = Callable[[Any], bool]
+"""Whether a result is what it should be."""
 
-    def guard(function: Any, what: str) -> Any:
-        return _guard(function, f"{said}: {op.name}: {what}") if callable(function) else function
 
-    def guard_rule(function: Any, what: str) -> Any:
-        if function is None:
-            return None
-        strict = guard(function, what)
-        loose = _guard(function, f"{said}: {op.name}: {what}", _UNKNOWN)
+class _Guard:
+    """Wraps the functions of one operator. said: who brings it."""
+
+    def __init__(self, op: OpDef, said: str) -> None:
+        self._op = op
+        self._said = f"{said}: {op.name}"
+
+    def __call__(
+        self,
+        function: Any,
+        part: str,
+        fits: Fits = lambda _result: True,
+        expected: str = "a result",
+        passed: tuple[type[Exception], ...] = (),
+    ) -> Any:
+        """The function; UsageError for any exception but `passed`, and for a result that does not fit."""
+        if not callable(function):
+            return function
+        what = f"{self._said}: {part}"
+
+        @wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            try:
+                result = function(*arguments, **named)
+            except Exception as error:
+                if isinstance(error, (TrtsmithError, *passed)) or type(error).__module__.startswith("torch"):
+                    raise
+                where = place(error, getattr(function, "__module__", ""))
+                raise UsageError(Problem(f"{what} raises {what_of(error)}", where, expected, _FIX)) from error
+            if not fits(result):
+                text = f"{what} gives {type(result).__name__} {result!r}"[:500]
+                raise UsageError(Problem(text, home(function), expected, _FIX))
+            return result
+
+        return call
+
+    def rule(self, function: Any, part: str, fits: Fits, expected: str, partly: Fits | None = None) -> Any:
+        """A function of shapes, which may raise _UNKNOWN where it is not told all of them. partly: what will do then."""
+        strict = self(function, part, fits, expected)
+        loose = self(function, part, partly or fits, expected, _UNKNOWN)
+        if not callable(function):
+            return function
 
         @wraps(function)
         def call(fields: Fields, shapes: Shapes) -> Any:
-            there = all(port.name in shapes or port.optional for port in op.inputs)
+            there = all(port.name in shapes or port.optional for port in self._op.inputs)
             whole = there and all(isinstance(dim, int) for shape in shapes.values() for dim in shape)
             return (strict if whole else loose)(fields, shapes)
 
         return call
 
+    def expansion(self, function: Callable[[Expansion], str]) -> Callable[[Expansion], str]:
+        text_of = self(function, "its expansion", lambda result: isinstance(result, str), "a text")
+
+        @wraps(function)
+        def call(expansion: Expansion) -> str:
+            text: str = text_of(expansion)
+            self._parse(text, "its expansion", expansion.opset, function)
+            return text
+
+        return call
+
+    def alias(self, alias: Alias) -> Alias:
+        name = alias.op_type
+        whole: dict[str, Any] = {
+            "when": self(alias.when, f"'when' of the alias {name!r}"),
+            "guard": self(
+                alias.guard,
+                f"'guard' of the alias {name!r}",
+                lambda result: result is None or isinstance(result, Refusal),
+                "a Refusal, or None",
+            ),
+            "fields": self(
+                alias.fields,
+                f"'fields' of the alias {name!r}",
+                lambda result: isinstance(result, Mapping),
+                "a mapping of fields",
+            ),
+        }
+        for part in ("prologue", "epilogue"):
+            whole[part] = self._statements(getattr(alias, part), f"{part!r} of the alias {name!r}")
+        return replace(alias, **whole)
+
+    def _statements(self, text: Any, part: str) -> Any:
+        if not callable(text):
+            return text
+        text_of = self(text, part, lambda result: isinstance(result, str), "a text")
+
+        @wraps(text)
+        def call(node: Any) -> str:
+            found: str = text_of(node)
+            self._parse(found, part, FRAGMENT_OPSET, text)
+            return found
+
+        return call
+
+    def _parse(self, text: str, part: str, opset: int, function: Any) -> None:
+        try:
+            parse_statements(text, opset)
+        except onnx.parser.ParseError as error:
+            what = f"{self._said}: {part} cannot be parsed: {said_by_parser(error)}"
+            expected = "statements in onnx.parser's syntax, one a line: y = Op <attribute = 1> (x)"
+            raise UsageError(Problem(what, home(function), expected, _FIX)) from error
+
+    def case(self, case: Case) -> Case:
+        names = [port.name for port in self._op.inputs]
+        needed = {port.name for port in self._op.inputs if not port.optional}
+        inputs = self(
+            case.inputs,
+            f"the inputs of its case {case.name!r}",
+            lambda result: _arrays(result) and needed <= result.keys() <= {*names},
+            f"numpy arrays by the names of inputs: {', '.join(names)}",
+        )
+        return replace(case, inputs=inputs)
+
+
+def guarded(op: OpDef, said: str) -> OpDef:
+    """The operator, whose functions raise UsageError for any exception, and for what is no result. said: who brings it.
+
+    Those for PyTorch stay as they are: PyTorch has exceptions of its own that it raises through them, and catches.
+    """
+    guard = _Guard(op, said)
+    outputs = [port.name for port in op.outputs]
+    sizes = [port.name for port in op.sizes]
     return replace(
         op,
-        shape=guard_rule(op.shape, "its shape rule"),
-        check=guard(op.check, "its check"),
-        reference=guard(op.reference, "its reference"),
-        expand=guard(op.expand, "its expansion"),
-        bounds=guard_rule(op.bounds, "its bounds"),
-        torch_reference=guard(op.torch_reference, "its torch_reference"),
-        work=guard_rule(op.work, "its work"),
-        aten={name: guard(rule, f"its rule for aten::{name}") for name, rule in op.aten.items()},
-        aliases=tuple(_alias(alias, guard) for alias in op.aliases),
-        cases=tuple(_case(case, guard) for case in op.cases),
-        benchmarks=tuple(_case(case, guard) for case in op.benchmarks),
+        shape=guard.rule(
+            op.shape,
+            "its shape rule",
+            lambda result: _shapes(result, outputs),
+            f"a tuple of whole numbers for each of {', '.join(outputs)}",
+            lambda result: isinstance(result, Mapping) and _shapes(result, list(result)),
+        ),
+        check=guard(
+            op.check,
+            "its check",
+            lambda result: isinstance(result, Sequence) and all(isinstance(each, str) for each in result),
+            "a list of sentences",
+        ),
+        reference=guard(
+            op.reference,
+            "its reference",
+            lambda result: _arrays(result) and result.keys() >= {*outputs},
+            f"a numpy array for each of {', '.join(outputs)}",
+        ),
+        expand=guard.expansion(op.expand),
+        bounds=guard.rule(
+            op.bounds,
+            "its bounds",
+            lambda result: isinstance(result, Mapping) and result.keys() == {*sizes},
+            f"a number for each of the size ports: {', '.join(sizes) or 'there are none'}",
+        ),
+        work=guard.rule(op.work, "its work", lambda result: isinstance(result, Work), "a Work"),
+        aliases=tuple(map(guard.alias, op.aliases)),
+        cases=tuple(map(guard.case, op.cases)),
+        benchmarks=tuple(map(guard.case, op.benchmarks)),
     )
 
 
-def _alias(alias: Alias, guard: Callable[..., Any]) -> Alias:
-    parts = {part: getattr(alias, part) for part in ("when", "guard", "fields", "prologue", "epilogue")}
-    return replace(
-        alias,
-        **{part: guard(value, f"{part!r} of the alias {alias.op_type!r}") for part, value in parts.items()},
+def _arrays(result: Any) -> bool:
+    kinds = (np.ndarray, np.generic)
+    return isinstance(result, Mapping) and all(isinstance(array, kinds) for array in result.values())
+
+
+def _shapes(result: Any, names: Sequence[str]) -> bool:
+    return isinstance(result, Mapping) and all(
+        isinstance(result.get(name), (tuple, list)) and all(map(_is_dim, result[name])) for name in names
     )
 
 
-def _case(case: Case, guard: Callable[..., Any]) -> Case:
-    return replace(case, inputs=guard(case.inputs, f"the inputs of its case {case.name!r}"))
+def _is_dim(dim: Any) -> bool:
+    of_torch = type(dim).__module__.startswith("torch")
+    return of_torch or (isinstance(dim, (int, Unknown)) and not isinstance(dim, bool))
 
 
-def _guard(
-    function: Callable[..., Any], what: str, passed: tuple[type[Exception], ...] = ()
-) -> Callable[..., Any]:
-    @wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
-        try:
-            return function(*arguments, **named)
-        except Exception as error:
-            if isinstance(error, (TrtsmithError, *passed)):
-                raise
-            said = f"{what} raises {what_of(error)}"
-            where = place(error, getattr(function, "__module__", ""))
-            fix = "mend the definition, or leave its package out"
-            raise UsageError(Problem(said, where, "a result", fix)) from error
+def said_by_parser(error: Exception) -> str:
+    """What onnx.parser says, which it gives as bytes, in a line."""
+    said = error.args[0] if error.args else ""
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    return " ".join(text.split())[:500]
 
-    return call
+
+def home(function: Any) -> str:
+    """File and line where the function begins."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}, line {code.co_firstlineno}" if code is not None else repr(function)

@@ -9,14 +9,16 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+import onnx
 import onnx.defs
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.operators.call_guard import guarded
+from trtsmith.converter.operators.call_guard import guarded, said_by_parser
 from trtsmith.converter.operators.conformity import nonconforming
 from trtsmith.converter.operators.sources import Source
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.fields import check_fields
+from trtsmith.importers.lowering import FRAGMENT_OPSET, parse_statements
 from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, Case, OpDef, Port
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -193,6 +195,14 @@ def _alias(op: OpDef, alias: Alias) -> Iterator[Fault]:
     if unmade and not alias.epilogue:
         what = f"{kind} has the output {unmade[0]!r}, which is no port"
         yield what, f"one of {', '.join(sorted(ports))}, or an epilogue that makes it", "correct its outputs"
+    for part in ("prologue", "epilogue"):
+        text = getattr(alias, part)
+        if isinstance(text, str) and text:
+            try:
+                parse_statements(text, FRAGMENT_OPSET)
+            except onnx.parser.ParseError as error:
+                what = f"{kind} has a {part} that cannot be parsed: {said_by_parser(error)}"
+                yield what, "statements in onnx.parser's syntax, one a line: y = Op <a = 1> (x)", "correct it"
     attributes = {attr.name for attr in (*alias.attributes, *alias.constants) if not attr.ignored}
     wanted = {field.name for field in op.fields}
     if alias.fields is Alias.fields and attributes != wanted:

@@ -27,9 +27,9 @@ LIBRARIES = "lib"
 """The folder beside a module that has the compiled libraries of its operators."""
 
 
-def load_package(source: Source) -> OperatorPackage:
-    """The package of one source. UsageError in four parts for whatever is wrong with it."""
-    module = load_module(source)
+def load_package(source: Source, others: Iterable[OperatorPackage] = ()) -> OperatorPackage:
+    """The package of one source. UsageError in four parts for whatever is wrong with it. others: that stay in use."""
+    module = load_module(source, {_module(package.spec).partition(".")[0] for package in others})
     operators = checked_operators(module, source)
     spec = _spec(module)
     if os.pathsep in spec:
@@ -68,7 +68,7 @@ def _loaded(named: Iterable[Source]) -> tuple[OperatorPackage, ...]:
     problems: list[Problem] = []
     for source in named:
         try:
-            package = load_package(source)
+            package = load_package(source, packages)
         except UsageError as error:
             problems += error.problems
             continue
@@ -90,6 +90,11 @@ def _spec(module: ModuleType) -> str:
         return module.__name__
     path = Path(file).absolute()
     return str(path) if module_name(path) == module.__name__ else module.__name__
+
+
+def _module(spec: str) -> str:
+    """The name of the module that a package's spec means."""
+    return module_name(Path(spec)) if os.sep in spec else spec
 
 
 def _identity(package: OperatorPackage) -> str:

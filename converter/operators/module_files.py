@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import sys
+from collections.abc import Collection
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -19,15 +20,16 @@ _MARK = "__trtsmith_files__"
 """Attribute of a module that was loaded from a path: its files, as they were."""
 
 
-def load_module(source: Source) -> ModuleType:
+def load_module(source: Source, in_use: Collection[str] = ()) -> ModuleType:
     """The module. UsageError if there is none, or if importing it fails.
 
     A path is looked for first. A file in a package folder is a module of that package, so that relative imports work; one
     outside of any gets a name of its own. What was loaded from a path is loaded again where one of its files has changed.
+    in_use: names of top-level modules that others have loaded from paths, and that must stay.
     """
     spec = source.spec
     if spec.endswith(".py") or os.sep in spec or spec in (".", "..") or os.path.exists(spec):
-        return _from_path(source, _file_of(source, Path(os.path.abspath(spec))))
+        return _from_path(source, _file_of(source, Path(os.path.abspath(spec))), in_use)
     if not all(part.isidentifier() for part in spec.split(".")):
         what = "there is no such file or folder"
         raise source.problem(what, str(Path(spec).absolute()), _FORMS, "correct the path")
@@ -102,30 +104,33 @@ def _root(file: Path) -> Path:
     return root
 
 
-def _from_path(source: Source, file: Path) -> ModuleType:
+def _from_path(source: Source, file: Path, in_use: Collection[str]) -> ModuleType:
     root, name = _root(file), module_name(file)
     if root == file:
-        return _loaded(source, name, file, name)
+        return _loaded(source, name, file, name, in_use)
     for part in name.split("."):
         if not part.isidentifier():
             what = f"{part!r} is no name for a Python module"
             raise source.problem(what, str(root), "letters, digits and underscores", "rename it")
-    return _loaded(source, root.name, root / "__init__.py", name)
+    return _loaded(source, root.name, root / "__init__.py", name, in_use)
 
 
-def _loaded(source: Source, root_name: str, root_file: Path, name: str) -> ModuleType:
+def _loaded(
+    source: Source, root_name: str, root_file: Path, name: str, in_use: Collection[str]
+) -> ModuleType:
     """The module `name` of the top-level module in root_file, which is loaded unless it is there as it now is."""
     there = sys.modules.get(root_name)
     if there is not None and _same(getattr(there, "__file__", None), root_file):
         if getattr(there, _MARK, None) in (None, _files(root_name)):  # imported by someone else, or unchanged
             return import_watched(lambda: import_module(name), source)
         _forget(root_name)
-    elif there is not None or _elsewhere(root_name, root_file):
-        other = getattr(there, "__file__", None) or _elsewhere(root_name, root_file) or "Python itself"
+    elif hasattr(there, _MARK) and root_name not in in_use:  # of a call that has ended
+        _forget(root_name)
+    other = _elsewhere(root_name, root_file)
+    if other:
         what = f"there are two modules called {root_name!r}, and Python can have one"
-        where = f"{root_file} and {other}"
-        fix = f"rename the folder, or name the other one with --ops {root_name}"
-        raise source.problem(what, where, "a name that no other module has", fix)
+        fix = f"rename the folder, or take the other one: --ops {root_name}; one that is installed can be uninstalled"
+        raise source.problem(what, f"{root_file} and {other}", "a name that no other module has", fix)
     return import_watched(lambda: _first(root_name, root_file, name), source)
 
 
@@ -169,15 +174,17 @@ def _family(root_name: str) -> list[str]:
     return [name for name in sys.modules if name == root_name or name.startswith(f"{root_name}.")]
 
 
-def _elsewhere(name: str, file: Path) -> str | None:
-    """The file of another module that Python would import under this name."""
-    try:
-        spec: ModuleSpec | None = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return None
-    if spec is None or spec.origin is None or _same(spec.origin, file):
-        return None
-    return spec.origin
+def _elsewhere(name: str, file: Path) -> str:
+    """Where the module is that Python has or would import under this name; "" for none, or the file itself."""
+    if name in sys.modules:
+        found = getattr(sys.modules[name], "__file__", None) or "Python itself"
+    else:
+        try:
+            spec: ModuleSpec | None = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            return ""
+        found = None if spec is None else spec.origin
+    return "" if found is None or _same(found, file) else found
 
 
 def _same(file: str | None, other: Path) -> bool:

@@ -115,7 +115,11 @@ def _too_long(limit: float, source: Source, where: str) -> UsageError:
 
 def _line(filename: str, number: int | None, text: str | None) -> str:
     shown = f": {text.strip()[:200]}" if text and text.strip() else ""
-    return f"{filename}, line {number}{shown}"
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:  # it is gone
+        here = os.sep
+    return f"{filename.removeprefix(here) if here != os.sep else filename}, line {number}{shown}"
 
 
 _OURS = str(Path(__file__).absolute().parents[2]) + os.sep

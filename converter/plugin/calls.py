@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def run_call(session: CreatorUnderTest, call: KernelCall) -> dict[str, Any]:
 
 
 class Kernels:
-    """The kernels of a plugin library, each called by the plugin's name, in a child process that starts when needed."""
+    """The kernels of one plugin library, in a child process."""
 
     def __init__(self, worker: LibraryWorker, library: Path) -> None:
         self._worker = worker
@@ -75,6 +76,33 @@ class Kernels:
         if described["gpu"] is None:
             raise no_gpu("run kernels on")
         return [str(creator["name"]) for creator in described["creators"]]
+
+
+class KernelsByPlugin:
+    """The kernels of plugin libraries, each called by the plugin's name, in child processes that start when needed.
+
+    libraries: that of each plugin. timeout_s: for one call.
+    """
+
+    def __init__(self, libraries: Mapping[str, Path], timeout_s: float) -> None:
+        self._libraries = libraries
+        self._timeout_s = timeout_s
+        self._open: dict[Path, Kernels] = {}
+        self._workers = ExitStack()
+
+    def __enter__(self) -> KernelsByPlugin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.close()
+
+    def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]:
+        """As of Kernels."""
+        library = self._libraries[plugin]
+        if library not in self._open:
+            worker = self._workers.enter_context(LibraryWorker(library, None, self._timeout_s))
+            self._open[library] = Kernels(worker, library)
+        return self._open[library].call(plugin, call)
 
 
 def no_gpu(purpose: str) -> UsageError:

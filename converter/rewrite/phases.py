@@ -150,14 +150,15 @@ def _concerned(work: Rewriting) -> list[Pass]:
 def _opset(work: Rewriting) -> Rewriting:
     """Only for rules that have to write what the model's opset has not. Where it cannot be, they refuse."""
     kinds = {f"{domain}::{name}" if domain else name for domain, name in work.graph.kinds()}
-    rules = [r for r in work.options.legal_rules() if r.opset != 1 and kinds.intersection(r.kinds)]
+    later = {rule: frozenset(rule.kinds) for rule in work.options.legal_rules() if rule.opset != 1}
+    rules = [rule for rule, taken in later.items() if kinds & taken]
     if not rules or work.graph.functions:
         return work
     wanted = 1
     for node in work.graph.nodes():
         kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
         for rule in rules:
-            if kind in rule.kinds:
+            if kind in later[rule]:
                 view = NodeView(up_to_date(node), node.name, node.scope, target=work.options.target)
                 wanted = max(wanted, rule.opset_for(view))
     if work.graph.opset("") < wanted:

@@ -19,6 +19,7 @@ def write_samples(folder: Path) -> None:
     _mean(folder)
     _resize(folder)
     _unknown(folder)
+    _odds(folder)
 
 
 def _detector(folder: Path) -> None:
@@ -94,6 +95,11 @@ def _unknown(folder: Path) -> None:
     _save(folder / "unknown.onnx", nodes, inputs, [_value("y", (1, 8, 32, 32))], {})
 
 
+def _odds(folder: Path) -> None:
+    node = oh.make_node("Logit", ["p"], ["y"], name="/head/logit", domain="mycompany")
+    _save(folder / "odds.onnx", [node], [_value("p", (2, 16))], [_value("y", (2, 16))], {})
+
+
 def _normal(*shape: int) -> np.ndarray:
     fan_in = int(np.prod(shape[1:]))
     return (_RANDOM.standard_normal(shape) / np.sqrt(fan_in)).astype(np.float32)
@@ -114,5 +120,5 @@ def _save(
 ) -> None:
     tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
     graph = oh.make_graph(list(nodes), path.stem, list(inputs), list(outputs), tensors)
-    imports = [oh.make_opsetid("", 18), oh.make_opsetid("mmcv", 1)]
+    imports = [oh.make_opsetid("", 18), oh.make_opsetid("mmcv", 1), oh.make_opsetid("mycompany", 1)]
     onnx.save(oh.make_model(graph, opset_imports=imports, ir_version=9), path)

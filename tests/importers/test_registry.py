@@ -47,7 +47,7 @@ def model(folder: Path, text: str = NETWORK) -> Model:
 
 
 def unknown(folder: Path) -> list[str]:
-    analysis = analyse(model(folder), AnalysisOptions())
+    analysis = analyse(model(folder), AnalysisOptions(compiled=False))
     return [node.op_type for node in analysis.plan.nodes if node.route is Route.UNSUPPORTED]
 
 
@@ -75,7 +75,7 @@ def test_packages_are_in_force_inside_the_block_alone(tmp_path: Path) -> None:
 
 def test_foreign_nodes_become_plugin_nodes_with_types_a_plan_and_a_reference(tmp_path: Path) -> None:
     with using([PACKAGE]):
-        analysis = analyse(model(tmp_path), AnalysisOptions())
+        analysis = analyse(model(tmp_path), AnalysisOptions(compiled=False))
         inferred = infer_shapes(analysis.graph).proto
         expected = run(reference(analysis.original), FEEDS)
     assert [(n.op_type, n.route) for n in analysis.plan.nodes] == [
@@ -106,7 +106,7 @@ def test_attributes_and_shapes_are_held_to_the_definition(tmp_path: Path, node: 
     if "(x, x)" in node:
         text = text.replace("(x, x)", "(x, t)").replace("{ y", "{ t = Transpose <perm = [1,0,2,3]> (x) y")
     with using([PACKAGE]):
-        found = analyse(model(tmp_path, text), AnalysisOptions()).problems
+        found = analyse(model(tmp_path, text), AnalysisOptions(compiled=False)).problems
     assert any(what in problem.what for problem in found)
 
 
@@ -118,7 +118,9 @@ def test_precision_keeps_what_the_definition_says_and_folds_into_its_filters(tmp
         [odds] z = mycompany.Logit (x)
     }"""
     with using([PACKAGE]):
-        options = AnalysisOptions(precision=PrecisionRequest("fp16"), target=Target("tensorrt"))
+        options = AnalysisOptions(
+            precision=PrecisionRequest("fp16"), target=Target("tensorrt"), compiled=False
+        )
         analysis = analyse(model(tmp_path, text), options, lambda _analysis: {"x": FEEDS["x"]})
         assert analysis.problems == ()
         given = {"x": FEEDS["x"]}

@@ -17,6 +17,10 @@ from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.runtime.device import PACKAGES, missing_packages
 from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
+from trtsmith.converter.operators.compiled import compiled_operators
+from trtsmith.converter.operators.loading import operators_in_force
+from trtsmith.importers.operator_package import OperatorPackage
+from trtsmith.importers.registry import packages_in_force
 
 _PACKAGES = (
     "numpy",
@@ -59,12 +63,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, operators=False)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Exit code 2 when something is missing without which no model can be converted."""
-    found = examine()
+    found = [*examine(), *examine_packages(options.ops, installed=options.plugins_from_packages)]
     if options.json:
         console.json([asdict(finding) for finding in found])
     else:
@@ -103,6 +107,26 @@ def examine() -> list[DoctorLine]:
     for name in ("trtsmith_plugins", "trtsmith_plugins_v2", "trtsmith_host"):
         found.append(_library(name, optional=name == "trtsmith_plugins_v2"))
     return found
+
+
+def examine_packages(specs: Sequence[str], *, installed: bool) -> list[DoctorLine]:
+    """The packages of operators from outside, which are imported for it, with their libraries."""
+    try:
+        with operators_in_force(specs, installed=installed):
+            return [_package(package) for package in packages_in_force()]
+    except TrtsmithError as error:
+        return [DoctorLine("operators", "missing", problem.what, problem.fix) for problem in error.problems]
+
+
+def _package(package: OperatorPackage) -> DoctorLine:
+    """Whether each of its operators has a plugin that was compiled as it is defined."""
+    names = [op.name for op in package.operators]
+    found, problems = compiled_operators(names)
+    detail = f"{', '.join(names)} of {package.name}"
+    if problems:
+        return DoctorLine("operators", "absent", f"{detail}; {problems[0].what}", problems[0].fix)
+    where = ", ".join(f"{library.path} (sm {library.architectures})" for library in found)
+    return DoctorLine("operators", "ok", f"{detail}; {where}")
 
 
 def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> DoctorLine:

@@ -14,6 +14,7 @@ from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
+from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.bench.kernel_bench import BASELINES, TimingPlan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES
@@ -74,12 +75,12 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
     baselines = () if options.against == ("none",) else options.against
     plan = select(options.names, options.case, options.dtype, baselines, options.count, warm=options.warm)
     check_report(options.json, flag="--json")
-    library = plugin_library()
+    libraries = list(dict.fromkeys(library_of(op.name) or plugin_library() for op, _ in plan.ops))
     require_gpu()
     from trtsmith.converter.plugin.bench.kernel_machine import open_bench  # imports torch
 
-    head = describe(PACKAGE_ROOT, [library], options.commit) | {"command": command_of(options, plan)}
-    with open_bench(library, options.compile_timeout) as bench:
+    head = describe(PACKAGE_ROOT, libraries, options.commit) | {"command": command_of(options, plan)}
+    with open_bench(libraries, options.compile_timeout) as bench:
         document = measure(
             plan,
             bench,

@@ -10,6 +10,7 @@ from trtsmith.converter.cli.arguments import positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.calls import no_gpu
 
 
@@ -26,7 +27,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         "folder", type=Path, metavar="DIR", help="with node.onnx, inputs.npz and expected.npz"
     )
     parser.add_argument(
-        "--library", type=Path, metavar="LIB", help="the library that has the plugin; default: ours"
+        "--library", type=Path, metavar="LIB", help="the library that has the plugin; default: the operator's"
     )
     parser.add_argument(
         "--timeout", type=positive_seconds, default=120.0, metavar="SECONDS", help="for the kernel (120)"
@@ -40,7 +41,8 @@ def _replay(options: argparse.Namespace, console: Console) -> int:
     from trtsmith.converter.plugin.replay import read_case, replay
 
     case = read_case(options.folder)
-    found = replay(case, options.library or libraries.plugin_library(), timeout_s=options.timeout)
+    library = options.library or library_of(case.plugin) or libraries.plugin_library()
+    found = replay(case, library, timeout_s=options.timeout)
     if found is None:
         raise no_gpu("run the kernel on")
     if options.json:

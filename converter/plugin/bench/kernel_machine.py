@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -11,16 +11,16 @@ import torch
 from trtsmith.converter.plugin.bench.kernel_baselines import measure_baselines
 from trtsmith.converter.plugin.bench.kernel_figures import Ceilings, Measured, Unavailable
 from trtsmith.converter.plugin.bench.kernel_torch import DEVICE, TorchSubject, tf32, time_runs
-from trtsmith.converter.plugin.host.host import Host, PluginLibrary
+from trtsmith.converter.plugin.host.host import Creator, Host, PluginLibrary
 from trtsmith.importers.opdef import Arrays, Case, OpDef
 
 
 class TorchBench:
-    """The first GPU and our library on it. compile_s: the most that torch.compile may take for one case."""
+    """The first GPU and plugin libraries on it. compile_s: the most that torch.compile may take for one case."""
 
-    def __init__(self, library: PluginLibrary, compile_s: float) -> None:
+    def __init__(self, libraries: Sequence[PluginLibrary], compile_s: float) -> None:
         properties = torch.cuda.get_device_properties(0)
-        self.library = library
+        self._libraries = libraries
         self.compile_s = compile_s
         self.l2_bytes = int(properties.L2_cache_size)
         # An eighth: the formulations in PyTorch need several times the tensors' size for what lies between.
@@ -29,6 +29,11 @@ class TorchBench:
         # another would not see it.
         self.stream = torch.cuda.default_stream()
         torch.backends.cudnn.benchmark = True  # cuDNN's best algorithm, not its first guess
+
+    def creator(self, plugin: str) -> Creator:
+        """That of a plugin, by name, in the first library that has it. LookupError if none has."""
+        having = [x for x in self._libraries if any(c.info.name == plugin for c in x.creators)]
+        return (having or self._libraries)[0].creator(plugin)
 
     def ceilings(self) -> Ceilings:
         """A copy of 2 GiB, products of random matrices of 8192 x 8192, and no work at all."""
@@ -48,9 +53,12 @@ class TorchBench:
 
 
 @contextmanager
-def open_bench(library: Path, compile_s: float) -> Iterator[TorchBench]:
-    with Host().open(library) as opened:
-        yield TorchBench(opened, compile_s)
+def open_bench(libraries: Path | Sequence[Path], compile_s: float) -> Iterator[TorchBench]:
+    """libraries: one, or several with plugins of different names."""
+    host = Host()
+    with ExitStack() as stack:
+        paths = [libraries] if isinstance(libraries, Path) else libraries
+        yield TorchBench([stack.enter_context(host.open(path)) for path in paths], compile_s)
 
 
 def _copy_rate(size: int) -> float:

@@ -20,7 +20,7 @@ import torch
 
 from trtsmith.converter.plugin.bench.kernel_figures import Measured, Times
 from trtsmith.converter.plugin.host.device_tensors import prepared
-from trtsmith.converter.plugin.host.host import PluginLibrary
+from trtsmith.converter.plugin.host.host import Creator
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 from trtsmith.importers.opdef import Arrays, Case, OpDef
 
@@ -46,11 +46,12 @@ class Constant:
 
 
 class Setting(Protocol):
-    """What subjects are measured with: our library, and the stream that everything runs on."""
+    """What subjects are measured with: the plugins' creators by name, and the stream that everything runs on."""
 
-    library: PluginLibrary
     stream: Any
     compile_s: float
+
+    def creator(self, plugin: str) -> Creator: ...
 
 
 class TorchSubject:
@@ -114,7 +115,7 @@ class TorchSubject:
             return int(kept[-1].data_ptr())
 
         with ExitStack() as stack:
-            creator = self.bench.library.creator(self.op.name)
+            creator = self.bench.creator(self.op.name)
             plugin = stack.enter_context(creator.create(dict(self.fields)))
             ready = stack.enter_context(prepared(plugin, [_desc(t) for t in self.sets[0].values()], allocate))
             outputs = [

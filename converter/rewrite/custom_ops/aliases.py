@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx
 import onnx_graphsurgeon as gs
 
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.custom_ops.surgery import (
     all_graphs,
     domain_of,
@@ -18,9 +19,10 @@ from trtsmith.converter.rewrite.custom_ops.surgery import (
     with_fresh_names,
 )
 from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
-from trtsmith.importers.lowering import lower
+from trtsmith.importers.lowering import Lowered, lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Refusal
-from trtsmith.importers.registry import find_aliases
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import find_aliases, package_of
 
 NAME = "aliases"
 
@@ -39,7 +41,7 @@ def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
             domain = domain_of(node)
             if not find_aliases(domain, node.op):
                 continue
-            result = lower(foreign_node(node, node.name), opset_of(graph, domain))
+            result = _lowered(node, opset_of(graph, domain))
             if isinstance(result, Refusal):
                 yield Declined(node.name, qualified(domain, node.op), NAME, result)
             elif result is not None:
@@ -56,3 +58,22 @@ def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
         replace_nodes(part, replacements)
         if replacements:
             ensure_domain(graph, PLUGIN_NAMESPACE)
+
+
+def _lowered(node: gs.Node, opset: int) -> Lowered | Refusal | None:
+    """What the node becomes. UsageError where the definition is somebody's own, and does not hold together."""
+    try:
+        return lower(foreign_node(node, node.name), opset)
+    except LookupError as error:
+        for op, alias in find_aliases(domain_of(node), node.op):
+            package = package_of(op.name)
+            if package is not None:
+                raise UsageError(
+                    Problem(
+                        f"{package.name}: {op.name}: the alias {alias.op_type!r} is wrong: {error.args[0]}",
+                        f"node {node.name!r} ({qualified(domain_of(node), node.op)})",
+                        "prologue and epilogue that read inputs, ports, and what they make themselves",
+                        "mend the definition, or leave its package out",
+                    )
+                ) from error
+        raise

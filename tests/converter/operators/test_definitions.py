@@ -208,7 +208,7 @@ def _check(folder: Path, op: OpDef, work: Callable[[Any], Any]) -> str:
     with using([package]), pytest.raises(TrtsmithError) as error:
         work(load_model(folder / "m.onnx"))
     (problem,) = error.value.problems
-    assert f"{__file__}, line " in problem.where and "return [][1]" in problem.where
+    assert f"{Path(__file__).name}, line " in problem.where and "return [][1]" in problem.where
     return problem.what
 
 
@@ -242,9 +242,72 @@ def test_a_shape_rule_may_say_that_it_needs_to_know_more(tmp_path: Path) -> None
     op = replace(LOG_ODDS, shape=lambda fields, shapes: {"y": (shapes["other"][0],)})
     onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
     with using([OperatorPackage("--ops mine.py", checked_operators(module(op), SOURCE))]):
-        assert analyse(load_model(tmp_path / "m.onnx"), AnalysisOptions()).convertible
+        assert analyse(load_model(tmp_path / "m.onnx"), AnalysisOptions(compiled=False)).convertible
         with pytest.raises(UsageError, match="its shape rule raises KeyError: 'other'"):
             contract_cases()
+
+
+@pytest.mark.parametrize(
+    ("part", "result", "what"),
+    [
+        ("shape", {"z": (1,)}, "its shape rule gives dict {'z': (1,)}"),
+        ("shape", {"y": ("N",)}, "its shape rule gives dict {'y': ('N',)}"),
+        ("shape", {"y": 3}, "its shape rule gives dict {'y': 3}"),
+        ("check", True, "its check gives bool True"),
+        ("check", [1], "its check gives list [1]"),
+        ("guard", "no", "'guard' of the alias 'Logit' gives str 'no'"),
+        ("fields", None, "'fields' of the alias 'Logit' gives NoneType None"),
+        ("prologue", 3, "'prologue' of the alias 'Logit' gives int 3"),
+        ("prologue", "p = = x", "'prologue' of the alias 'Logit' cannot be parsed: "),
+    ],
+)
+def test_a_function_that_gives_something_else_is_told_by_name(
+    part: str, result: Any, what: str, tmp_path: Path
+) -> None:
+    def given(*_: Any) -> Any:
+        return result
+
+    op = (
+        replace(LOG_ODDS, **{part: given})
+        if hasattr(LOG_ODDS, part) and part != "fields"
+        else aliased(**{part: given})
+    )
+    onnx.save(onnx.parser.parse_model(MODEL.replace("N", "4")), tmp_path / "m.onnx")
+    with (
+        using([OperatorPackage("p", checked_operators(module(op), SOURCE))]),
+        pytest.raises(UsageError) as error,
+    ):
+        analyse(load_model(tmp_path / "m.onnx"), AnalysisOptions(compiled=False))
+    (problem,) = error.value.problems
+    assert (
+        problem.what.startswith(f"--ops mine.py: LogOdds: {what}") and f"{__file__}, line " in problem.where
+    )
+
+
+def test_references_cases_and_bounds_give_what_they_should() -> None:
+    wrong = replace(
+        LOG_ODDS,
+        reference=lambda fields, inputs: {"z": inputs["p"]},
+        cases=(Case("odd", {}, lambda rng: {"q": rng.uniform(0, 1, 3)}),),
+        bounds=lambda fields, shapes: {"n": 3},
+    )
+    (op,) = checked_operators(module(wrong), SOURCE)
+    with pytest.raises(UsageError, match="its reference gives dict"):
+        op.reference({}, {"p": np.ones(2)})
+    with pytest.raises(UsageError, match="the inputs of its case 'odd' gives dict"):
+        op.cases[0].inputs(np.random.default_rng(0))
+    with pytest.raises(UsageError, match="its bounds gives dict"):
+        op.bounds({}, {"p": (3,)})
+
+
+def test_an_alias_that_reads_what_nothing_makes(tmp_path: Path) -> None:
+    op = aliased(epilogue="y = Neg (never_made)")
+    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
+    with using([OperatorPackage("--ops mine.py", checked_operators(module(op), SOURCE))]):
+        model = load_model(tmp_path / "m.onnx")
+        with pytest.raises(UsageError, match="a statement reads 'never_made', which nothing makes") as error:
+            analyse(model, AnalysisOptions(compiled=False))
+    assert "--ops mine.py: LogOdds: the alias 'Logit' is wrong" in error.value.problems[0].what
 
 
 def test_what_functions_give_is_left_as_it_is() -> None:

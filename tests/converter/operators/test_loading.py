@@ -186,15 +186,17 @@ def test_commands_and_functions_know_them(tmp_path: Path, capsys: pytest.Capture
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(MODEL), path)
     assert main(["check", str(path)]) == 1
-    assert main(["check", str(path), "--ops", str(MIXING)]) == 0
+    assert "no importer for operator mycompany::Logit" in capsys.readouterr().err
+    assert main(["check", str(path), "--ops", str(MIXING)]) == 1
+    assert "the operator LogOdds has no compiled plugin" in capsys.readouterr().err
     assert main(["rewrite", str(path), "-o", str(tmp_path / "e.onnx"), "--expand", "--ops", str(MIXING)]) == 0
     assert {n.domain for n in onnx.load(tmp_path / "e.onnx").graph.node} == {""}
     capsys.readouterr()
     assert main(["ops", "--json", "--ops", str(MIXING)]) == 0
     listed = {op["name"]: op["package"] for op in json.loads(capsys.readouterr().out)}
     assert listed["LogOdds"] == f"--ops {MIXING}" and listed[OPS[0].name] is None
-    assert trtsmith.check(path, ops=MIXING).convertible
-    assert not trtsmith.check(path).convertible
+    assert trtsmith.check(path, ops=MIXING).plan.routes() == {"plugin": 1}
+    assert trtsmith.check(path).plan.routes() == {"unsupported": 1}
     assert trtsmith.rewrite(path, ops=[MIXING], expand=True).graph.proto.graph.node[0].domain == ""
 
 

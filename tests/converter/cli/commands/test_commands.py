@@ -85,7 +85,8 @@ def test_check_of_a_model_that_is_not_convertible(capsys: pytest.CaptureFixture[
         "error: no importer for operator bar::Foo\n"
         "  where:    node 'f' (bar::Foo)\n"
         "  expected: an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists\n"
-        "  fix:      write a definition for it (CONTRIBUTING.md), or load a plugin library that has it with --plugins\n",
+        "  fix:      write one of your own, from `trtsmith new Foo --domain bar --from-model u.onnx --node f`, or load "
+        "a library that has it with --plugins\n",
     )
 
 
