@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from trtsmith.converter.engine.runtime.runner import Runner
     from trtsmith.converter.locate.found import Located
     from trtsmith.converter.model.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
+    from trtsmith.converter.plugin.contract import LibraryReport
     from trtsmith.converter.verify.verdict import Verdict
-    from trtsmith.engine_functions import bench, bundle, locate, operators, run
+    from trtsmith.engine_functions import bench, bundle, locate, operators, run, test_plugin
     from trtsmith.importers.opdef import OpDef
     from trtsmith.importers.problem import Problem
 
@@ -46,6 +47,7 @@ __all__ = [
     "ConversionError",
     "Engine",
     "InvalidModelError",
+    "LibraryReport",
     "Located",
     "OpDef",
     "Problem",
@@ -66,15 +68,19 @@ __all__ = [
     "operators",
     "rewrite",
     "run",
+    "test_plugin",
     "verify",
 ]
 
 _HOMES = {
     **dict.fromkeys(("check", "convert", "load_report", "rewrite", "verify"), "trtsmith.api"),
-    **dict.fromkeys(("bench", "bundle", "locate", "operators", "run"), "trtsmith.engine_functions"),
+    **dict.fromkeys(
+        ("bench", "bundle", "locate", "operators", "run", "test_plugin"), "trtsmith.engine_functions"
+    ),
     **dict.fromkeys(("Engine", "load"), "trtsmith.converter.engine.runtime.engine_module"),
     "Analysis": "trtsmith.converter.convert.analysis",
     "Conversion": "trtsmith.converter.convert.pipeline",
+    "LibraryReport": "trtsmith.converter.plugin.contract",
     "Located": "trtsmith.converter.locate.found",
     "OpDef": "trtsmith.importers.opdef",
     "TritonModel": "trtsmith.converter.engine.bundle.triton",

@@ -5,6 +5,7 @@ The examples are of what those of trtsmith.api leave: a model.onnx and its model
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ from trtsmith.converter.locate.options import MEMORY
 from trtsmith.converter.locate.prepare import Asked, locate_asked
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
+from trtsmith.converter.plugin.contract import ContractCase, LibraryReport
+from trtsmith.converter.plugin.test import test_library
 from trtsmith.importers import registry
 from trtsmith.importers.opdef import OpDef
 
@@ -273,6 +277,44 @@ def bundle(
         Path(triton), path.stem if name is None else name, model_version, batching, instances, queue_delay_us
     )
     return write_model(path, options)
+
+
+@with_operators
+def test_plugin(
+    library: StrPath,
+    *,
+    gpu: bool | None = None,
+    cases: Sequence[ContractCase] = (),
+    timeout: float = 120.0,
+    ops: Paths = (),
+    plugins_from_packages: bool = True,
+    progress: Progress | None = None,
+) -> LibraryReport:
+    """Holds every plugin of any TensorRT plugin library to TensorRT's contract, without TensorRT. Runs the library's code.
+
+    library: the shared library, of IPluginV3 or IPluginV2 plugins.
+    gpu:     whether kernels are run; None: where there is a GPU.
+    cases:   of plugins that no operator definition is about (trtsmith.converter.plugin.contract.ContractCase).
+    timeout: of one check, in seconds.
+
+    Other arguments are those of `convert`. `ok` of the result says whether nothing failed, and `render()` is the report.
+
+    >>> import trtsmith
+    >>> report = trtsmith.test_plugin("libtrtsmith_plugins.so", gpu=False)  # doctest: +SKIP
+    >>> report.ok  # doctest: +SKIP
+    True
+
+    Raises UsageError for a library that does not load, and where a GPU is asked for that is not there.
+    """
+    tell = progress or silent
+    return test_library(
+        Path(library),
+        gpu=gpu,
+        definitions=(*contract_cases(), *cases),
+        gpu_cases=gpu_cases,
+        timeout_s=timeout,
+        progress=lambda result: tell(f"{result.verdict.value}: {result.creator}: {result.check}"),
+    )
 
 
 @with_operators

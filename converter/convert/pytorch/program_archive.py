@@ -162,8 +162,9 @@ def _samples(path: Path, data: bytes) -> bytes:
     """The example inputs: tensors and plain values, loaded with weights_only and written anew. b"" for none."""
     if not data:
         return b""
+    anywhere = None if torch.cuda.is_available() else "cpu"
     try:
-        loaded = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+        loaded = torch.load(io.BytesIO(data), weights_only=True, map_location=anywhere)
     except Exception as error:
         raise _refusal(path, "its example inputs hold objects, not tensors and numbers alone") from error
     _plain(path, loaded)
