@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.model.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
     from trtsmith.converter.plugin.contract import LibraryReport
     from trtsmith.converter.verify.verdict import Verdict
-    from trtsmith.engine_functions import bench, bundle, locate, operators, run, test_plugin
+    from trtsmith.engine_functions import bench, bundle, check_plugin, locate, operators, run
     from trtsmith.importers.opdef import OpDef
     from trtsmith.importers.problem import Problem
 
@@ -61,6 +61,7 @@ __all__ = [
     "bench",
     "bundle",
     "check",
+    "check_plugin",
     "convert",
     "load",
     "load_report",
@@ -68,14 +69,13 @@ __all__ = [
     "operators",
     "rewrite",
     "run",
-    "test_plugin",
     "verify",
 ]
 
 _HOMES = {
     **dict.fromkeys(("check", "convert", "load_report", "rewrite", "verify"), "trtsmith.api"),
     **dict.fromkeys(
-        ("bench", "bundle", "locate", "operators", "run", "test_plugin"), "trtsmith.engine_functions"
+        ("bench", "bundle", "locate", "operators", "run", "check_plugin"), "trtsmith.engine_functions"
     ),
     **dict.fromkeys(("Engine", "load"), "trtsmith.converter.engine.runtime.engine_module"),
     "Analysis": "trtsmith.converter.convert.analysis",

@@ -280,7 +280,7 @@ def bundle(
 
 
 @with_operators
-def test_plugin(
+def check_plugin(
     library: StrPath,
     *,
     gpu: bool | None = None,
@@ -300,7 +300,7 @@ def test_plugin(
     Other arguments are those of `convert`. `ok` of the result says whether nothing failed, and `render()` is the report.
 
     >>> import trtsmith
-    >>> report = trtsmith.test_plugin("libtrtsmith_plugins.so", gpu=False)  # doctest: +SKIP
+    >>> report = trtsmith.check_plugin("libtrtsmith_plugins.so", gpu=False)  # doctest: +SKIP
     >>> report.ok  # doctest: +SKIP
     True
 

@@ -13,9 +13,9 @@ from tests.converter.models import inverse
 from trtsmith import api, engine_functions
 
 FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
-OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "test_plugin")
+OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "check_plugin")
 NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "run", "verify"}
-TAKE_MORE = {"bundle", "test_plugin"}  # an engine of TensorRT; a minute
+TAKE_MORE = {"bundle", "check_plugin"}  # an engine of TensorRT; a minute
 
 
 def examples(name: str) -> list[doctest.DocTest]:

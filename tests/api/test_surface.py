@@ -16,9 +16,10 @@ import trtsmith
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = [
-    "Analysis", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport", "Located", "OpDef", "Problem",
-    "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError", "Verdict", "__version__", "bench", "bundle",
-    "check", "convert", "load", "load_report", "locate", "operators", "rewrite", "run", "test_plugin", "verify",
+    "Analysis", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport", "Located", "OpDef",
+    "Problem", "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError", "Verdict", "__version__", "bench",
+    "bundle", "check", "check_plugin", "convert", "load", "load_report", "locate", "operators", "rewrite", "run",
+    "verify",
 ]  # fmt: skip
 
 SIGNATURES = {
@@ -52,7 +53,7 @@ SIGNATURES = {
     "specialization='eager', cuda_graph=False, timeout=None, verbose=False, progress=None) -> dict[str, np.ndarray]",
     "bundle": "(engine, triton, *, name=None, model_version=1, batching=None, instances=1, queue_delay_us=100) "
     "-> TritonModel",
-    "test_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
+    "check_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
     "-> LibraryReport",
     "operators": "(*, ops=(), plugins_from_packages=True) -> tuple[OpDef, ...]",
 }
