@@ -19,11 +19,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from docpages import (  # noqa: E402
     command_line,
     evidence,
+    gpu_networks,
     messages,
     network_times,
     operator_matrix,
     operators,
     plugin_checks,
+    plugin_times,
     python_api,
     rewriting,
 )
@@ -54,10 +56,12 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
+        "selection of boxes": plugin_times.selection,
     },
     "docs/evidence/networks.md": {
         "networks": network_times.network_times,
         "layers of networks": network_times.network_layers,
+        "engines of one plugin": plugin_times.plugin_layers,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
@@ -72,9 +76,7 @@ DOCUMENTS: Mapping[str, Parts] = {
             "rules", ("rule", "examples", "match", "of these by TF32's error", "others")
         ),
         "random graphs on a GPU": evidence.engines_of("graphs", ("verdict", "graphs", "the first")),
-        "networks on a GPU": evidence.engines_of(
-            "networks", ("network", "precision", "error of the engine", "of PyTorch", "verdict")
-        ),
+        "networks on a GPU": gpu_networks.networks,
         "runner on a GPU": evidence.engines_of(
             "runner", ("inputs", "arrays", "bare call, us", "inference, us", "overhead, us")
         ),

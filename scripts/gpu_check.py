@@ -46,15 +46,16 @@ class Step:
 
 
 FIRST = Step("references", 240, "right answers, computed once")
-# Those that take longest first: they run side by side.
+# They run side by side, those that take longest first. Of two GPUs every other step has one, so that the sanitizer slows
+# nothing down that takes long itself.
 STEPS = (
     FIRST,
-    Step("accuracy", 300, "our error and the framework's, tolerances, determinism"),
-    Step("plugins", 400, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
     Step("sanitizer", 400, "compute-sanitizer on all small cases and the benchmarks' sizes"),
-    Step("plugins-v2", 400, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
+    Step("accuracy", 560, "our error and the framework's, tolerances, determinism"),
     Step("huge", 120, "tensors of more than 2^31 elements"),
+    Step("plugins", 560, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
     Step("pytest", 300, "tests/gpu, without those of engines"),
+    Step("plugins-v2", 560, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
     Step("resources", 60, "registers and stack of every kernel"),
 )
 # The first has the machine for itself: it measures times. The others run side by side.
@@ -62,8 +63,8 @@ ENGINE_STEPS = (
     Step("runner", 60, "the runner's overhead"),
     Step("planted", 560, "planted errors, each of which has to be found"),
     Step("networks", 560, "networks against PyTorch's error, at all ends of their shapes"),
-    Step("operators", 300, "every operator's cases inside engines, by every route"),
-    Step("engine-sanitizer", 400, "compute-sanitizer's memcheck on all small cases inside engines"),
+    Step("operators", 560, "every operator's cases inside engines, by every route"),
+    Step("engine-sanitizer", 560, "compute-sanitizer's memcheck on all small cases inside engines"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),

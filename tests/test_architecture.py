@@ -29,8 +29,12 @@ ORDER = (
     "locate",
     "bench",
     "cli",
+    "polygraphy_extension",
 )
 """Packages, lowest first: each may import itself and those before it. All but importers are converter's."""
+
+ABOVE_THE_API = {"polygraphy_extension"}
+"""Packages that may import the public API: what other programs load, and no command of ours."""
 
 OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "onnxscript", "torch", "torchvision"}
 """What importers may import of other projects. The last three inside functions only, but for torch_ops and torch."""
@@ -54,7 +58,7 @@ IMPORT_BY_NAME = {
 
 TENSORRT = ("tensorrt", "tensorrt_rtx", "tensorrt_libs", "tensorrt_rtx_libs")
 
-MOST_PACKAGES = 11
+MOST_PACKAGES = 12
 MOST_MODULES = 25
 MOST_OF_A_NAME = 2
 
@@ -165,13 +169,33 @@ def test_every_package_has_its_place_in_the_order() -> None:
 
 @pytest.mark.parametrize("package", ORDER)
 def test_a_package_imports_only_what_comes_before_it(package: str) -> None:
-    allowed = {*ORDER[: ORDER.index(package) + 1]}
+    allowed = {*ORDER[: ORDER.index(package) + 1], *([""] if package in ABOVE_THE_API else [])}
     mine = {module: names for module, names in imports().items() if package_of(module) == package}
     assert mine
     ours = {
         (module, name) for module, names in mine.items() for name in names if name.split(".")[0] == "trtsmith"
     }
     assert sorted(pair for pair in ours if package_of(pair[1]) not in allowed) == []
+
+
+@pytest.mark.parametrize("library", ["polygraphy"])
+def test_a_library_of_an_extra_is_imported_where_it_is_asked_for(library: str) -> None:
+    """At the top of a module only in the extension, which that library loads."""
+    users = {
+        module for module, names in imports().items() if library in {name.split(".")[0] for name in names}
+    }
+    at_the_top = {
+        module
+        for module in users
+        if any(
+            name.split(".")[0] == library
+            for name in imported(
+                ast.Module([n for n in trees()[module].body if "Import" in type(n).__name__], []), set()
+            )
+        )
+    }
+    assert {package_of(module) for module in at_the_top} == {"polygraphy_extension"}
+    assert users - at_the_top == {"trtsmith.converter.verify.polygraphy_files"}
 
 
 def test_no_module_imports_relatively() -> None:

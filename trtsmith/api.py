@@ -333,6 +333,10 @@ def verify(
     data_folder: StrPath | None = None,
     inputs: Arrays | None = None,
     expected: Arrays | None = None,
+    load_inputs: Paths = (),
+    load_outputs: StrPath | None = None,
+    save_inputs: StrPath | None = None,
+    save_outputs: StrPath | None = None,
     shapes: Ranges | None = None,
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
@@ -353,6 +357,9 @@ def verify(
     inputs:    an .npz file, or arrays by name; None: inputs are made up for the smallest, usual and largest sizes of the
         engine's profile.
     expected:  an .npz file, or arrays by name, of outputs for `inputs`; None: what the original model gives in onnxruntime.
+    load_inputs, load_outputs: the same as `polygraphy run --save-inputs` and `--save-outputs` write them: JSON files, or
+        folders of one file an iteration; the outputs of one runner.
+    save_inputs, save_outputs: files, or folders if there is no suffix, for the inputs and the engine's outputs in that form.
     shapes:    of made-up inputs, by name: one shape, or three.
     rtol, atol: a tolerance for all outputs, or tolerances by the name of the output.
     precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "fp16-sums"
@@ -377,6 +384,10 @@ def verify(
         engine=Path(engine),
         inputs=arrays_of(inputs, "inputs"),
         expected=arrays_of(expected, "expected"),
+        load_inputs=paths_of(load_inputs),
+        load_outputs=path_of(load_outputs),
+        save_inputs=path_of(save_inputs),
+        save_outputs=path_of(save_outputs),
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
         tolerances=tolerances_of(rtol, atol),
         precision=precision,

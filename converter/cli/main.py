@@ -13,12 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.endings import file_problem, hold_standard_streams, signals_unwind
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
-from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.importers.problem import Problem
 
 _EXIT_CODES = (
@@ -69,7 +67,6 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     loudness.add_argument(
         "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
     )
-    add_operators(common)
     parser = _Parser(
         prog="trtsmith",
         description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
@@ -120,9 +117,13 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _operators(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """Those from outside, in force; a command with `operators=False` among its defaults sees to them itself."""
-    if not getattr(options, "operators", True):
+    """Those from outside, in force, for a command that has --ops and does not see to them itself (`operators=False`)."""
+    if not hasattr(options, "ops") or not getattr(options, "operators", True):
         return contextlib.nullcontext()
+    from trtsmith.converter.operators.loading import (
+        operators_in_force,
+    )  # imports onnx, which doctor does without
+
     return operators_in_force(options.ops, installed=options.plugins_from_packages)
 
 

@@ -53,9 +53,12 @@ def _no_report(path: Path, error: OSError, flag: str, what: str = "the report") 
 
 def write_report(path: Path | None, document: Any, flag: str = "--report") -> None:
     """--report: a JSON file, whole or not at all. UsageError if it cannot be written."""
-    if path is None:
-        return
-    text = json.dumps(document, indent=1) + "\n"
+    if path is not None:
+        write_text(path, json.dumps(document, indent=1) + "\n", flag)
+
+
+def write_text(path: Path, text: str, flag: str, what: str = "the report") -> None:
+    """A text file, whole or not at all. UsageError if it cannot be written. flag, what: as for `check_report`."""
     name = ""
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
@@ -65,7 +68,7 @@ def write_report(path: Path | None, document: Any, flag: str = "--report") -> No
         os.replace(name, path)
         name = ""
     except OSError as error:
-        raise _no_report(path, error, flag) from error
+        raise _no_report(path, error, flag, what) from error
     finally:
         if name:
             Path(name).unlink(missing_ok=True)

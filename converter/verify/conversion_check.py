@@ -89,7 +89,7 @@ class ConversionCheck:
             self.inputs,
             engine_inputs={value.name for value in rewritten.model.proto.graph.input},
             tolerances=self.tolerances,
-            expected=self.expected,
+            expected=None if self.expected is None else [self.expected],
             exact=_float32_nodes(rewritten),
             meanings=self.meanings,
             progress=progress,

@@ -34,12 +34,13 @@ def verify_engine(
     engine_inputs: Collection[str],
     precision: str = "tf32",
     tolerances: Tolerances | None = None,
-    expected: Arrays | None = None,
+    expected: Sequence[Arrays] | None = None,
     plain: Outputs | None = None,
     narrow: Outputs | None = None,
     at_least: Mapping[str, float] | None = None,
     exact: Collection[str] = (),
     meanings: tuple[str, ...] = (),
+    keep: Callable[[Sequence[Arrays]], None] | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """The verdict on an engine's outputs for every set of inputs.
@@ -47,28 +48,33 @@ def verify_engine(
     engine_inputs: those of the model's inputs that the engine has.
     precision:  of the engine's arithmetic (verify.rounding.PRECISIONS); by it, what `tolerances` leaves open is
         allowed (trtsmith.converter.verify.allowance).
-    expected:   outputs to compare the only set with, instead of onnxruntime's.
+    expected:   outputs to compare each set with, instead of onnxruntime's.
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case.
     exact:      with "fp16-sums", nodes that the engine sums in float32.
+    keep:       is given the engine's outputs for every set.
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
     """
     say = progress or (lambda text: None)
+    feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
     try:
         if plain is None or narrow is None:
             plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain, exact)
     except ConversionError as error:
         if expected is None:
+            if keep is not None:
+                keep(run_engine(request, feeds, progress).outputs)
             return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
         plain = narrow = None
     say("running the engine")
-    feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
     result = run_engine(request, feeds, progress)
+    if keep is not None:
+        keep(result.outputs)
     excluded = dict(random_outputs(model))
     comparisons: list[Comparison] = []
     for index, (one, actual) in enumerate(zip(sets, result.outputs, strict=True)):
-        wanted = expected if expected is not None else plain[index] if plain is not None else {}
+        wanted = expected[index] if expected is not None else plain[index] if plain is not None else {}
         measured = allowance(
             plain[index] if plain is not None else wanted,
             narrow[index] if narrow is not None else None,

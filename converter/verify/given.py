@@ -1,8 +1,8 @@
-"""Reads inputs and expected outputs that the user gives, in .npz files or as arrays."""
+"""Reads inputs and expected outputs that the user gives, in .npz files or as arrays, and holds them to the model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,13 @@ def told(inputs: ArraySource | None, expected: ArraySource | None) -> str:
 
 def load_expected(source: ArraySource, outputs: Sequence[str]) -> dict[str, np.ndarray]:
     """The model's outputs by name, from a file or as arrays. UsageError if one is missing, or is none of the model's."""
-    arrays, where = load_arrays(source, "--expected"), named_source("--expected", source)
+    return fitting_outputs(load_arrays(source, "--expected"), outputs, named_source("--expected", source))
+
+
+def fitting_outputs(
+    arrays: Mapping[str, np.ndarray], outputs: Sequence[str], where: str
+) -> dict[str, np.ndarray]:
+    """The model's outputs by name, of arrays that a user gave at `where`. UsageError as for `load_expected`."""
     problems = []
     for name in outputs:
         if name not in arrays:
@@ -38,8 +44,14 @@ def load_expected(source: ArraySource, outputs: Sequence[str]) -> dict[str, np.n
 
 def load_inputs(source: ArraySource, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
     """Inputs by name from an .npz file or as arrays. UsageError if they do not fit the model's inputs."""
-    where = named_source("--inputs", source)
-    feeds = load_arrays(source, "--inputs")
+    return fitting_inputs(load_arrays(source, "--inputs"), specs, named_source("--inputs", source))
+
+
+def fitting_inputs(
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str
+) -> dict[str, np.ndarray]:
+    """The model's inputs by name, of arrays that a user gave at `where`. UsageError if they do not fit."""
+    feeds = dict(arrays)
     problems = []
     for spec in specs:
         value = feeds.get(spec.name)

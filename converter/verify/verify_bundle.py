@@ -13,7 +13,7 @@ from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, o
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source
+from trtsmith.converter.model.arrays import ArraySource, as_declared, named_source, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
@@ -22,8 +22,9 @@ from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
-from trtsmith.converter.verify.given import load_expected, load_inputs, told
+from trtsmith.converter.verify.given_iterations import GivenInputs, given_inputs, given_outputs
 from trtsmith.converter.verify.interface import check_interface
+from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.rounding import PRECISIONS, engine_precision
 from trtsmith.converter.verify.sets import InputSet, sets_of_profile
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -37,6 +38,8 @@ class VerifyOptions:
 
     inputs, expected: .npz files, or arrays by name; outputs are expected for given inputs only. Without inputs, some are
         made up.
+    load_inputs, load_outputs: the same as Polygraphy's JSON, of one iteration or several: files, or folders of them.
+    save_inputs, save_outputs: where the inputs and the engine's outputs are written as Polygraphy's JSON.
     shapes:    sizes of made-up inputs, instead of those of the engine's profile.
     precision: what the engine computes in, one of verify.rounding.PRECISIONS; "": what its manifest says.
     """
@@ -45,6 +48,10 @@ class VerifyOptions:
     engine: Path
     inputs: ArraySource | None = None
     expected: ArraySource | None = None
+    load_inputs: tuple[Path, ...] = ()
+    load_outputs: Path | None = None
+    save_inputs: Path | None = None
+    save_outputs: Path | None = None
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     tolerances: Tolerances | None = None
     precision: str = ""
@@ -57,15 +64,34 @@ class VerifyOptions:
         check_values(
             ("--precision", self.precision, ("", *PRECISIONS)), ("--timeout", self.timeout_s, is_seconds)
         )
-        if self.inputs is not None and self.shapes:
+        inputs = [named_source("--inputs", self.inputs)] if self.inputs is not None else []
+        inputs += [f"--load-inputs {' '.join(map(str, self.load_inputs))}"] if self.load_inputs else []
+        outputs = [named_source("--expected", self.expected)] if self.expected is not None else []
+        outputs += [f"--load-outputs {self.load_outputs}"] if self.load_outputs is not None else []
+        for kind, given in (("inputs", inputs), ("outputs", outputs)):
+            if len(given) > 1:
+                what = f"{kind} are given twice"
+                raise UsageError(Problem(what, ", ".join(given), "one of the two", "remove one"))
+        if inputs and self.shapes:
             name, sizes = next(iter(self.shapes.items()))
             what = "sizes are given for made-up inputs, and inputs too"
-            where = f"{named_source('--inputs', self.inputs)}, --shapes {name}={sizes}"
+            where = f"{inputs[0]}, --shapes {name}={sizes}"
             raise UsageError(Problem(what, where, "one of the two", "remove --shapes"))
-        if self.expected is not None and self.inputs is None:
+        if outputs and not inputs:
+            fix = "add --inputs FILE.npz" if self.expected is not None else "add --load-inputs FILE.json"
             what = "outputs are given, and no inputs that they belong to"
-            where = named_source("--expected", self.expected)
-            raise UsageError(Problem(what, where, "the inputs too", "add --inputs FILE.npz"))
+            raise UsageError(Problem(what, outputs[0], "the inputs too", fix))
+
+    def files(self) -> tuple[object, ...]:
+        """What is read, and must not be written over."""
+        given = (self.inputs, self.expected, *self.load_inputs, self.load_outputs)
+        return (self.model, self.engine, manifest_path(self.engine), *given, *self.plugins)
+
+    def check_targets(self) -> None:
+        """UsageError for files that cannot be written."""
+        check_target(self.save_inputs, self.files(), "--save-inputs", "the inputs")
+        others = (*self.files(), self.save_inputs)
+        check_target(self.save_outputs, others, "--save-outputs", "the outputs")
 
 
 @dataclass(frozen=True)
@@ -82,11 +108,12 @@ def verify_bundle(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
 
     UsageError: what is given does not fit model or engine, or the engine cannot be run here.
     """
+    options.check_targets()
     model = load_model(options.model)
-    outputs = [value.name for value in model.proto.graph.output]
     if options.tolerances is not None:
-        options.tolerances.check_outputs(outputs)
-    expected = load_expected(options.expected, outputs) if options.expected is not None else None
+        options.tolerances.check_outputs([value.name for value in model.proto.graph.output])
+    given = given_inputs(options.inputs, options.load_inputs)
+    expected = given_outputs(options.expected, options.load_outputs, model.proto.graph.output, given)
     request = request_for(
         options.engine,
         options.plugins,
@@ -97,7 +124,7 @@ def verify_bundle(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
     origin = origin_of(options.engine)
     built_from_it = origin.fingerprint in ("", fingerprint(model))
     try:
-        verified = _compared(options, model, request, origin, expected, progress)
+        verified = _compared(options, model, request, origin, given, expected, progress)
     except UsageError as error:
         if built_from_it:
             raise
@@ -113,36 +140,45 @@ def _compared(
     model: Model,
     request: RunRequest,
     origin: EngineOrigin,
-    expected: dict[str, np.ndarray] | None,
+    given: GivenInputs | None,
+    expected: list[dict[str, np.ndarray]] | None,
     progress: Progress,
 ) -> VerifiedBundle:
-    frozen = _frozen_values(origin, options.inputs)
+    frozen = _frozen_values(origin, given)
     specs = [spec for spec in graph_inputs(model.proto) if spec.name not in frozen]
-    feeds = load_inputs(options.inputs, specs) if options.inputs is not None else None
+    fitting = given.fitting(specs) if given is not None else None
     progress("loading the engine")
     info = describe_engine(request)
     check_interface(model, options.engine, info, request.io_types, frozen)
-    sets, meanings = (
-        ((InputSet("", feeds | frozen),), ())
-        if feeds is not None
-        else sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
-    )
-    what = told(options.inputs, options.expected)
+    meanings: tuple[str, ...] = ()
+    if given is not None and fitting is not None:
+        sets = tuple(InputSet(at, one | frozen) for at, one in zip(given.names(), fitting, strict=True))
+        words = given.words
+    else:
+        sets, meanings = sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
+        words = "generated"
+    told = options.load_outputs if options.expected is None else told_source(options.expected)
     did = origin.reduction
     sums = did is not None and did.float16_sums
+    kept: list[Mapping[str, np.ndarray]] = []
     verdict = verify_engine(
         model,
         request,
         sets,
-        what,
+        words + (f", outputs expected: {told}" if told is not None else ""),
         engine_inputs={tensor.name for tensor in info.inputs},
         precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
-        exact=frozenset(kept.node for kept in did.kept) if did is not None else frozenset(),
+        exact=frozenset(node.node for node in did.kept) if did is not None else frozenset(),
         tolerances=options.tolerances,
         expected=expected,
         meanings=meanings,
+        keep=kept.extend if options.save_outputs is not None else None,
         progress=progress,
     )
+    if options.save_inputs is not None:
+        save_inputs_json(options.save_inputs, [one.feeds for one in sets], "--save-inputs")
+    if options.save_outputs is not None:
+        save_outputs_json(options.save_outputs, kept, "--save-outputs")
     return VerifiedBundle(verdict, sets, frozen)
 
 
@@ -155,23 +191,27 @@ def _another_model(options: VerifyOptions) -> Problem:
     )
 
 
-def _frozen_values(origin: EngineOrigin, inputs: ArraySource | None) -> dict[str, np.ndarray]:
-    """What the manifest says was frozen, with the values of the manifest or of --inputs, which must be the same."""
-    arrays = load_arrays(inputs, "--inputs") if inputs is not None and origin.frozen else {}
+def _frozen_values(origin: EngineOrigin, given: GivenInputs | None) -> dict[str, np.ndarray]:
+    """What the manifest says was frozen, with the values of the manifest or of each given iteration: all the same."""
     values, problems = {}, []
     for entry in origin.frozen:
-        given = arrays.get(entry.name)
-        value = entry.array() if given is None else as_declared(given, entry.dtype)
-        if value is None:
+        found = [
+            as_declared(arrays[entry.name], entry.dtype)
+            for arrays in (given.arrays if given is not None else ())
+            if entry.name in arrays
+        ]
+        own = entry.array()
+        found += [own] if own is not None and not found else []
+        if not found:
             problems.append(
                 _unknown(entry, f"the manifest holds no more than the hash of input {entry.name!r}")
             )
-        elif not entry.matches(value):
+        elif not all(map(entry.matches, found)):
             problems.append(
                 _unknown(entry, f"input {entry.name!r} has another value than the engine was frozen to")
             )
         else:
-            values[entry.name] = value
+            values[entry.name] = found[0]
     if problems:
         raise UsageError(problems)
     return values

@@ -6,34 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Kind, OpDef, Port
 from trtsmith.importers.ops._box_selection_onnx import expand
-from trtsmith.importers.ops.selection._box_selection_aliases import BOX_SELECTION_ALIASES, NO_LIMIT
+from trtsmith.importers.ops.selection._box_selection_aliases import BOX_SELECTION_ALIASES
+from trtsmith.importers.ops.selection._selected_boxes import (
+    HUGE,
+    NO_LIMIT,
+    SELECTED,
+    box_faults,
+    selected_bounds,
+    selected_shape,
+)
 
 _ONE = ("max_output_boxes_per_class", "iou_threshold", "score_threshold")
-
-
-def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    return {"selected": (*shapes["count"], 3), "count": ()}
-
-
-def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
-    batch, classes, boxes = shapes["scores"]
-    return {"count": batch * classes * min(boxes, fields["most"])}
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
     faults = [
         f"{n} has {shapes[n][0]} elements, not 1" for n in _ONE if shapes.get(n, (1,))[0] not in (1, None)
     ]
-    boxes, scores = shapes.get("boxes"), shapes.get("scores")
-    if boxes is not None and boxes[2] not in (4, None):
-        faults.append(f"boxes[2] = {boxes[2]}, but a box has 4 numbers")
-    if boxes is not None and scores is not None:
-        for axis, other in ((0, 0), (1, 2)):
-            if None not in (boxes[axis], scores[other]) and boxes[axis] != scores[other]:
-                faults.append(f"boxes[{axis}] = {boxes[axis]}, not {scores[other]} = scores[{other}]")
-    return faults
+    return faults + box_faults(shapes, 4, "box")
 
 
 def _corners(boxes: np.ndarray, centers: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -135,10 +127,7 @@ BOX_SELECTION = OpDef(
         Port("iou_threshold", "F", 1, "[1]: intersection over union above which two boxes overlap"),
         Port("score_threshold", "F", 1, "[1]: scores of candidates are above", optional=True),
     ),
-    outputs=(
-        Port("selected", "N", 2, "[count, 3]: image, class and box"),
-        Port("count", "S", 0, "number of boxes that are left", size=True),
-    ),
+    outputs=SELECTED,
     fields=(
         Field(
             "center_point_box",
@@ -151,13 +140,13 @@ BOX_SELECTION = OpDef(
             "most", Kind.INT, "a bound of max_output_boxes_per_class, for memory", default=NO_LIMIT, minimum=0
         ),
     ),
-    shape=_shape,
-    bounds=_bounds,
+    shape=selected_shape,
+    bounds=selected_bounds,
     check=_check,
     reference=_reference,
     expand=expand,
     aliases=BOX_SELECTION_ALIASES,
-    huge="it needs 69 GB of workspace for 2^31 scores",
+    huge=HUGE,
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),
         Case("few", _with(), _inputs(1, 1, 40)),

@@ -2,6 +2,7 @@
 #include "kernels/box_selection.cuh"
 
 #include "ops/binding.hpp"
+#include "ops/selected_boxes.hpp"
 
 namespace trtsmith {
 
@@ -26,32 +27,27 @@ struct BoxSelection {
 
     template <typename D>
     static void sizes(const Params& p, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
-        const Shape<D>& scores = in[1];
-        const D most = scores[0] * scores[1] * smaller(scores[2], int64_t{p.most});
-        sizes[0] = {floorDiv(most + 1, 2), most};
+        sizes[0] = selectedBounds(in, p.most);
     }
 
     template <typename D>
     static void shape(const Params&, const Shape<D>*, int32_t, const D* sizes, Shape<D>* out) {
-        out[0] = Shape<D>::of(sizes[0], constantLike(sizes[0], 3));
-        out[1] = Shape<D>{};
+        selectedShapes(sizes[0], out);
     }
 
     static std::string check(const Params&, const Tensors& t) {
-        const Tensor& boxes = t.in[0];
-        const Tensor& scores = t.in[1];
-        if (boxes[2] != 4 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
-            return "boxes must be [batch, boxes, 4] and scores [batch, classes, boxes]";
-        }
-        for (int32_t i = 2; i < t.nbInputs; ++i) {
+        std::string fault = selectionFault(t, 4);
+        for (int32_t i = 2; i < t.nbInputs && fault.empty(); ++i) {
             if (t.in[static_cast<size_t>(i)][0] != 1) {
-                return std::string(kSignature.inputs[static_cast<size_t>(i)].name) + " must have one element";
+                fault = std::string(kSignature.inputs[static_cast<size_t>(i)].name) + " must have one element";
             }
         }
-        return {};
+        return fault;
     }
 
-    static size_t workspace(const Params& p, const Tensors& t) { return boxSelectionWorkspace(kernelShape(p, t)); }
+    static size_t workspace(const Params& p, const Tensors& t) {
+        return boxSelectionWorkspace(selectionShape(t, p.most));
+    }
 
     static cudaError_t run(const Params& p, const Tensors& t, void* workspace, cudaStream_t stream) {
         const BoxSelectionParams params{
@@ -64,13 +60,7 @@ struct BoxSelection {
             .selected = static_cast<int64_t*>(t.output(0)),
             .count = static_cast<int32_t*>(t.output(1)),
         };
-        return boxSelection(params, kernelShape(p, t), workspace, stream);
-    }
-
-private:
-    static BoxSelectionShape kernelShape(const Params& p, const Tensors& t) {
-        const Tensor& scores = t.in[1];
-        return {.batch = scores[0], .classes = scores[1], .boxes = scores[2], .most = p.most};
+        return boxSelection(params, selectionShape(t, p.most), workspace, stream);
     }
 };
 

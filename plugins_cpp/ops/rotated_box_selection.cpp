@@ -2,6 +2,7 @@
 #include "kernels/selection/rotated_box_selection.cuh"
 
 #include "ops/binding.hpp"
+#include "ops/selected_boxes.hpp"
 
 namespace trtsmith {
 
@@ -25,28 +26,18 @@ struct RotatedBoxSelection {
 
     template <typename D>
     static void sizes(const Params& p, const Shape<D>* in, int32_t, SizeBounds<D>* sizes) {
-        const Shape<D>& scores = in[1];
-        const D most = scores[0] * scores[1] * smaller(scores[2], int64_t{p.most});
-        sizes[0] = {floorDiv(most + 1, 2), most};
+        sizes[0] = selectedBounds(in, p.most);
     }
 
     template <typename D>
     static void shape(const Params&, const Shape<D>*, int32_t, const D* sizes, Shape<D>* out) {
-        out[0] = Shape<D>::of(sizes[0], constantLike(sizes[0], 3));
-        out[1] = Shape<D>{};
+        selectedShapes(sizes[0], out);
     }
 
-    static std::string check(const Params&, const Tensors& t) {
-        const Tensor& boxes = t.in[0];
-        const Tensor& scores = t.in[1];
-        if (boxes[2] != 5 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
-            return "boxes must be [batch, boxes, 5] and scores [batch, classes, boxes]";
-        }
-        return {};
-    }
+    static std::string check(const Params&, const Tensors& t) { return selectionFault(t, 5); }
 
     static size_t workspace(const Params& p, const Tensors& t) {
-        return rotatedBoxSelectionWorkspace(kernelShape(p, t));
+        return rotatedBoxSelectionWorkspace(selectionShape(t, p.most));
     }
 
     static cudaError_t run(const Params& p, const Tensors& t, void* workspace, cudaStream_t stream) {
@@ -60,13 +51,7 @@ struct RotatedBoxSelection {
             .selected = static_cast<int64_t*>(t.output(0)),
             .count = static_cast<int32_t*>(t.output(1)),
         };
-        return rotatedBoxSelection(params, kernelShape(p, t), workspace, stream);
-    }
-
-private:
-    static BoxSelectionShape kernelShape(const Params& p, const Tensors& t) {
-        const Tensor& scores = t.in[1];
-        return {.batch = scores[0], .classes = scores[1], .boxes = scores[2], .most = p.most};
+        return rotatedBoxSelection(params, selectionShape(t, p.most), workspace, stream);
     }
 };
 

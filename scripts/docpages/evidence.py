@@ -27,7 +27,9 @@ NATIVE_RECORD = H200 / "plugin_vs_native.json"
 COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
 REAL_MODELS_RECORD = RECORDS / "real_models.json"
 REGISTRIES_RECORD = RECORDS / "real_registries.json"
-ENGINES_RECORDS = [H200 / f"engines{which}.json" for which in ("_operators", "_planted", "_networks", "")]
+ENGINES_RECORDS = [
+    H200 / f"engines{which}.json" for which in ("_catalogue", "_operators", "_planted", "_networks", "")
+]
 """The newest first."""
 
 
@@ -186,7 +188,6 @@ def _registry_name(name: str, found: Mapping[str, Any]) -> str:
 
 
 SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
-    "networks": engine_tables.networks_said,
     "planted": engine_tables.planted_said,
     "runner": lambda rows: f"Python {rows[0]['found']['python'].split()[0]}",
     "sums": lambda rows: (
@@ -217,7 +218,6 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
         "onnx-tests": engine_tables.node_test_rows,
         "rules": engine_tables.rule_rows,
         "graphs": engine_tables.graph_rows,
-        "networks": engine_tables.network_rows,
         "sums": engine_tables.sum_rows,
         "runner": engine_tables.runner_rows,
         "planted": engine_tables.planted_rows,

@@ -140,12 +140,13 @@ def test_options_are_frozen() -> None:
 
 
 def test_no_package_imports_the_api() -> None:
-    """It is a door: what is behind it does not go through it."""
+    """It is a door: what is behind it does not go through it. What other programs load of us stands before it."""
     sources = [*(ROOT / "converter").rglob("*.py"), *(ROOT / "importers").rglob("*.py")]
     assert len(sources) > 300
     through = [
         str(path)
         for path in sources
+        if "polygraphy_extension" not in path.parts
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if (
             isinstance(node, ast.ImportFrom)

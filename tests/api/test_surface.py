@@ -37,9 +37,9 @@ SIGNATURES = {
     "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
     "verbose=False, progress=None) -> Conversion",
-    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, rtol=None, atol=None, "
-    "precision='', plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, "
-    "verbose=False, progress=None) -> Verdict",
+    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, load_inputs=(), load_outputs=None, "
+    "save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), flavour='auto', "
+    "timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
     "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
     "locate": "(model, engine=None, *, output=None, data_folder=None, on='auto', native=False, all=False, memory=1024, "

@@ -16,6 +16,7 @@ import pytest
 
 from tests.docs.blocks import NEEDS, Block, Command, PageError, blocks_of, files_of, shows
 from tests.docs.samples import write_samples
+from tests.polygraphy_registration import declared, installed, metadata_folder
 from trtsmith.converter.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,9 +41,10 @@ def workplace(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m trtsmith "$@"\n')
     script.chmod(0o755)
     monkeypatch.chdir(folder)
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    )
+    path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    if installed() != declared():  # by an installation that is older than pyproject.toml
+        path.insert(0, str(metadata_folder(tmp_path / "metadata")))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     monkeypatch.setenv(
         "PATH", os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
     )

@@ -8,11 +8,12 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import generate_docs
-from docpages import command_line, evidence, messages, operators, rewriting
+from docpages import command_line, evidence, gpu_networks, messages, operators, rewriting
 from docpages.marks import DocumentError, escaped, fill
 from docpages.message_index import Message, messages_of
 from gpucheck import engine_tables
@@ -286,7 +287,23 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
     assert not engine_tables.was_done(late, "onnx-tests")
     page = evidence.render_engines(record, "onnx-tests", ("operator", "a", "b", "c", "d", "e"))
     assert page.startswith("G, driver 1, onnx 1, torch 2. 3 of 5.\n\n| operator |") and "| Add | 4 |" in page
-    assert "not run" in evidence.render_engines(record, "networks", ("network", "p", "e", "f", "v"))
+    assert "not run" in evidence.render_engines(record, "rules", ("rule", "e", "m", "t", "o"))
+
+
+def test_networks_are_those_of_the_newest_record_that_has_them() -> None:
+    def record(commit: str, *found: tuple[str, bool]) -> dict[str, Any]:
+        head = {"gpu": "G", "driver": "1", "packages": {"torch": "2"}, "commit": commit}
+        errors = {"engine": 0.1, "framework": 0.1, "allowed": 0.2, "precision": "fp32"}
+        rows = [{"network": name, "passed": passed, **errors} for name, passed in found]
+        return head | {"steps": {"networks": {"rows": rows}}}
+
+    newer, older = record("aaaaaaaa", ("one", True)), record("bbbbbbbb", ("one", False), ("two", True))
+    page = gpu_networks.render([newer, {**newer, "steps": {}}, older])
+    assert "| one | aaaaaaa | fp32 | 1.0e-01 | 1.0e-01 | agrees |" in page and page.count("| one |") == 1
+    assert (
+        "| two | bbbbbbb |" in page and "At aaaaaaa 1 of 1 networks agree, in fp32. At bbbbbbb 1 of 1" in page
+    )
+    assert "not run" in gpu_networks.render([{**newer, "steps": {}}])
 
 
 def test_tables_of_the_runner_and_of_planted_errors() -> None:

@@ -12,7 +12,13 @@ from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions
-from trtsmith.converter.cli.arguments import add_running, operator_words, positive_int, positive_seconds
+from trtsmith.converter.cli.arguments import (
+    add_operators,
+    add_running,
+    operator_words,
+    positive_int,
+    positive_seconds,
+)
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
@@ -130,6 +136,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     engine = parser.add_argument_group("the engine")
     add_running(engine, "of your own", "for the build, and for each engine's timing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
+    add_operators(parser)
     parser.set_defaults(run=run)
 
 

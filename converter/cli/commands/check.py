@@ -7,7 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_model, add_plugins, model_of
+from trtsmith.converter.cli.arguments import (
+    add_flavour,
+    add_freezing,
+    add_model,
+    add_operators,
+    add_plugins,
+    model_of,
+)
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
@@ -35,6 +42,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_precision(parser)
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write the same JSON to a file")
+    add_operators(parser)
     parser.set_defaults(run=run)
 
 

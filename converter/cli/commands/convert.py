@@ -10,6 +10,7 @@ from trtsmith.converter.cli.arguments import (
     add_flavour,
     add_freezing,
     add_model,
+    add_operators,
     add_plugins,
     add_tolerances,
     model_of,
@@ -130,6 +131,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     which.add_argument("--no-verify", action="store_true", help="compare nothing")
     parser.add_argument("--dry-run", action="store_true", help="plan only: as `trtsmith check`")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was done and found to a file")
+    add_operators(parser)
     parser.set_defaults(run=run)
 
 

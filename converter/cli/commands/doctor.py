@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from ctypes import CDLL
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.flavour import PIP, InstalledFlavour, installed_flavours
@@ -17,10 +18,9 @@ from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.runtime.device import PACKAGES, missing_packages
 from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
-from trtsmith.converter.operators.compiled import compiled_operators
-from trtsmith.converter.operators.loading import operators_in_force
-from trtsmith.importers.operator_package import OperatorPackage
-from trtsmith.importers.registry import packages_in_force
+
+if TYPE_CHECKING:
+    from trtsmith.importers.operator_package import OperatorPackage
 
 _PACKAGES = (
     "numpy",
@@ -37,7 +37,7 @@ _PACKAGES = (
 _OPTIONAL = {
     "torch": "pip install torch==2.13.0",
     "onnxscript": "pip install onnxscript==0.7.2",
-    "polygraphy": "pip install polygraphy",
+    "polygraphy": "pip install 'polygraphy>=0.53.6,<0.54'",
     "cuda-core": PACKAGES,
     "cuda-bindings": PACKAGES,
 }
@@ -63,6 +63,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
+    add_operators(parser)
     parser.set_defaults(run=run, operators=False)
 
 
@@ -112,6 +113,11 @@ def examine() -> list[DoctorLine]:
 def examine_packages(specs: Sequence[str], *, installed: bool) -> list[DoctorLine]:
     """The packages of operators from outside, which are imported for it, with their libraries."""
     try:
+        from trtsmith.converter.operators.loading import operators_in_force
+        from trtsmith.importers.registry import packages_in_force
+    except ImportError:  # a package without which nothing works, as the lines above say
+        return []
+    try:
         with operators_in_force(specs, installed=installed):
             return [_package(package) for package in packages_in_force()]
     except TrtsmithError as error:
@@ -120,6 +126,8 @@ def examine_packages(specs: Sequence[str], *, installed: bool) -> list[DoctorLin
 
 def _package(package: OperatorPackage) -> DoctorLine:
     """Whether each of its operators has a plugin that was compiled as it is defined."""
+    from trtsmith.converter.operators.compiled import compiled_operators
+
     names = [op.name for op in package.operators]
     found, problems = compiled_operators(names)
     detail = f"{', '.join(names)} of {package.name}"

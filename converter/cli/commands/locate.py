@@ -6,7 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_freezing, add_running, add_tolerances, positive_int
+from trtsmith.converter.cli.arguments import (
+    add_freezing,
+    add_operators,
+    add_running,
+    add_tolerances,
+    positive_int,
+)
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.reports.located_fault import render
@@ -79,6 +85,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_tolerances(parser)
     add_running(parser, "of your own", "for each build and each run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
+    add_operators(parser)
     parser.set_defaults(run=run)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import positive_seconds
+from trtsmith.converter.cli.arguments import add_operators, positive_seconds
 from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
@@ -44,6 +44,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         action.add_argument("--json", action="store_true", help="as JSON on stdout")
         action.set_defaults(run=run)
         if name == "test":
+            add_operators(action)
             action.add_argument(
                 "--gpu",
                 action=argparse.BooleanOptionalAction,

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import operator_words, positive_seconds
+from trtsmith.converter.cli.arguments import add_operators, operator_words, positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT, plugin_library
@@ -64,6 +64,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
     parser.add_argument("--commit", metavar="HASH", help="for the file, where the checkout has no history")
+    add_operators(parser)
     parser.set_defaults(run=_bench)
 
 

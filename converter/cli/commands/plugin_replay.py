@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import positive_seconds
+from trtsmith.converter.cli.arguments import add_operators, positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
@@ -33,6 +33,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         "--timeout", type=positive_seconds, default=120.0, metavar="SECONDS", help="for the kernel (120)"
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
+    add_operators(parser)
     parser.set_defaults(run=_replay)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_model, model_of
+from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_model, add_operators, model_of
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
@@ -38,6 +38,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     form.add_argument(
         "--plugin-v2", action="store_true", help="write plugin nodes for the V2 plugins of TensorRT 8.6 to 10"
     )
+    add_operators(parser)
     parser.set_defaults(run=run)
 
 

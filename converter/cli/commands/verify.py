@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_running, add_tolerances
+from trtsmith.converter.cli.arguments import add_operators, add_running, add_tolerances
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
@@ -30,6 +30,7 @@ usual and largest sizes of the engine's profile."""
 _EPILOG = """examples:
   trtsmith verify model.onnx model.plan
   trtsmith verify model.onnx model.plan --shapes images=2x3x640x640 --rtol 1e-2 --atol scores:1e-3
+  trtsmith verify model.onnx model.plan --load-inputs inputs.json --load-outputs outputs.json
 """
 
 
@@ -62,6 +63,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NAME=SHAPE",
         help="sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
     )
+    _add_polygraphy(parser)
     judged = parser.add_argument_group("what is allowed")
     add_tolerances(judged)
     judged.add_argument(
@@ -82,12 +84,46 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--located", type=Path, metavar="DIR", help="where that node is saved (MODEL's name with .located)"
     )
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was found to a file")
+    add_operators(parser)
     parser.set_defaults(run=run)
+
+
+def _add_polygraphy(parser: argparse.ArgumentParser) -> None:
+    data = parser.add_argument_group("Polygraphy's files")
+    data.add_argument(
+        "--load-inputs",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="JSON",
+        help="inputs that `polygraphy run --save-inputs` wrote, a file or a folder; may be repeated",
+    )
+    data.add_argument(
+        "--load-outputs",
+        type=Path,
+        metavar="JSON",
+        help="outputs for --load-inputs, of one runner, that `polygraphy run --save-outputs` wrote",
+    )
+    data.add_argument(
+        "--save-inputs",
+        type=Path,
+        metavar="JSON",
+        help="write the inputs for `polygraphy run --load-inputs`; a name without suffix: a folder",
+    )
+    data.add_argument(
+        "--save-outputs",
+        type=Path,
+        metavar="JSON",
+        help="write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix: a folder",
+    )
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
-    check_report(options.report, (*given, *options.plugins))
+    saved = (options.save_inputs, options.save_outputs)
+    check_report(
+        options.report, (*given, *options.plugins, *options.load_inputs, options.load_outputs, *saved)
+    )
     folder = options.located or saved_folder(options.model)
     if options.per_node:
         check_folder(folder)
@@ -115,6 +151,10 @@ def verify_options(options: argparse.Namespace) -> VerifyOptions:
         engine=options.engine,
         inputs=options.inputs,
         expected=options.expected,
+        load_inputs=tuple(options.load_inputs),
+        load_outputs=options.load_outputs,
+        save_inputs=options.save_inputs,
+        save_outputs=options.save_outputs,
         shapes=parse_shapes(options.shapes),
         tolerances=parse_tolerances(options.rtol, options.atol),
         precision=options.precision or "",
@@ -158,7 +198,8 @@ def _located(
             raise
         console.progress(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
         return None
-    if found.status != AGREE or verdict.passed or options.expected is None:
+    wanted_outputs = options.expected or options.load_outputs
+    if found.status != AGREE or verdict.passed or wanted_outputs is None:
         return found
-    told = f"onnxruntime computes what the engine does; look at how {options.expected} was made"
+    told = f"onnxruntime computes what the engine does; look at how {wanted_outputs} was made"
     return replace(found, advice=(*found.advice, told))

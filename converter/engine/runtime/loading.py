@@ -12,6 +12,7 @@ from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.build.plugins import load_library
+from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, loading_problem
 from trtsmith.converter.engine.runtime.logged import TensorrtLog
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
@@ -113,7 +114,10 @@ def load_engine(
 
 
 def load_plugins(flavour: Flavour, libraries: Sequence[Path], log: TensorrtLog) -> None:
-    """Give the registry the creators of each library, once in a process. UsageError with all that fails."""
+    """Give the registry the creators of each library, once in a process. UsageError with all that fails.
+
+    Every bundle has a copy of its library, and the registry refuses creators that it has: by its bytes a library is known.
+    """
     trt: Any = flavour.module
     if not flavour.is_rtx:
         logger = log.logger
@@ -124,11 +128,15 @@ def load_plugins(flavour: Flavour, libraries: Sequence[Path], log: TensorrtLog) 
         key = path.resolve()
         if key in log.libraries:
             continue
+        digest = file_digest(path) if path.is_file() else ""
+        if digest and digest in log.libraries.values():
+            log.libraries[key] = digest
+            continue
         log.announce(f"loading the plugin library {path}")
         found = load_library(registry, path, log.take_errors)
         problems += found
         if not found:
-            log.libraries.add(key)
+            log.libraries[key] = digest
     if problems:
         raise UsageError(problems)
 

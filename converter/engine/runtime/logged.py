@@ -24,14 +24,15 @@ class MessageLog(Protocol):
 class TensorrtLog:
     """TensorRT's logger with the errors it logged, and the plugin libraries that TensorRT's registry has.
 
-    announce: is told each step that may end the process.
+    announce:  is told each step that may end the process.
+    libraries: the digest of each plugin library by its path.
     """
 
     def __init__(self, logger: Any, messages: MessageLog, announce: Callable[[str], None]) -> None:
         self.logger = logger
         self.announce = announce
         self.take_errors = messages.take_errors
-        self.libraries: set[Path] = set()
+        self.libraries: dict[Path, str] = {}
 
 
 class ThreadMessages:

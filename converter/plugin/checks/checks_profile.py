@@ -1,11 +1,12 @@
 """Checks a plugin under an optimisation profile: unknown dimensions, both of its ends, and shapes that change.
 
-Only the batch differs between the ends, since nearly every operator takes it in any size; what comes of the outputs is
-the plugin's own shape rule.
+What differs between the ends is the batch, since nearly every operator takes it in any size; for the workspace it is every
+dimension that the plugin takes in another size. What comes of the outputs is the plugin's own shape rule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -145,17 +146,83 @@ def workspace_for_profile(session: CreatorUnderTest, case: ContractCase | None) 
                 continue
             size = _workspace(plugin, inputs, outputs, points[-1])
             for point in points:
-                with plugin.clone() as fixed:
-                    if not _configure(fixed, point.inputs, point.outputs, what, may_refuse=True):
-                        continue
-                    needed = fixed.workspace_size(point.inputs, point.outputs)
-                if needed > size:
-                    raise CheckFailedError(
-                        f"for {what} the workspace is {size} bytes, and for a batch of {point.batch} alone {needed}",
-                        "a size that is enough for every shape between min and max",
-                        "compute it from max, and let it never shrink as shapes grow",
-                    )
+                _needs_no_more(plugin, point, size, what, f"a batch of {point.batch}")
+        for what, low, high in _one_dimension_varied(plugin, case):
+            if not (_takes(plugin, low) and _takes(plugin, high)):
+                continue
+            inputs, outputs = (
+                profile(low.inputs, low.inputs, high.inputs),
+                profile(low.outputs, low.outputs, high.outputs),
+            )
+            if _configure(plugin, inputs, outputs, what, may_refuse=True):
+                size = _workspace(plugin, inputs, outputs, high)
+                _needs_no_more(plugin, low, size, f"a profile of {what}", "the smallest")
     return None
+
+
+def _takes(plugin: Plugin, point: _ProfilePoint) -> bool:
+    """Whether a context takes these shapes: not all sizes go together."""
+    with plugin.clone() as fixed:
+        try:
+            fixed.configure(point.inputs, point.outputs)
+            fixed.initialize()
+            with fixed.attach() as context:
+                context.on_shape_change(point.inputs, point.outputs)
+            fixed.terminate()
+        except PluginError as error:
+            if error.status is not abi.Status.REFUSED:
+                raise
+            return False
+    return True
+
+
+def _needs_no_more(plugin: Plugin, point: _ProfilePoint, size: int, profiled: str, which: str) -> None:
+    """Raises CheckFailedError where shapes of a profile need more workspace than it was given. Refused shapes do not."""
+    with plugin.clone() as fixed:
+        if not _configure(fixed, point.inputs, point.outputs, profiled, may_refuse=True):
+            return
+        needed = fixed.workspace_size(point.inputs, point.outputs)
+    if needed > size:
+        raise CheckFailedError(
+            f"for {profiled} the workspace is {size} bytes, and for {which} alone {needed}",
+            "a size that is enough for every shape between min and max",
+            "compute it from max, and let it never shrink as shapes grow",
+        )
+
+
+def _one_dimension_varied(
+    plugin: Plugin, case: ContractCase
+) -> Iterator[tuple[str, _ProfilePoint, _ProfilePoint]]:
+    """Pairs of the case's shapes with others that have one dimension larger, or 1 where it is more; the smaller first.
+
+    Of sizes that occur more than once all are varied together as well: they may be the same dimension.
+    """
+    batch = case.inputs[0].shape[0]
+    own = _ProfilePoint(batch, case.inputs, case.outputs)
+    places = [(i, axis) for i, desc in enumerate(case.inputs) for axis in range(len(desc.shape))]
+    together: dict[int, list[tuple[int, int]]] = {}
+    for i, axis in places:
+        together.setdefault(case.inputs[i].shape[axis], []).append((i, axis))
+    groups = [[place] for place in places] + [group for group in together.values() if len(group) > 1]
+    for group in groups:
+        i, axis = group[0]
+        size = case.inputs[i].shape[axis]
+        for other in (1, size * GROWTH, size * GROWTH**2):
+            if other == size:
+                continue
+            inputs = tuple(
+                replace(desc, shape=tuple(other if (i, a) in group else n for a, n in enumerate(desc.shape)))
+                for i, desc in enumerate(case.inputs)
+            )
+            try:
+                shapes = plugin.concrete_shapes([desc.shape for desc in inputs], case.shape_values)
+            except PluginError:  # sizes that do not go together: not to be judged
+                continue
+            outputs = tuple(replace(d, shape=shape) for d, shape in zip(case.outputs, shapes, strict=True))
+            varied = _ProfilePoint(batch, inputs, outputs)
+            low, high = (varied, own) if other < size else (own, varied)
+            where = ", ".join(f"input {i}" for i, _ in group)
+            yield f"{min(other, size)} to {max(other, size)} in dimension {axis} of {where}", low, high
 
 
 def shapes_change(session: CreatorUnderTest, case: ContractCase | None) -> str | None:

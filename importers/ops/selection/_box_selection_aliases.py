@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
-
-NO_LIMIT = 2**31 - 1
+from trtsmith.importers.ops.selection._selected_boxes import KEPT, NO_LIMIT, one_image
 
 
 def _fields(_node: AliasedNode) -> Fields:
@@ -21,29 +20,16 @@ def _prologue(node: AliasedNode) -> str:
     offset = bool(node.attrs.get("offset", 0))
     grown = "_as_given" if offset else ""
     rows, scores = (f"bs_{name}" if cast else name for name, cast in wide.items())
-    return f"""
-{"".join(wide.values())}bs_one = Constant <value = int64[1] {{1}}> ()
-bs_rows_shape = Shape (rows)
-bs_boxes_shape = Concat <axis = 0> (bs_one, bs_rows_shape)
-boxes{grown} = Reshape ({rows}, bs_boxes_shape)
-bs_list_shape = Shape (row_scores)
-bs_scores_shape = Concat <axis = 0> (bs_one, bs_one, bs_list_shape)
-scores = Reshape ({scores}, bs_scores_shape)
-max_output_boxes_per_class = Constant <value = int64[1] {{{NO_LIMIT}}}> ()
+    limits = f"""max_output_boxes_per_class = Constant <value = int64[1] {{{NO_LIMIT}}}> ()
 iou_threshold = Constant <value = float[1] {{{node.attrs["iou_threshold"]!r}}}> ()
 {_GROWN if offset else ""}"""
+    return "".join(wide.values()) + one_image(rows, scores, "boxes" + grown) + limits
 
 
 _GROWN = """bs_pixel = Constant <value = float[4] {0.0, 0.0, 1.0, 1.0}> ()
 boxes = Add (boxes_as_given, bs_pixel)
 """
 """Sides of boxes, and of what two have in common, are larger by 1 where the second corner is 1 farther away."""
-
-
-_KEPT = """
-bs_box = Constant <value = int64 {2}> ()
-kept = Gather <axis = 1> (selected, bs_box)
-"""
 
 
 def _mmcv_guard(node: AliasedNode) -> Refusal | None:
@@ -68,7 +54,7 @@ BOX_SELECTION_ALIASES = (
         outputs=("kept",),
         fields=_fields,
         prologue=_prologue,
-        epilogue=_KEPT,
+        epilogue=KEPT,
         source="torchvision, exported with ONNX_FALLTHROUGH",
     ),
     Alias(
@@ -80,7 +66,7 @@ BOX_SELECTION_ALIASES = (
         guard=_mmcv_guard,
         fields=_fields,
         prologue=_prologue,
-        epilogue=_KEPT,
+        epilogue=KEPT,
         source="mmcv 1.x, ops/nms.py",
     ),
 )

@@ -157,8 +157,8 @@ CASES = (
          _inputs(1, 20_000, 1, spread=0.5), large=True),
     Case("many_of_each_class", with_fields(topk=1000, max_output_boxes=2000), _inputs(2, 3000, 3, ties=500, spread=20.0),
          large=True),
-    Case("many_polygons", with_fields(polygon_iou=1, max_output_boxes=500, iou_threshold=0.125),
-         _rotated(2, 6000, 2), large=True),
+    Case("many_polygons", with_fields(polygon_iou=1, max_output_boxes=200, iou_threshold=0.125),
+         _rotated(1, 4200, 1), large=True),
     Case("detector", with_fields(max_output_boxes=100, score_threshold=0.875), _inputs(2, 8400, 80, spread=40.0),
          large=True),
 )  # fmt: skip

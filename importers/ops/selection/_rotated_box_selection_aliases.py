@@ -8,7 +8,7 @@ import numpy as np
 
 from trtsmith.importers.dtypes import FLOATS, NUMBERS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
-from trtsmith.importers.ops.selection._box_selection_aliases import NO_LIMIT
+from trtsmith.importers.ops.selection._selected_boxes import KEPT, NO_LIMIT, one_image
 
 _LOWEST = float(np.finfo(np.float32).min)
 
@@ -36,24 +36,13 @@ def _detectron2_fields(node: AliasedNode) -> Fields:
 def _in_radians(node: AliasedNode) -> str:
     """One image and one class. Angles in degrees are turned into radians, in the dtype of the boxes."""
     dtype = node.dtypes.get("rows")
-    return f"""
-rs_one = Constant <value = int64[1] {{1}}> ()
+    radians = f"""
 rs_factors = Constant <value = float[5] {{1.0, 1.0, 1.0, 1.0, {math.pi / 180!r}}}> ()
 rs_radians = Cast <to = {NUMBERS[dtype if dtype in FLOATS else "float32"]}> (rs_factors)
 rs_turned = Mul (rows, rs_radians)
-rs_rows_shape = Shape (rows)
-rs_boxes_shape = Concat <axis = 0> (rs_one, rs_rows_shape)
-boxes = Reshape (rs_turned, rs_boxes_shape)
-rs_list_shape = Shape (row_scores)
-rs_scores_shape = Concat <axis = 0> (rs_one, rs_one, rs_list_shape)
-scores = Reshape (row_scores, rs_scores_shape)
 """
+    return radians + one_image("rs_turned", "row_scores", "boxes")
 
-
-_KEPT = """
-rs_box = Constant <value = int64 {2}> ()
-kept = Gather <axis = 1> (selected, rs_box)
-"""
 
 ROTATED_BOX_SELECTION_ALIASES = (
     Alias(
@@ -79,7 +68,7 @@ ROTATED_BOX_SELECTION_ALIASES = (
         guard=_guard,
         fields=_detectron2_fields,
         prologue=_in_radians,
-        epilogue=_KEPT,
+        epilogue=KEPT,
         source="detectron2, layers/nms.py, exported with ONNX_FALLTHROUGH",
     ),
 )

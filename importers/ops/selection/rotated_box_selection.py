@@ -14,33 +14,22 @@ from trtsmith.importers.opdef import (
     Kind,
     OpDef,
     Port,
-    Shapes,
 )
-from trtsmith.importers.ops.selection._box_selection_aliases import NO_LIMIT
 from trtsmith.importers.ops.selection._rotated_box_selection_aliases import ROTATED_BOX_SELECTION_ALIASES
 from trtsmith.importers.ops.selection._rotated_box_selection_onnx import expand
 from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE, shares, torch_shares
-
-
-def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    return {"selected": (*shapes["count"], 3), "count": ()}
-
-
-def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
-    batch, classes, boxes = shapes["scores"]
-    return {"count": batch * classes * min(boxes, fields["most"])}
+from trtsmith.importers.ops.selection._selected_boxes import (
+    HUGE,
+    NO_LIMIT,
+    SELECTED,
+    box_faults,
+    selected_bounds,
+    selected_shape,
+)
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
-    faults = []
-    boxes, scores = shapes.get("boxes"), shapes.get("scores")
-    if boxes is not None and boxes[2] not in (5, None):
-        faults.append(f"boxes[2] = {boxes[2]}, but a rotated box has 5 numbers")
-    if boxes is not None and scores is not None:
-        for axis, other in ((0, 0), (1, 2)):
-            if None not in (boxes[axis], scores[other]) and boxes[axis] != scores[other]:
-                faults.append(f"boxes[{axis}] = {boxes[axis]}, not {scores[other]} = scores[{other}]")
-    return faults
+    return box_faults(shapes, 5, "rotated box")
 
 
 def _turn(fields: Fields) -> float:
@@ -155,10 +144,7 @@ ROTATED_BOX_SELECTION = OpDef(
         Port("boxes", "T", 3, "[batch, boxes, 5]: centre x and y, width, height, angle in radians"),
         Port("scores", "T", 3, "[batch, classes, boxes]; a NaN is the score of no candidate"),
     ),
-    outputs=(
-        Port("selected", "N", 2, "[count, 3]: image, class and box"),
-        Port("count", "S", 0, "number of boxes that are left", size=True),
-    ),
+    outputs=SELECTED,
     fields=(
         Field("iou_threshold", Kind.FLOAT, "intersection over union above which two boxes overlap"),
         Field("score_threshold", Kind.FLOAT, "scores of candidates are above", default=0.0),
@@ -171,14 +157,14 @@ ROTATED_BOX_SELECTION = OpDef(
         ),
         Field("most", Kind.INT, "boxes of each class and image, at most", default=NO_LIMIT, minimum=0),
     ),
-    shape=_shape,
-    bounds=_bounds,
+    shape=selected_shape,
+    bounds=selected_bounds,
     check=_check,
     reference=_reference,
     torch_reference=_torch_reference,
     expand=expand,
     aliases=ROTATED_BOX_SELECTION_ALIASES,
-    huge="it needs 69 GB of workspace for 2^31 scores",
+    huge=HUGE,
     cases=(
         Case("one_of_each", _with(), _inputs(1, 1, 1)),
         Case("few", _with(0.25), _inputs(1, 1, 40, spread=2.0)),

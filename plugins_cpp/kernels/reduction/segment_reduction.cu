@@ -8,11 +8,11 @@ namespace {
 constexpr int32_t kThreads = 256;
 constexpr int64_t kEnoughWarps = 4096;
 constexpr int64_t kLeastRows = 32;  // of a part
+constexpr int64_t kColumns = 128;   // of a warp, at least
 
 // Parts of each segment: more than one where segments are few, and long on average. Follows from the shape alone, as the
 // order in which sums are added must.
 int32_t partsOf(const SegmentReductionShape& shape) {
-    constexpr int64_t kColumns = 128;  // of a warp, at least
     const int64_t segments = shape.segments > 0 ? shape.segments : 1;
     const int64_t warps = segments * ceilDivide(shape.columns > 0 ? shape.columns : 1, kColumns);
     const int64_t byWarps = ceilDivide(kEnoughWarps, warps);
@@ -59,13 +59,16 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
+// Enough for every smaller shape, too: TensorRT asks once, with the largest, and fewer segments have more parts. Parts that are
+// more than one have kLeastRows rows each, and less than twice the warps that are enough.
 size_t segmentReductionWorkspace(const SegmentReductionShape& shape) {
-    int64_t numbers = 0;
-    if (shape.rows < 0 || shape.segments < 0 || shape.segments > kMaxElements || shape.columns > kMaxElements ||
-        !elementCount({shape.segments, partsOf(shape), shape.columns, int64_t{sizeof(float)}}, numbers)) {
+    int64_t elements = 0;
+    if (shape.rows < 0 || shape.segments < 0 || !elementCount({shape.rows, shape.columns}, elements)) {
         return 0;
     }
-    return partsOf(shape) > 1 ? static_cast<size_t>(numbers) : 0;
+    constexpr int64_t kMost = 2 * kEnoughWarps * kColumns;
+    const int64_t byRows = shape.rows / kLeastRows * shape.columns;
+    return static_cast<size_t>(byRows < kMost ? byRows : kMost) * sizeof(float);
 }
 
 cudaError_t segmentReduction(const SegmentReductionParams& params, const SegmentReductionShape& shape, void* workspace,

@@ -1,8 +1,8 @@
 #include "kernels/sampling/feature_reassembly.cuh"
 
+#include "kernels/channels_last.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
-#include "kernels/sampling/channels_last.cuh"
 #include "kernels/sampling/feature_reassembly_turned.cuh"
 
 namespace trtsmith {
@@ -125,6 +125,7 @@ bool isValid(const FeatureReassemblyParams& p, const FeatureReassemblyShape& s, 
 
 }  // namespace
 
+// Also where the maps are not turned: TensorRT asks once, with the largest shape, and smaller ones may be.
 size_t featureReassemblyWorkspace(DType type, const FeatureReassemblyShape& shape) {
     const size_t bytes = bytesOf(type);
     int64_t count = 0;
@@ -133,14 +134,14 @@ size_t featureReassemblyWorkspace(DType type, const FeatureReassemblyShape& shap
                       elementCount({shape.batch, paddedChannels(shape.channels, bytes), shape.height, shape.width,
                                     static_cast<int64_t>(bytes)},
                                    count);
-    return fits && isTurned(bytes, shape) ? static_cast<size_t>(count) : 0;
+    return fits ? static_cast<size_t>(count) : 0;
 }
 
 cudaError_t featureReassembly(const FeatureReassemblyParams& params, const FeatureReassemblyShape& shape,
                               void* workspace, cudaStream_t stream) {
     int64_t outputs = 0;
     if (!isValid(params, shape, outputs) ||
-        (outputs > 0 && workspace == nullptr && featureReassemblyWorkspace(params.type, shape) > 0)) {
+        (outputs > 0 && workspace == nullptr && isTurned(bytesOf(params.type), shape))) {
         return cudaErrorInvalidValue;
     }
     Arguments a{params, shape, 0, 0, 0};

@@ -1,8 +1,8 @@
 #include "kernels/sampling/volume_sampling.cuh"
 
+#include "kernels/channels_last.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
-#include "kernels/sampling/channels_last.cuh"
 #include "kernels/sampling/volume_sampling_turned.cuh"
 
 namespace trtsmith {
@@ -61,6 +61,8 @@ __global__ void __launch_bounds__(kThreads) directKernel(const __grid_constant__
     }
 }
 
+constexpr int64_t kVoxelsOfPoint = 4;
+
 // Turning pays where a voxel is read for several channels at once, and where there are not many more voxels than points:
 // it moves every voxel twice, as much as a point's eight reads of one channel.
 bool isTurned(size_t bytes, const VolumeSamplingShape& s) {
@@ -68,9 +70,9 @@ bool isTurned(size_t bytes, const VolumeSamplingShape& s) {
     const int64_t vector = 16 / static_cast<int64_t>(bytes);
     const int64_t voxels = s.depth * s.height * s.width;
     const int64_t vectors = ceilDivide(s.channels, vector);
-    return s.channels >= vector && s.points >= voxels / 4 && (s.height + 1) * s.width + 1 <= kMost / vectors &&
-           voxels <= kMost / vectors && isTurnable(s.batch, s.channels, voxels) &&
-           isTurnable(s.batch, s.channels, s.points);
+    return s.channels >= vector && s.points >= voxels / kVoxelsOfPoint &&
+           (s.height + 1) * s.width + 1 <= kMost / vectors && voxels <= kMost / vectors &&
+           isTurnable(s.batch, s.channels, voxels) && isTurnable(s.batch, s.channels, s.points);
 }
 
 template <typename T, bool kNearest>
@@ -138,21 +140,27 @@ bool isValid(const VolumeSamplingParams& p, const VolumeSamplingShape& s, int64_
 
 }  // namespace
 
+// Enough for every smaller shape, too: TensorRT asks once, with the largest, and a smaller volume may be turned where the largest
+// has too many voxels for its points.
 size_t volumeSamplingWorkspace(DType type, const VolumeSamplingShape& shape) {
     const size_t bytes = bytesOf(type);
+    int64_t voxels = 0;
     int64_t count = 0;
-    const bool fits = shape.channels >= 0 && shape.channels <= kMaxElements &&
-                      elementCount({shape.batch, paddedChannels(shape.channels, bytes), shape.depth, shape.height,
-                                    shape.width, static_cast<int64_t>(bytes)},
-                                   count);
-    return fits && isTurned(bytes, shape) ? static_cast<size_t>(count) : 0;
+    const bool sizes = shape.channels >= static_cast<int64_t>(16 / bytes) && shape.channels <= kMaxElements &&
+                       shape.points >= 0 && shape.points <= kMaxElements &&
+                       elementCount({shape.depth, shape.height, shape.width}, voxels);
+    const int64_t most = kVoxelsOfPoint * shape.points + kVoxelsOfPoint - 1;
+    const bool fits = sizes && elementCount({shape.batch, paddedChannels(shape.channels, bytes),
+                                             voxels < most ? voxels : most, static_cast<int64_t>(bytes)},
+                                            count);
+    return fits ? static_cast<size_t>(count) : 0;
 }
 
 cudaError_t volumeSampling(const VolumeSamplingParams& params, const VolumeSamplingShape& shape, void* workspace,
                            cudaStream_t stream) {
     int64_t outputs = 0;
     if (!isValid(params, shape, outputs) ||
-        (outputs > 0 && workspace == nullptr && volumeSamplingWorkspace(params.type, shape) > 0)) {
+        (outputs > 0 && workspace == nullptr && isTurned(bytesOf(params.type), shape))) {
         return cudaErrorInvalidValue;
     }
     Arguments a{params, shape, FastDivider(), FastDivider(), 0};

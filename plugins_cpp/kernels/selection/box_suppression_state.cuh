@@ -24,6 +24,18 @@ using Bits = unsigned long long;
 // has 128, 32 or 8 KB.
 inline int64_t stripeOf(int64_t segments) { return segments <= 256 ? 1024 : segments <= 1024 ? 512 : 256; }
 
+// Words of bits that tables, or rows of them, take for up to so many segments: fewer have longer stripes, and TensorRT asks for
+// the workspace once, with the most.
+inline int64_t mostWords(int64_t segments, bool tables) {
+    int64_t most = 0;
+    for (const int64_t step : {int64_t{256}, int64_t{1024}, segments}) {
+        const int64_t count = step < segments ? step : segments;
+        const int64_t words = count * (stripeOf(count) / kWord) * (tables ? stripeOf(count) : 1);
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
 struct Candidate {
     uint64_t key;  // segment (image and class), then the score from high to low
     int64_t at;    // in the scores
@@ -101,8 +113,8 @@ bool layOut(const BoxSelectionShape& shape, void* workspace, Selection<Boxes>& s
     place(s.counts, s.segments);
     place(s.offsets, s.segments);
     place(s.total, 1);
-    place(s.masks, s.segments * s.stripe * s.words);
-    place(s.dead, s.segments * s.words);
+    place(s.masks, mostWords(s.segments, true));
+    place(s.dead, mostWords(s.segments, false));
     place(s.tiles, static_cast<int64_t>(enumerateWorkspace(scores) / sizeof(int64_t)));
     place(s.kept, s.segments * s.room);
     size = at;

@@ -84,7 +84,9 @@ __global__ void __launch_bounds__(kThreads) selectKernel(Plan plan) {
 size_t detectionSelectionWorkspace(const DetectionSelectionShape& shape) {
     Plan plan{};
     size_t size = 0;
-    return layOut(shape, nullptr, plan, size) ? size : 0;
+    DetectionSelectionShape any = shape;
+    any.groups = 1;  // does not matter, and the largest of a profile need not go with the other sizes
+    return layOut(any, nullptr, plan, size) ? size : 0;
 }
 
 cudaError_t detectionSelection(const DetectionSelectionParams& params, const DetectionSelectionShape& shape,

@@ -100,6 +100,7 @@ cudaError_t topElements(const TopElementsParams& params, const TopElementsShape&
     plan.params = params;
     bool can = false;
     cudaError_t status = canSort(can);
+    plan.selects = plan.selectable && (!can || shape.size > kSortable);
     if (status == cudaSuccess && plan.selects) {
         status = selectWanted(plan, stream);
     }

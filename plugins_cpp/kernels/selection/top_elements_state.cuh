@@ -15,6 +15,7 @@ namespace trtsmith {
 namespace top_elements_detail {
 
 constexpr int64_t kSortable = 12288;  // elements that one block sorts, 6 bytes each
+constexpr int64_t kShort = 256;       // elements whose workspace is less than that of a radix select
 constexpr int kDigitBits = 11;        // of a radix select
 constexpr int kDigits = 1 << kDigitBits;
 constexpr int64_t kSelectTile = 4096;  // elements that one block looks at
@@ -42,7 +43,8 @@ struct Plan {
     TopElementsShape shape;
     int64_t rows;
     int64_t tiles;        // of a row that is selected from
-    bool selects;         // rows are longer than a block sorts, and what is wanted of them is not
+    bool selectable;      // there is workspace for selecting what is wanted before it is sorted
+    bool selects;         // it is used: a block sorts what is wanted, and rows are longer, or blocks cannot sort at all
     uint64_t mask;        // the bits of a key
     Element* elements;    // [rows, size], or [rows, count] of those selected
     Element* spare;       // the same
@@ -127,8 +129,10 @@ inline bool layOut(DType type, const TopElementsShape& shape, void* workspace, P
         at += static_cast<size_t>(count) * sizeof(*pointer);
     };
     if (plan.rows > 0 && shape.count > 0) {
-        plan.selects = keyBits(type) < 64 && shape.size > kSortable && shape.count <= kSortable;
-        if (plan.selects) {
+        // Not only of rows that are too long for a block: TensorRT asks once, with the longest, and the workspace of rows that
+        // are sorted whole by merging would be larger than that.
+        plan.selectable = keyBits(type) < 64 && shape.size > kShort && shape.count <= kSortable;
+        if (plan.selectable) {
             const size_t from = at;
             place(plan.histogram, plan.rows * kDigits);
             place(plan.selected, plan.rows);
@@ -139,8 +143,8 @@ inline bool layOut(DType type, const TopElementsShape& shape, void* workspace, P
             at = (at + sizeof(Element) - 1) / sizeof(Element) * sizeof(Element);
         }
         // Also where a block sorts: a GPU may have too little shared memory, and engines are built without it.
-        place(plan.elements, plan.selects ? plan.rows * shape.count : all);
-        place(plan.spare, plan.selects ? plan.rows * shape.count : all);
+        place(plan.elements, plan.selectable ? plan.rows * shape.count : all);
+        place(plan.spare, plan.selectable ? plan.rows * shape.count : all);
     }
     size = at;
     return true;

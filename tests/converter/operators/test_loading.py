@@ -200,6 +200,27 @@ def test_commands_and_functions_know_them(tmp_path: Path, capsys: pytest.Capture
     assert trtsmith.rewrite(path, ops=[MIXING], expand=True).graph.proto.graph.node[0].domain == ""
 
 
+def test_commands_that_need_no_definition_import_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text("raise RuntimeError('this was run')\n")
+    monkeypatch.setenv("TRTSMITH_OPS", str(tmp_path / "mine.py"))
+    assert main(["ops"]) == 2
+    assert "this was run" in capsys.readouterr().err
+    assert main(["plugin", "path"]) == 0
+    assert main(["run", str(tmp_path / "no.plan"), "--list"]) == 2
+    assert "this was run" not in capsys.readouterr().err
+
+
+def test_doctor_works_where_onnx_is_missing() -> None:
+    code = (
+        "import sys\nsys.modules['onnx'] = None\nfrom trtsmith.converter.cli.main import main\n"
+        f"main(['doctor', '--ops', {str(MIXING)!r}])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "trtsmith_host" in ended.stdout and "Traceback" not in ended.stderr
+
+
 def test_no_command_runs_what_it_was_told_to_leave_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

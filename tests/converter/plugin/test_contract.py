@@ -69,6 +69,10 @@ V3_FAULTS = {
     ),
     "kConfigureDividesByLeast": ("configuration for a profile", "SIGFPE"),
     "kWorkspaceShrinks": ("workspace for a profile", "for a batch of 1 alone 3072"),
+    "kWorkspaceShrinksInRows": (
+        "workspace for a profile",
+        "in dimension 1 of input 0 the workspace is 96 bytes",
+    ),
     "kKeepsLargestShape": ("shapes that change", "with a batch of 1, after others, onShapeChange returned 1"),
     "kCloneUsesGlobal": ("several threads", "of 4 has another"),
 }

@@ -158,8 +158,8 @@ def test_outputs_that_rounding_drowns_are_not_compared(verify: Callable[..., Ver
 def test_expected_outputs_instead_of_onnxruntimes(verify: Callable[..., Verdict]) -> None:
     kept: list[Arrays] = []
     verify(lambda outputs: kept.append(outputs) or outputs)  # type: ignore[func-returns-value]
-    assert verify(expected=kept[0]).passed
-    assert verify(expected=kept[0] | {"y": -kept[0]["y"]}).status == "disagree"
+    assert verify(expected=[kept[0]]).passed
+    assert verify(expected=[kept[0] | {"y": -kept[0]["y"]}]).status == "disagree"
 
 
 def test_a_model_that_onnxruntime_does_not_run(verify: Callable[..., Verdict], tmp_path: Path) -> None:

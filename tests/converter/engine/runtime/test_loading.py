@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -172,3 +173,27 @@ def test_cuda_is_imported_in_one_place() -> None:
         if re.search(r"cuda[.](core|bindings)\"|(from|import) cuda\b", path.read_text())
     ]
     assert found == ["device.py"]
+
+
+TWO_COPIES = """
+import shutil, sys
+from pathlib import Path
+from trtsmith.converter.engine.build.flavour import load_flavour
+from trtsmith.converter.engine.build.plugins import registered
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.engine.runtime.loading import load_plugins
+from trtsmith.converter.engine.runtime.logged import process_log
+
+flavour = load_flavour("tensorrt_rtx")
+builder = flavour.module.Builder(process_log(flavour).logger)
+copy = shutil.copy(plugin_library(), Path(sys.argv[1]) / "copy.so")
+for library in (plugin_library(), Path(copy)):
+    load_plugins(flavour, [library], process_log(flavour))
+    print(len(registered(flavour.module.get_plugin_registry())) > 30)
+"""
+
+
+def test_engines_of_two_bundles_have_each_its_copy_of_one_library(tmp_path: Path) -> None:
+    """In the real registry, which refuses creators that it has."""
+    done = subprocess.run([sys.executable, "-c", TWO_COPIES, str(tmp_path)], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "True"], done.stderr

@@ -1,0 +1,211 @@
+"""A runner for engines that we built, with their plugin libraries, and the loader that builds one."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polygraphy import util
+from polygraphy.backend.base import BaseLoader, BaseRunner
+from polygraphy.logger import G_LOGGER
+
+from trtsmith.converter.polygraphy_extension.array_types import metadata_of, to_polygraphy, to_types
+from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, progress, warn
+from trtsmith.converter.polygraphy_extension.whole_models import model_file
+
+Shapes = Mapping[str, Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class EngineFile:
+    """An engine, with manifest and libraries beside it. folder: the temporary one that it is in, if it is in one."""
+
+    path: Path
+    folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def close(self) -> None:
+        if self.folder is not None:
+            self.folder.cleanup()
+
+
+class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
+    """Builds an engine of an ONNX model by our pipeline (`trtsmith convert`): load, rewrite, plan, build, bundle."""
+
+    def __init__(
+        self,
+        model: Any,
+        shapes: Shapes | None = None,
+        precision: str | None = None,
+        flavour: str | None = None,
+        plugins: Sequence[str] | None = None,
+        freeze: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        packages: bool | None = None,
+        save: str | None = None,
+    ) -> None:
+        """
+        model:     a path, an onnx.ModelProto, or a callable that gives one of these.
+        shapes:    of dynamic inputs, by name: (smallest, usual, largest). Of an integer input of a fixed shape, values.
+        precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
+        flavour:   "tensorrt", "tensorrt_rtx", or None: as `trtsmith convert` chooses.
+        plugins:   paths of plugin libraries of the user's. They run code of their own.
+        freeze:    inputs that become constants, as NAME=VALUE.
+        ops, packages: definitions of operators from outside, and whether those of installed packages count.
+        save:      the engine's file; None: one in a temporary folder.
+        """
+        self._model = model
+        self._shapes = shapes
+        self._precision = precision
+        self._flavour = flavour
+        self._plugins = plugins
+        self._freeze = freeze
+        self._ops = ops
+        self._packages = packages
+        self._save = save
+
+    @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
+    def call_impl(self) -> EngineFile:
+        """The engine. Nothing is compared: the runners of a `polygraphy run` do that."""
+        import trtsmith
+
+        folder = tempfile.TemporaryDirectory(prefix="trtsmith-") if self._save is None else None
+        engine = EngineFile(Path(folder.name) / "model.plan" if folder else Path(str(self._save)), folder)
+        try:
+            with problems_logged(), model_file(self._model) as path:
+                G_LOGGER.start("Building engine with trtsmith")
+                shapes, values = _shapes_and_values(path, self._shapes or {})
+                done = trtsmith.convert(
+                    path,
+                    engine.path,
+                    shapes=shapes,
+                    values=values,
+                    freeze=tuple(self._freeze or ()),
+                    precision=self._precision or "",
+                    flavour=self._flavour or "auto",
+                    plugins=tuple(self._plugins or ()),
+                    ops=tuple(self._ops or ()),
+                    plugins_from_packages=self._packages is not False,
+                    verify=None,
+                    progress=progress,
+                )
+        except BaseException:
+            engine.close()
+            raise
+        for sentence in done.warnings:
+            warn(sentence)
+        routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
+        G_LOGGER.finish(f"Finished building engine. Nodes: {routes or 'none'}")
+        return engine
+
+
+def _shapes_and_values(path: Path, given: Shapes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is said of inputs' shapes, and of their values: Polygraphy has one option for both."""
+    from trtsmith.converter.model.load import load_model
+    from trtsmith.converter.model.shapes import graph_inputs
+
+    fixed = {
+        spec.name: spec.shape
+        for spec in graph_inputs(load_model(path).proto)
+        if None not in spec.shape and spec.dtype in ("int32", "int64")
+    }
+    values = {name: range_ for name, range_ in given.items() if name in fixed and fixed[name] not in range_}
+    return {name: range_ for name, range_ in given.items() if name not in values}, values
+
+
+class TrtsmithRunner(BaseRunner):  # type: ignore[misc]
+    """Runs an engine that `trtsmith convert` wrote: its manifest says which TensorRT and which plugin libraries it needs.
+
+    Inputs and outputs have the types that they have in the model, whatever the engine computes in.
+    """
+
+    def __init__(
+        self,
+        engine: Any,
+        plugins: Sequence[str] | None = None,
+        flavour: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """
+        engine:  a path, or a callable that gives one, or an EngineFile.
+        plugins: paths of plugin libraries besides those of the manifest. They run code of their own.
+        flavour: "tensorrt", "tensorrt_rtx", or None: that of the manifest.
+        """
+        super().__init__(name=name, prefix="trtsmith-runner")
+        self._engine = engine
+        self._plugins = plugins
+        self._flavour = flavour
+
+    @util.check_called_by("activate")  # type: ignore[untyped-decorator]
+    def activate_impl(self) -> None:
+        with problems_logged():
+            if callable(self._engine):
+                _check_gpu()  # before minutes are spent on a build
+            built, _ = util.invoke_if_callable(self._engine)
+            engine = built if isinstance(built, EngineFile) else EngineFile(Path(built))
+            try:
+                self.runner, self.inputs = _opened(engine.path, self._plugins or (), self._flavour)
+            except BaseException:
+                engine.close()
+                raise
+            self.file = engine
+            for sentence in self.runner.warnings:
+                warn(sentence)
+
+    @util.check_called_by("get_input_metadata")  # type: ignore[untyped-decorator]
+    def get_input_metadata_impl(self) -> Any:
+        return metadata_of(self.inputs)
+
+    @util.check_called_by("infer")  # type: ignore[untyped-decorator]
+    def infer_impl(self, feed_dict: Mapping[str, Any]) -> Any:
+        """Outputs by name, in host memory; PyTorch's tensors if the inputs are such. Copies are part of the time."""
+        feeds = to_types(feed_dict, self.inputs)
+        with problems_logged():
+            start = time.perf_counter()
+            outputs = self.runner(feeds)
+            self.inference_time = time.perf_counter() - start
+        return to_polygraphy(outputs, feed_dict)
+
+    @util.check_called_by("deactivate")  # type: ignore[untyped-decorator]
+    def deactivate_impl(self) -> None:
+        self.runner.close()
+        self.file.close()
+        del self.runner, self.inputs, self.file
+
+
+def _opened(
+    path: Path, plugins: Sequence[str], flavour: str | None
+) -> tuple[Any, dict[str, tuple[str, tuple[int | None, ...]]]]:
+    """The engine on the GPU; and its inputs' types in the model and shapes, by name."""
+    from trtsmith.converter.engine.build.flavour import load_flavour
+    from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+    from trtsmith.converter.engine.runtime.device import Device
+    from trtsmith.converter.engine.runtime.logged import process_log
+    from trtsmith.converter.engine.runtime.runner import Runner
+
+    request = request_for(path, [Path(library) for library in plugins], flavour or "auto")
+    _check_gpu()
+    loaded = load_flavour(request.flavour)
+    runner = Runner.of_request(request, Device(0), loaded, process_log(loaded))
+    types = {io.name: io.before for io in request.io_types}
+    inputs = {
+        spec.name: (
+            types.get(spec.name, spec.dtype),
+            tuple(None if size < 0 else size for size in spec.shape),
+        )
+        for spec in runner.info.inputs
+    }
+    return runner, inputs
+
+
+def _check_gpu() -> None:
+    """UsageError where there is none."""
+    from trtsmith.converter.engine.build.gpu import find_gpu
+    from trtsmith.converter.engine.runtime.device import no_gpu
+    from trtsmith.converter.model.errors import UsageError
+
+    if find_gpu() is None:
+        raise UsageError(no_gpu())

@@ -1,0 +1,122 @@
+"""Loaders of ONNX models: the graph that TensorRT gets, and the same with plugin nodes made of standard operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from polygraphy import util
+from polygraphy.backend.base import BaseLoader
+
+from trtsmith.converter.polygraphy_extension.polygraphy_log import (
+    known,
+    problems_logged,
+    warn,
+    with_polygraphys_flags,
+)
+from trtsmith.converter.polygraphy_extension.whole_models import model_file, whole_proto
+
+if TYPE_CHECKING:
+    import onnx
+
+    from trtsmith.converter.model.model import Model
+
+
+class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
+    """Rewrites an ONNX model into the graph that TensorRT imports (`trtsmith rewrite`)."""
+
+    def __init__(
+        self,
+        model: Any,
+        flavour: str | None = None,
+        precision: str | None = None,
+        plugins: Sequence[str] | None = None,
+        freeze: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        packages: bool | None = None,
+    ) -> None:
+        """
+        model:     a path, an onnx.ModelProto, or a callable that gives one of these.
+        flavour:   "tensorrt", "tensorrt_rtx", or None: that of which `trtsmith rewrite` would take.
+        precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
+        plugins:   paths of plugin libraries that will be there: a node of an operator that we do not know may be theirs.
+        freeze:    inputs that become constants, as NAME=VALUE.
+        ops, packages: definitions of operators from outside, and whether those of installed packages count.
+        """
+        self._model = model
+        self._flavour = flavour
+        self._precision = precision
+        self._plugins = plugins
+        self._freeze = freeze
+        self._ops = ops
+        self._packages = packages
+
+    @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
+    def call_impl(self) -> onnx.ModelProto:
+        """The rewritten model. What keeps TensorRT from importing it is warned of, node by node."""
+        import trtsmith
+
+        with problems_logged(), model_file(self._model) as path:
+            analysis = trtsmith.rewrite(
+                path,
+                flavour=self._flavour or "auto",
+                precision=self._precision or "",
+                freeze=tuple(self._freeze or ()),
+                ops=tuple(self._ops or ()),
+                plugins_from_packages=self._packages is not False,
+            )
+            for sentence in analysis.rewritten.warnings():
+                warn(sentence)
+            for problem in () if self._plugins else analysis.problems:
+                warn(with_polygraphys_flags(f"TensorRT will not import this: {problem}"))
+            return whole_proto(analysis.graph, str(path))
+
+
+class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
+    """Writes plugin nodes in standard operators, from the fields that TensorRT gets, so that onnxruntime runs the graph."""
+
+    def __init__(self, model: Any, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
+        """As RewriteForTensorrt takes them."""
+        self._model = model
+        self._ops = ops
+        self._packages = packages
+
+    @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
+    def call_impl(self) -> onnx.ModelProto:
+        """The expanded model."""
+        from trtsmith.converter.model.load import load_model
+        from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes
+
+        with problems_logged(), known(self._ops, self._packages), model_file(self._model) as path:
+            model = load_model(path)
+            expanded = expand(model) if has_plugin_nodes(model) else model
+            _check_known(expanded)
+            return whole_proto(expanded, str(path))
+
+
+def _check_known(model: Model) -> None:
+    """ConversionError for operators that onnxruntime has not: Polygraphy's own runner would end with a traceback."""
+    from trtsmith.converter.graph.graph import Graph
+    from trtsmith.converter.model.errors import ConversionError
+    from trtsmith.converter.rewrite.rewrite import onnxruntime_runs
+    from trtsmith.importers.problem import Problem
+    from trtsmith.importers.registry import normalise_domain
+
+    functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
+    unknown = [
+        f"{domain}::{name}" if domain else name
+        for domain, name in sorted(Graph(model).kinds() - functions)
+        if not onnxruntime_runs(domain, name)
+    ]
+    if unknown:
+        raise ConversionError(
+            [
+                Problem(
+                    f"onnxruntime does not know {name}",
+                    "the rewritten graph, for --onnxrt behind --trtsmith-rewrite",
+                    "operators of onnxruntime, or such as `trtsmith ops` lists",
+                    "give the operator an ONNX function body, or leave --onnxrt out",
+                )
+                for name in unknown
+            ]
+        )

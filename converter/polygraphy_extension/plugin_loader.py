@@ -1,0 +1,95 @@
+"""Gives Polygraphy's TensorRT our plugins, where a model has nodes of them.
+
+Its own `--plugins` opens libraries with dlopen, which registers nothing of a library that TensorRT loads by getCreators.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from polygraphy import config, util
+from polygraphy.backend.base import BaseLoader
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.polygraphy_extension.polygraphy_log import known, problems_logged, progress
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.problem import Problem
+
+_RTX = "libtensorrt_rtx.so"
+
+
+class LoadTrtsmithPlugins(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
+    """Gives back a model as it is, and first loads into TensorRT's registry the plugin libraries that its nodes need.
+
+    They are ours, and those beside the definitions of operators from outside.
+    """
+
+    def __init__(self, model: Any, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
+        """
+        model: an onnx.ModelProto, or a callable that gives one.
+        ops, packages: definitions of operators from outside, and whether those of installed packages count.
+        """
+        self._model = model
+        self._ops = ops
+        self._packages = packages
+
+    @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
+    def call_impl(self) -> Any:
+        """The model."""
+        from trtsmith.importers.expansion import plugin_nodes
+
+        model, _ = util.invoke_if_callable(self._model)
+        with problems_logged(), known(self._ops, self._packages):
+            names = {node.op_type for node in plugin_nodes(model.graph)}
+            if names:
+                _load(names)
+        return model
+
+
+def _load(names: set[str]) -> None:
+    """The libraries of these operators, but for those whose plugins the registry has."""
+    from polygraphy.backend.trt import get_trt_logger
+
+    from trtsmith.converter.engine.build.flavour import load_flavour
+    from trtsmith.converter.engine.build.plugins import registered
+    from trtsmith.converter.engine.libraries import plugin_library
+    from trtsmith.converter.engine.runtime.loading import load_plugins
+    from trtsmith.converter.engine.runtime.logged import process_log
+    from trtsmith.converter.operators.compiled import compiled_operators
+    from trtsmith.importers.registry import package_of
+
+    if config.USE_TENSORRT_RTX:
+        _check_rtx_name()
+    flavour = load_flavour("tensorrt_rtx" if config.USE_TENSORRT_RTX else "tensorrt")
+    trt: Any = flavour.module
+    trt.Builder(
+        get_trt_logger()
+    )  # TensorRT logs by the first logger that it is given: let it be Polygraphy's
+    there = registered(trt.get_plugin_registry())
+    missing = names - {creator.name for creator in there if creator.namespace == PLUGIN_NAMESPACE}
+    compiled, problems = compiled_operators(missing)
+    if problems:
+        raise UsageError(problems)
+    libraries = [library.path for library in compiled]
+    if any(package_of(name) is None for name in missing):
+        libraries.insert(0, plugin_library())
+    for library in libraries:
+        progress(f"Loading plugin library: {library}")
+    load_plugins(flavour, libraries, process_log(flavour))
+
+
+def _check_rtx_name() -> None:
+    """UsageError where the parser would end this process: it opens the library by a name that the wheel has not."""
+    try:
+        ctypes.CDLL(_RTX)
+    except OSError as error:
+        raise UsageError(
+            Problem(
+                f"TensorRT-RTX's parser would end this process at the first plugin node: it opens {_RTX}. {error}",
+                "polygraphy run --trt with POLYGRAPHY_USE_TENSORRT_RTX=1",
+                f"a link of the name {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
+                f"use --trtsmith, which sees to that; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
+            )
+        ) from error

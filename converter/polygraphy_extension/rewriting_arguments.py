@@ -1,0 +1,184 @@
+"""The options that trtsmith's loader and runners share in `polygraphy run`, and those of its loader."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from typing import Any
+
+from polygraphy import config
+from polygraphy.tools.args import (
+    ModelArgs,
+    OnnxLoadArgs,
+    OnnxrtSessionArgs,
+    OnnxSaveArgs,
+    RunnerSelectArgs,
+    TrtConfigArgs,
+    TrtLoadNetworkArgs,
+    TrtLoadPluginsArgs,
+)
+from polygraphy.tools.args import util as args_util
+from polygraphy.tools.args.base import BaseArgs
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.polygraphy_extension.later_models import give_rewritten, nothing_saved
+from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, warn
+from trtsmith.importers.problem import Problem
+
+_PRECISIONS = ("fp16", "bf16", "int8", "fp8")
+_FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
+_TENSORRT, _ONNXRUNTIME = "trt", "onnxrt"  # Polygraphy's options of runners that can get a rewritten graph
+
+
+class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
+    """
+    trtsmith: what trtsmith's loader and runners have in common.
+
+    Depends on:
+
+        - ModelArgs
+        - OnnxLoadArgs
+        - OnnxSaveArgs
+        - TrtsmithRewriteArgs
+        - TrtConfigArgs: for --fp16, --bf16, --int8, --fp8
+        - TrtLoadPluginsArgs: for --plugins
+    """
+
+    def add_parser_args_impl(self) -> None:
+        self.group.add_argument(
+            "--trtsmith-flavour",
+            choices=_FLAVOURS,
+            default=None,
+            help="The TensorRT to rewrite and build for. Default: tensorrt_rtx if POLYGRAPHY_USE_TENSORRT_RTX is 1, "
+            "else tensorrt or tensorrt_rtx, as `trtsmith convert` chooses",
+        )
+        self.group.add_argument(
+            "--trtsmith-freeze",
+            metavar="NAME=VALUE",
+            nargs="+",
+            default=None,
+            help="Make inputs constants for trtsmith's loader and runners: axes=[0,1], k=3, training=true, grid=@FILE.npy",
+        )
+        self.group.add_argument(
+            "--trtsmith-ops",
+            metavar="SPEC",
+            nargs="+",
+            default=None,
+            help="Definitions of operators of your own: FILE.py, a FOLDER or a dotted MODULE with OPERATORS, which is "
+            "imported and so runs. TRTSMITH_OPS names more",
+        )
+        self.group.add_argument(
+            "--trtsmith-no-plugins-from-packages",
+            action="store_false",
+            default=None,
+            dest="trtsmith_packages",
+            help="Leave out operators of installed packages",
+        )
+
+    def parse_impl(self, args: Any) -> None:
+        """
+        Sets the attributes `flavour` (str, or None for trtsmith's own choice), `freeze` (list of str, or None) and
+        `operators` (dict): where operators from outside come from.
+        """
+        flavour = args_util.get(args, "trtsmith_flavour")
+        self.flavour = flavour or ("tensorrt_rtx" if config.USE_TENSORRT_RTX else None)
+        self.freeze = args_util.get(args, "trtsmith_freeze")
+        self.operators = {
+            "ops": args_util.get(args, "trtsmith_ops"),
+            "packages": args_util.get(args, "trtsmith_packages"),
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments that RewriteForTensorrt and BuildTrtsmithEngine share."""
+        return {
+            "flavour": self.flavour,
+            "precision": self._precision(),
+            "plugins": self.arg_groups[TrtLoadPluginsArgs].plugins,
+            "freeze": self.freeze,
+            **self.operators,
+        }
+
+    def model(self, script: Any, user: str) -> Any:
+        """The ONNX model as it is, in a script: its path, or Polygraphy's loader where it has something to do.
+
+        user: the option that wants it, for the message where there is none.
+        """
+        given = self.arg_groups[ModelArgs]
+        if given.model_type is not None and given.model_type.is_trt():
+            raise UsageError(
+                Problem(
+                    f"{given.path} is no ONNX model, but {given.model_type}",
+                    user,
+                    "the model that an engine is built from: a .onnx file",
+                    "give the ONNX model; --trtsmith-engine names an engine that is there already",
+                )
+            )
+        loading, saving = self.arg_groups[OnnxLoadArgs], self.arg_groups[OnnxSaveArgs]
+        rewriting = (
+            self.arg_groups[TrtsmithRewriteArgs].first is not None
+        )  # then --save-onnx is for its graph
+        with nothing_saved(saving) if rewriting else nullcontext():
+            return loading.add_to_script(script) if loading.must_use_onnx_loader() else given.path
+
+    def _precision(self) -> str | None:
+        configured = self.arg_groups[TrtConfigArgs]
+        asked = [name for name in _PRECISIONS if getattr(configured, name)]
+        if len(asked) > 1:
+            flags = " ".join(f"--{name}" for name in asked)
+            raise UsageError(
+                Problem("several precisions are asked for", flags, "one of them", f"keep --{asked[0]}")
+            )
+        return asked[0] if asked else None
+
+
+class _After(argparse.Action):
+    """Notes how many runners stand before it on the command line."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, len(getattr(namespace, "runners", None) or ()))
+
+
+class TrtsmithRewriteArgs(BaseArgs):  # type: ignore[misc]
+    """
+    trtsmith Rewriting: the graph that TensorRT gets.
+
+    Depends on:
+
+        - TrtsmithArgs
+        - RunnerSelectArgs
+        - OnnxrtSessionArgs
+        - TrtLoadNetworkArgs
+    """
+
+    def add_parser_args_impl(self) -> None:
+        self.group.add_argument(
+            "--trtsmith-rewrite",
+            action=_After,
+            nargs=0,
+            default=None,
+            help="Rewrite the ONNX model with trtsmith, so that TensorRT imports it. The runners --trt and --onnxrt that "
+            "come after this option get the rewritten graph, those before it the model as it is. For --trt, trtsmith's "
+            "plugin library is loaded; for --onnxrt, plugin nodes are written in standard operators. "
+            "--save-onnx saves the rewritten graph",
+        )
+
+    def parse_impl(self, args: Any) -> None:
+        """Sets the attribute `first` (int): the place of the first runner that gets the rewritten graph, or None."""
+        self.first = args_util.get(args, "trtsmith_rewrite")
+        if self.first is None:
+            return
+        with problems_logged():
+            settings = self.arg_groups[TrtsmithArgs].settings()
+        give_rewritten(self.arg_groups[TrtLoadNetworkArgs], self.first, settings, for_onnxruntime=False)
+        give_rewritten(self.arg_groups[OnnxrtSessionArgs], self.first, settings, for_onnxruntime=True)
+        self._warn(list(self.arg_groups[RunnerSelectArgs].runners.keys()))
+
+    def _warn(self, runners: list[str]) -> None:
+        rewritten = [name for name in runners[self.first :] if name in (_TENSORRT, _ONNXRUNTIME)]
+        if not rewritten:
+            warn("--trtsmith-rewrite has no effect: no --trt and no --onnxrt comes after it")
+        elif len(rewritten) == len(runners) > 1:
+            warn(
+                "All runners run the rewritten graph, so nothing is compared with the model as it is: add "
+                "--trtsmith-reference, or put --onnxrt before --trtsmith-rewrite"
+            )

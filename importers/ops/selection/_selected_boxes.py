@@ -1,0 +1,61 @@
+"""Gives non-maximum suppression, whatever its boxes are, its shapes, sizes and faults, for a batch of images with classes.
+
+Forms of other tools have one image and one class, and give back which boxes are kept: these are brought there and back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trtsmith.importers.opdef import Fields, Port, Shapes
+
+NO_LIMIT = 2**31 - 1
+
+SELECTED = (
+    Port("selected", "N", 2, "[count, 3]: image, class and box"),
+    Port("count", "S", 0, "number of boxes that are left", size=True),
+)
+
+HUGE = "it needs 69 GB of workspace for 2^31 scores"
+
+
+def selected_shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    return {"selected": (*shapes["count"], 3), "count": ()}
+
+
+def selected_bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
+    batch, classes, boxes = shapes["scores"]
+    return {"count": batch * classes * min(boxes, fields["most"])}
+
+
+def box_faults(shapes: Any, numbers: int, kind: str) -> list[str]:
+    """numbers: of a box, which messages call `kind`."""
+    faults = []
+    boxes, scores = shapes.get("boxes"), shapes.get("scores")
+    if boxes is not None and boxes[2] not in (numbers, None):
+        faults.append(f"boxes[2] = {boxes[2]}, but a {kind} has {numbers} numbers")
+    if boxes is not None and scores is not None:
+        for axis, other in ((0, 0), (1, 2)):
+            if None not in (boxes[axis], scores[other]) and boxes[axis] != scores[other]:
+                faults.append(f"boxes[{axis}] = {boxes[axis]}, not {scores[other]} = scores[{other}]")
+    return faults
+
+
+def one_image(rows: str, scores: str, boxes: str) -> str:
+    """ONNX: `rows` [boxes, numbers] as `boxes` of one image, and `scores` [boxes] as those of its one class."""
+    return f"""
+s_one = Constant <value = int64[1] {{1}}> ()
+s_rows_shape = Shape ({rows})
+s_boxes_shape = Concat <axis = 0> (s_one, s_rows_shape)
+{boxes} = Reshape ({rows}, s_boxes_shape)
+s_list_shape = Shape ({scores})
+s_scores_shape = Concat <axis = 0> (s_one, s_one, s_list_shape)
+scores = Reshape ({scores}, s_scores_shape)
+"""
+
+
+KEPT = """
+s_box = Constant <value = int64 {2}> ()
+kept = Gather <axis = 1> (selected, s_box)
+"""
+"""ONNX: which boxes of the one image are selected."""
