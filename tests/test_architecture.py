@@ -52,6 +52,8 @@ IMPORT_BY_NAME = {
     "cli.main": "the command that is asked for",
     "operators.module_files": "the user's own operators",
     "bench.baselines": "the user's own module",
+    "convert.pytorch.factory": "the user's own module",
+    "convert.pytorch.saved_program": "an installed package whose operators a program calls",
     "trtsmith": "the home of a public name",
 }
 """Modules that import what is named at run time. flavour is the one through which all of converter gets TensorRT."""

@@ -4,12 +4,16 @@
 
     done = trtsmith.convert("model.onnx", "model.plan", progress=print)
 
+    done = trtsmith.convert(module, (x,), dynamic_shapes=({0: batch},), output="net.plan")  # a torch.nn.Module
+    y = trtsmith.load("net.plan")(x)
+
 The names in `__all__` are the public API; any other may change in any release. Each is imported when it is first used, so
 `import trtsmith` costs next to nothing, and `trtsmith.Runner` does not import what converts models.
 
 Functions take the options of the commands of the same name, and return frozen results. They print nothing: `progress`
 gets a line of text for each thing that is begun. A path is a str or an os.PathLike; where several paths or texts are
-taken, a single one will do. What a user can mend is raised as a TrtsmithError, whose `problems` say what is wrong,
+taken, a single one will do. Where a file of arrays is taken, a dict of arrays will do, and where an ONNX file is, its
+onnx.ModelProto or bytes. What a user can mend is raised as a TrtsmithError, whose `problems` say what is wrong,
 where, what was expected and what fixes it. They name options as the command line does (`--shapes` is `shapes`).
 ConversionError is of the model, InvalidModelError of a file that is no sound model, UsageError of options, files and
 the environment.
@@ -24,9 +28,15 @@ if TYPE_CHECKING:
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.convert.reports import Report
+    from trtsmith.converter.engine.bundle.triton import TritonModel
+    from trtsmith.converter.engine.runtime.engine_module import Engine, load
     from trtsmith.converter.engine.runtime.runner import Runner
+    from trtsmith.converter.locate.found import Located
     from trtsmith.converter.model.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
+    from trtsmith.converter.plugin.contract import LibraryReport
     from trtsmith.converter.verify.verdict import Verdict
+    from trtsmith.engine_functions import bench, bundle, check_plugin, locate, operators, run
+    from trtsmith.importers.opdef import OpDef
     from trtsmith.importers.problem import Problem
 
     __version__: str
@@ -35,25 +45,45 @@ __all__ = [
     "Analysis",
     "Conversion",
     "ConversionError",
+    "Engine",
     "InvalidModelError",
+    "LibraryReport",
+    "Located",
+    "OpDef",
     "Problem",
     "Report",
     "Runner",
+    "TritonModel",
     "TrtsmithError",
     "UsageError",
     "Verdict",
     "__version__",
+    "bench",
+    "bundle",
     "check",
+    "check_plugin",
     "convert",
+    "load",
     "load_report",
+    "locate",
+    "operators",
     "rewrite",
+    "run",
     "verify",
 ]
 
 _HOMES = {
     **dict.fromkeys(("check", "convert", "load_report", "rewrite", "verify"), "trtsmith.api"),
+    **dict.fromkeys(
+        ("bench", "bundle", "locate", "operators", "run", "check_plugin"), "trtsmith.engine_functions"
+    ),
+    **dict.fromkeys(("Engine", "load"), "trtsmith.converter.engine.runtime.engine_module"),
     "Analysis": "trtsmith.converter.convert.analysis",
     "Conversion": "trtsmith.converter.convert.pipeline",
+    "LibraryReport": "trtsmith.converter.plugin.contract",
+    "Located": "trtsmith.converter.locate.found",
+    "OpDef": "trtsmith.importers.opdef",
+    "TritonModel": "trtsmith.converter.engine.bundle.triton",
     "Report": "trtsmith.converter.convert.reports",
     "Runner": "trtsmith.converter.engine.runtime.runner",
     **dict.fromkeys(

@@ -5,16 +5,28 @@ The examples are of a model.onnx that computes the Neg of an input x of shape (n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto
 
 from trtsmith.arguments import (
+    Arrays,
+    Example,
+    ModelLike,
     Paths,
     Progress,
     Ranges,
+    Samples,
     StrPath,
     Texts,
     Tolerance,
+    arrays_of,
     freeze_of,
+    model_of,
+    onnx_of,
+    output_of,
     path_of,
     paths_of,
     precision_of,
@@ -27,11 +39,11 @@ from trtsmith.arguments import (
 from trtsmith.converter.convert import pipeline, reports
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
 from trtsmith.converter.engine.build.flavour import expected_target
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.verdict import Verdict
@@ -40,17 +52,24 @@ from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
 
 @with_operators
 def check(
-    model: StrPath,
+    model: ModelLike,
+    args: Example = None,
+    kwargs: Mapping[str, Any] | None = None,
     *,
+    dynamic_shapes: Any = None,
+    custom_translation_table: Mapping[Any, Any] | None = None,
+    save_onnx: StrPath | None = None,
+    export_timeout: float | None = None,
+    data_folder: StrPath | None = None,
     flavour: str = "auto",
     freeze: str | Freeze = (),
-    inputs: StrPath | None = None,
+    inputs: Arrays | None = None,
     plugins: Paths = (),
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
     io_precision: bool = False,
-    calibration: Paths = (),
+    calibration: Samples = (),
     ops: Paths = (),
     plugins_from_packages: bool = True,
 ) -> Analysis:
@@ -72,26 +91,47 @@ def check(
     options = AnalysisOptions(
         target=expected_target(flavour),
         freeze=freeze_of(freeze),
-        inputs=path_of(inputs),
+        inputs=arrays_of(inputs, "inputs"),
         plugins=paths_of(plugins),
         precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
     )
-    return analyse(load_model(model), options)
+    return analyse(
+        open_model(
+            model_of(
+                model,
+                args,
+                kwargs,
+                dynamic_shapes,
+                custom_translation_table,
+                save_onnx,
+                export_timeout,
+                data_folder,
+            )
+        ).model,
+        options,
+    )
 
 
 @with_operators
 def rewrite(
-    model: StrPath,
-    output: StrPath | None = None,
+    model: ModelLike,
+    args: Example = None,
+    kwargs: Mapping[str, Any] | None = None,
     *,
+    output: StrPath | None = None,
+    dynamic_shapes: Any = None,
+    custom_translation_table: Mapping[Any, Any] | None = None,
+    save_onnx: StrPath | None = None,
+    export_timeout: float | None = None,
+    data_folder: StrPath | None = None,
     flavour: str = "auto",
     freeze: str | Freeze = (),
-    inputs: StrPath | None = None,
+    inputs: Arrays | None = None,
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
     io_precision: bool = False,
-    calibration: Paths = (),
+    calibration: Samples = (),
     expand: bool = False,
     plugin_v2: bool = False,
     ops: Paths = (),
@@ -115,11 +155,20 @@ def rewrite(
     Raises ConversionError for nodes that cannot be rewritten, InvalidModelError and UsageError.
     """
     options = RewriteOptions(
-        model=Path(model),
-        output=path_of(output),
+        model=model_of(
+            model,
+            args,
+            kwargs,
+            dynamic_shapes,
+            custom_translation_table,
+            save_onnx,
+            export_timeout,
+            data_folder,
+        ),
+        output=output_of(output, args),
         flavour=flavour,
         freeze=freeze_of(freeze),
-        inputs=path_of(inputs),
+        inputs=arrays_of(inputs, "inputs"),
         precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
         expand=expand,
         plugin_v2=plugin_v2,
@@ -129,19 +178,26 @@ def rewrite(
 
 @with_operators
 def convert(
-    model: StrPath,
-    output: StrPath,
+    model: ModelLike,
+    args: Example = None,
+    kwargs: Mapping[str, Any] | None = None,
     *,
+    output: StrPath | None = None,
+    dynamic_shapes: Any = None,
+    custom_translation_table: Mapping[Any, Any] | None = None,
+    save_onnx: StrPath | None = None,
+    export_timeout: float | None = None,
+    data_folder: StrPath | None = None,
     shapes: Ranges | None = None,
     values: Ranges | None = None,
     freeze: str | Freeze = (),
-    inputs: StrPath | None = None,
-    expected: StrPath | None = None,
+    inputs: Arrays | None = None,
+    expected: Arrays | None = None,
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
     io_precision: bool = False,
-    calibration: Paths = (),
+    calibration: Samples = (),
     target: Texts = (),
     flavour: str = "auto",
     plugins: Paths = (),
@@ -161,18 +217,30 @@ def convert(
 ) -> Conversion:
     """A TensorRT engine of a model, with the plugin library that it needs and a manifest beside it, and the verdict on it.
 
+    model:        the path of an .onnx file, an onnx.ModelProto or the bytes of one; of PyTorch a torch.nn.Module, a
+        torch.export.ExportedProgram, the path of a saved one (.pt2), or "package.module:function", which gives a module
+        and its example. A .pt2 file and a function are loaded in a process of their own.
+    args, kwargs: example arguments of a module. Its outputs for them are what the engine is compared with, and their sizes
+        are the usual ones. The output's path may stand second, for a model file.
+    output:       the engine's file; None: the engine is given back as bytes, and nothing is written.
+    dynamic_shapes: of a module, as torch.export.export takes them; Dim(name, min=..., max=...) is the profile.
+    custom_translation_table: as torch.onnx.export takes it.
+    save_onnx:    a file for the ONNX model that a module becomes, for `verify` and `locate` later.
+    export_timeout: of loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
+    data_folder:  that of the external data of a ModelProto or bytes.
     shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one.
     values:       of integer inputs that decide shapes, by name: a number, a list of numbers, or three lists as for `shapes`.
     freeze:       inputs that become constants: by name an array, a number or a list; or texts such as "axes=[0,1]".
-    inputs:       an .npz file of inputs to compare with, else some are generated. Axes and other inputs that TensorRT wants
-        constant are frozen to what is there.
-    expected:     an .npz file of outputs to compare with; None: what the original model gives in onnxruntime.
+    inputs:       an .npz file, or arrays by name, to compare with; else a module's example, or generated ones. Axes and
+        other inputs that TensorRT wants constant are frozen to what is there.
+    expected:     an .npz file, or arrays by name, of outputs to compare with; None: a module's own, or what the original
+        model gives in onnxruntime.
     precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for the nodes that bear it; "": the types of the model.
     keep_fp32:    nodes to leave in float32: names, patterns such as "/head/*", operators.
     accumulate:   with "fp16" and TensorRT-RTX, which sums products of float16 in float16, what stays in float32 for that:
         "fp16" nothing, "fp32" nodes of more than 256 products, "auto" or "" those that the outputs need.
     io_precision: whether inputs and outputs get the type of `precision` too.
-    calibration:  .npz files of inputs for int8 and fp8.
+    calibration:  .npz files of inputs for int8 and fp8, or arrays by name.
     target:       GPUs to build for, such as "sm86"; (): the GPU that is there, else sm86.
     flavour:      "tensorrt", "tensorrt_rtx", or "auto": with a GPU tensorrt if it is there, else tensorrt_rtx.
     plugins:      plugin libraries of your own. They run code of their own.
@@ -200,20 +268,49 @@ def convert(
     >>> done.bundle.engine.name, done.bundle.manifest.name, [path.name for path in done.bundle.libraries]
     ('model.plan', 'model.manifest.json', ['libtrtsmith_plugins.so'])
 
+    A model in memory, and an engine in memory:
+
+    >>> import numpy as np, onnx
+    >>> x = np.eye(4, dtype=np.float32)[None]
+    >>> done = trtsmith.convert(onnx.load("model.onnx"), inputs={"x": x}, shapes={"x": (1, 4, 4)}, embed_plugins=True)
+    >>> type(done.engine), done.bundle, done.passed
+    (<class 'bytes'>, None, True)
+
+    A PyTorch module; `trtsmith.load` makes a callable of the engine:
+
+    >>> import torch
+    >>> class Poses(torch.nn.Module):
+    ...     def forward(self, x):
+    ...         return {"inverse": torch.linalg.inv(x)}
+    >>> batch = torch.export.Dim("batch", min=1, max=8)
+    >>> example = (torch.eye(4).repeat(2, 1, 1),)
+    >>> done = trtsmith.convert(Poses(), example, dynamic_shapes=({0: batch},), output="poses.plan")
+    >>> done.verdict.status, [output.name for output in done.built.outputs]
+    ('agree', ['inverse'])
+
     Raises ConversionError, with every problem at once, for a model that cannot be converted or built; InvalidModelError;
     UsageError. That numbers disagree is a result and no error.
     """
     options = ConvertOptions(
-        model=Path(model),
-        output=Path(output),
+        model=model_of(
+            model,
+            args,
+            kwargs,
+            dynamic_shapes,
+            custom_translation_table,
+            save_onnx,
+            export_timeout,
+            data_folder,
+        ),
+        output=output_of(output, args),
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
         values=parse_values(ranges_of(values, ",", "[{}]")),
         freeze=freeze_of(freeze),
         targets=texts_of(target),
         flavour=flavour,
         plugins=paths_of(plugins),
-        inputs=path_of(inputs),
-        expected=path_of(expected),
+        inputs=arrays_of(inputs, "inputs"),
+        expected=arrays_of(expected, "expected"),
         tolerances=tolerances_of(rtol, atol),
         verify=verify,
         precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
@@ -230,11 +327,12 @@ def convert(
 
 @with_operators
 def verify(
-    model: StrPath,
+    model: StrPath | bytes | ModelProto,
     engine: StrPath,
     *,
-    inputs: StrPath | None = None,
-    expected: StrPath | None = None,
+    data_folder: StrPath | None = None,
+    inputs: Arrays | None = None,
+    expected: Arrays | None = None,
     load_inputs: Paths = (),
     load_outputs: StrPath | None = None,
     save_inputs: StrPath | None = None,
@@ -253,10 +351,12 @@ def verify(
 ) -> Verdict:
     """An engine's outputs, on this machine's GPU, against onnxruntime's on the original model, custom operators expanded.
 
-    model:     the file from which the engine was built.
+    model:     the ONNX model from which the engine was built: a path, an onnx.ModelProto or the bytes of one.
+    data_folder: that of the external data of a ModelProto or bytes.
     engine:    the engine, with its manifest beside it.
-    inputs:    an .npz file; None: inputs are made up for the smallest, usual and largest sizes of the engine's profile.
-    expected:  an .npz file of outputs for `inputs`; None: what the original model gives in onnxruntime.
+    inputs:    an .npz file, or arrays by name; None: inputs are made up for the smallest, usual and largest sizes of the
+        engine's profile.
+    expected:  an .npz file, or arrays by name, of outputs for `inputs`; None: what the original model gives in onnxruntime.
     load_inputs, load_outputs: the same as `polygraphy run --save-inputs` and `--save-outputs` write them: JSON files, or
         folders of one file an iteration; the outputs of one runner.
     save_inputs, save_outputs: files, or folders if there is no suffix, for the inputs and the engine's outputs in that form.
@@ -280,10 +380,10 @@ def verify(
     no error. `trtsmith locate` finds the node that is wrong.
     """
     options = VerifyOptions(
-        model=Path(model),
+        model=onnx_of(model, data_folder),
         engine=Path(engine),
-        inputs=path_of(inputs),
-        expected=path_of(expected),
+        inputs=arrays_of(inputs, "inputs"),
+        expected=arrays_of(expected, "expected"),
         load_inputs=paths_of(load_inputs),
         load_outputs=path_of(load_outputs),
         save_inputs=path_of(save_inputs),

@@ -7,17 +7,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+import numpy as np
+import onnx
+
 from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
+from trtsmith.converter.model.arrays import ArraySource, load_arrays
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
+from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
+from trtsmith.importers.problem import Problem
 
 StrPath = str | os.PathLike[str]
 Paths = StrPath | Sequence[StrPath]
+ModelLike = StrPath | bytes | onnx.ModelProto | Any
+"""A path, a model in memory, or a torch.nn.Module or torch.export.ExportedProgram."""
+
+Arrays = StrPath | Mapping[str, Any]
+"""An .npz file, or by name arrays, or what numpy makes arrays of."""
+
+Samples = Arrays | Sequence[Arrays]
+Example = StrPath | tuple[Any, ...] | None
+"""Example arguments of a module; of a model file, the output's path may stand in their place."""
 Texts = str | Sequence[str]
 Progress = Callable[[str], None]
 Ranges = Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
@@ -51,6 +71,131 @@ def paths_of(given: Paths) -> tuple[Path, ...]:
     return tuple(map(Path, [given] if isinstance(given, (str, os.PathLike)) else given))
 
 
+def model_of(
+    model: ModelLike,
+    args: Example = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    translations: Mapping[Any, Any] | None = None,
+    save_onnx: StrPath | None = None,
+    export_timeout: float | None = None,
+    data_folder: StrPath | None = None,
+) -> GivenModel:
+    """What the model is: a file, bytes of one, or something of PyTorch's with its example."""
+    save, folder = path_of(save_onnx), path_of(data_folder)
+    example = None if isinstance(args, (str, os.PathLike)) else args
+    of_torch = {"args": example, "kwargs": kwargs, "dynamic_shapes": dynamic_shapes}
+    of_torch |= {"custom_translation_table": translations}
+    if isinstance(model, (str, os.PathLike)):
+        source = source_of_text(os.fspath(model))
+        _refuse(str(source), of_torch, "a torch.nn.Module or ExportedProgram")
+        if isinstance(source, Path):
+            _refuse(str(source), {"save_onnx": save, "export_timeout": export_timeout}, "a PyTorch program")
+            return source
+        return replace(source, save=save, timeout_s=_seconds(export_timeout))
+    if isinstance(model, (bytes, bytearray, memoryview, onnx.ModelProto)):
+        _refuse(NAME, of_torch | {"save_onnx": save}, "a torch.nn.Module or ExportedProgram")
+        data = _serialised(model) if isinstance(model, onnx.ModelProto) else bytes(model)
+        return ModelBytes(data, folder)
+    return TorchModule(model, example, kwargs or {}, dynamic_shapes, translations or {}, save)
+
+
+def onnx_of(model: StrPath | bytes | onnx.ModelProto, data_folder: StrPath | None = None) -> ModelSource:
+    """An ONNX model: a file, or the bytes of one."""
+    source = model_of(model, data_folder=data_folder)
+    if not isinstance(source, (Path, ModelBytes)):
+        expected = "the ONNX model: a path, an onnx.ModelProto, or the bytes of one"
+        fix = "convert it with save_onnx=..., and give that file"
+        raise UsageError(Problem(f"{source} is no ONNX model", "model", expected, fix))
+    return source
+
+
+def _refuse(name: str, given: Mapping[str, Any], needs: str) -> None:
+    """UsageError for arguments that mean nothing with this kind of model."""
+    problems = [
+        Problem(
+            f"{argument} is given for a model that is none of PyTorch's",
+            f"{name}: {argument}",
+            needs,
+            "leave it out",
+        )
+        for argument, value in given.items()
+        if value is not None
+    ]
+    if problems:
+        raise UsageError(problems)
+
+
+def _seconds(given: float | None) -> float:
+    check_values(("--export-timeout", given, is_seconds))
+    return EXPORT_TIMEOUT_S if given is None else given
+
+
+def _serialised(model: onnx.ModelProto) -> bytes:
+    try:
+        return bytes(model.SerializeToString())
+    except Exception as error:  # protobuf's, of 2 GiB and more
+        raise UsageError(
+            Problem(
+                f"the ModelProto cannot be serialised: {error}",
+                NAME,
+                "a model of less than 2 GiB in memory",
+                "save it with its weights as external data, and give the path of the file",
+            )
+        ) from error
+
+
+def output_of(output: StrPath | None, args: Example = None) -> Path | None:
+    """The output's path, which may stand behind the model's: convert("model.onnx", "model.plan")."""
+    second = args if isinstance(args, (str, os.PathLike)) else None
+    if output is not None and second is not None:
+        raise UsageError(
+            Problem(
+                "the output is named twice", f"{second}, output={output}", "one of the two", "leave one out"
+            )
+        )
+    return path_of(output if second is None else second)
+
+
+def arrays_of(given: Arrays | None, name: str) -> ArraySource | None:
+    """An .npz file's path, or arrays of numpy. name: of the argument, for messages."""
+    if given is None or isinstance(given, (str, os.PathLike)):
+        return path_of(given)
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            Problem(
+                f"{name} is of the type {type(given).__name__}",
+                name,
+                "the path of an .npz file, or a dict of arrays by name",
+                f"{name}={{'x': array}}",
+            )
+        )
+    return {str(key): _array(value, f"{name}[{key!r}]") for key, value in given.items()}
+
+
+def feeds_of(given: Arrays) -> dict[str, np.ndarray]:
+    """The arrays themselves."""
+    source = arrays_of(given, "inputs")
+    return {} if source is None else load_arrays(source, "--inputs")
+
+
+def samples_of(given: Samples) -> tuple[ArraySource, ...]:
+    several = given if isinstance(given, (list, tuple)) else (given,)
+    return tuple(source for one in several if (source := arrays_of(one, "calibration")) is not None)
+
+
+def _array(value: Any, where: str) -> np.ndarray:
+    """An array of numbers. UsageError for anything else."""
+    try:
+        array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        said = f"{where} holds {array.dtype}, not numbers" if array.dtype.hasobject else ""
+    except Exception as error:  # of whatever library the value is
+        array, said = np.empty(0), f"numpy makes no array of {where}: {error}"
+    if said:
+        raise UsageError(Problem(said, where, "an array of numbers", "give a numpy array"))
+    return array
+
+
 def texts_of(given: Texts) -> tuple[str, ...]:
     """A single text stands for itself, not for its letters."""
     return (given,) if isinstance(given, str) else tuple(given)
@@ -74,13 +219,13 @@ def ranges_of(given: Ranges | None, between: str, form: str) -> list[str]:
 
 
 def precision_of(
-    precision: str, keep_fp32: Texts, accumulate: str, io_precision: bool, calibration: Paths
+    precision: str, keep_fp32: Texts, accumulate: str, io_precision: bool, calibration: Samples
 ) -> PrecisionRequest:
     return PrecisionRequest(
         precision,
         texts_of(keep_fp32),
         io_precision,
-        paths_of(calibration),
+        samples_of(calibration),
         accumulate=accumulate,
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.option_values import check_values
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,16 @@ class TimingOptions:
     def from_json(data: Mapping[str, Any]) -> TimingOptions:
         """Reads what asdict gives, once it has been JSON."""
         return TimingOptions(**{**data, "graphs": tuple(data["graphs"])})
+
+
+GRAPHS = {"both": (False, True), "off": (False,), "on": (True,)}
+"""By what a user says of CUDA graphs, the runs to make: without, with."""
+
+
+def graphs_of(said: str) -> tuple[bool, ...]:
+    """UsageError for what is not in GRAPHS."""
+    check_values(("--cuda-graph", said, tuple(GRAPHS)))
+    return GRAPHS[said]
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,18 @@ class Point:
         return next((array.shape[0] for array in self.feeds.values() if array.ndim), 1)
 
 
+def check_points(at: tuple[str, ...]) -> tuple[str, ...]:
+    """The points of a profile that a user names, each once. UsageError for one that there is not."""
+    unknown = [name for name in at if name not in POINTS]
+    if unknown or not at:
+        what = (
+            f"there is no point {unknown[0]!r} of a profile" if unknown else "no point of a profile is named"
+        )
+        where, expected = f"--at {','.join(at)}", f"some of {', '.join(POINTS)}"
+        raise UsageError(Problem(what, where, expected, "--at min,opt,max"))
+    return tuple(dict.fromkeys(at))
+
+
 def points_of(
     info: EngineInfo,
     labels: Sequence[str],

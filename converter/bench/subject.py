@@ -19,7 +19,7 @@ from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -39,7 +39,7 @@ class BenchOptions:
     target: Path
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     at: tuple[str, ...] = ("opt",)
-    inputs: Path | None = None
+    inputs: ArraySource | None = None
     freeze: tuple[str, ...] = ()
     timing: TimingOptions = field(default_factory=TimingOptions)
     layers: int = 10
@@ -130,7 +130,9 @@ def check_options(options: BenchOptions) -> None:
     problems = []
     if options.inputs is not None and (options.at != ("opt",) or (options.shapes and not options.is_model)):
         what, expected = "the arrays have shapes of their own", "--inputs without --at and --shapes"
-        problems.append(Problem(what, f"--inputs {options.inputs}", expected, "leave the other flag out"))
+        problems.append(
+            Problem(what, named_source("--inputs", options.inputs), expected, "leave the other flag out")
+        )
     if options.shapes and not options.is_model and options.at != ("opt",):
         what, expected = "shapes are given twice", "either --shapes or --at"
         problems.append(Problem(what, f"--at {','.join(options.at)}", expected, "leave one of them out"))

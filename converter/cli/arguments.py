@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.convert.pytorch.torch_source import (
+    EXPORT_TIMEOUT_S,
+    TorchFactory,
+    TorchFile,
+    source_of_text,
+)
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
+from trtsmith.importers.problem import Problem
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 
@@ -40,6 +49,38 @@ def targets(text: str) -> tuple[str, ...]:
     if not all(map(is_target, names)):
         raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
     return tuple(dict.fromkeys(names))
+
+
+def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
+    """The model, and how one of PyTorch's is exported. See `model_of`."""
+    parser.add_argument(
+        "model",
+        metavar=name,
+        help="an .onnx file; a program that torch.export.save wrote (.pt2); or package.module:function, which gives a "
+        "PyTorch module and its example",
+    )
+    group = parser.add_argument_group("PyTorch programs")
+    group.add_argument(
+        "--save-onnx", type=Path, metavar="FILE", help="keep the ONNX model that the program becomes"
+    )
+    group.add_argument(
+        "--export-timeout",
+        type=positive_seconds,
+        default=EXPORT_TIMEOUT_S,
+        metavar="SECONDS",
+        help="give loading and exporting up after this time (%(default)g)",
+    )
+
+
+def model_of(options: Namespace) -> Path | TorchFile | TorchFactory:
+    """What MODEL means. UsageError for flags of PyTorch programs beside an ONNX file."""
+    source = source_of_text(options.model)
+    if not isinstance(source, Path):
+        return replace(source, save=options.save_onnx, timeout_s=options.export_timeout)
+    if options.save_onnx is not None:
+        what, where = f"{source} is an ONNX model already", f"--save-onnx {options.save_onnx}"
+        raise UsageError(Problem(what, where, "a program of PyTorch", "leave the flag out"))
+    return source
 
 
 def add_operators(parser: ArgumentParser) -> None:

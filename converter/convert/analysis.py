@@ -15,6 +15,7 @@ from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan
 from trtsmith.converter.convert.plugin_libraries import with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
@@ -29,7 +30,7 @@ class AnalysisOptions:
     """How a model is looked at. Paths are as the user gave them.
 
     freeze:  inputs that become constants. frozen: values of all of them, where they are known already; `freeze` and
-        `inputs` are then not asked. inputs: an .npz file of example inputs.
+        `inputs` are then not asked. inputs: example inputs, an .npz file or arrays.
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that nobody named.
@@ -39,7 +40,7 @@ class AnalysisOptions:
     target: Target = TENSORRT
     freeze: Freeze = ()
     frozen: Values | None = None
-    inputs: Path | None = None
+    inputs: ArraySource | None = None
     plugins: tuple[Path, ...] = ()
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     whole: bool = True

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from trtsmith.converter.model.arrays import load_array, load_arrays
+from trtsmith.converter.model.arrays import ArraySource, load_array, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
@@ -28,11 +28,11 @@ Freeze = Sequence[str] | Mapping[str, Any]
 
 
 def rewrite_frozen(
-    model: Model, freeze: Freeze = (), inputs: Path | None = None, target: Target = TENSORRT
+    model: Model, freeze: Freeze = (), inputs: ArraySource | None = None, target: Target = TENSORRT
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
     """The model rewritten with inputs frozen, and what they are frozen to.
 
-    inputs: an .npz file; what TensorRT wants constant, and `freeze` does not name, gets the value that is there.
+    inputs: an .npz file, or arrays; what TensorRT wants constant, and `freeze` does not name, gets the value that is there.
     target: the TensorRT for which it is rewritten. UsageError lists what is wrong.
     """
     values = parse_freeze(freeze, model.proto)
@@ -141,12 +141,12 @@ def _in_type(read: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray | None:
 
 
 def _chosen(
-    model: Model, examples: Values, names: frozenset[str] | set[str], path: Path
+    model: Model, examples: Values, names: frozenset[str] | set[str], source: ArraySource
 ) -> dict[str, np.ndarray]:
     """The examples of these names. UsageError if one does not fit its input."""
     inputs = {value.name: value for value in model.proto.graph.input}
     chosen = {name: examples[name] for name in sorted(names) if name in examples}
-    flag = f"--inputs {path}:"
+    flag = named_source("--inputs", source) + ":"
     problems = [p for name, value in chosen.items() for p in value_problems(inputs, name, value, flag)]
     if problems:
         raise UsageError(problems)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
 from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
@@ -28,8 +30,8 @@ from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import problems_named
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
@@ -52,19 +54,20 @@ _AS_IT_IS = PrecisionRequest()
 class ConvertOptions:
     """What `trtsmith convert` is told. Paths are as the user gave them.
 
+    output: the engine's file; None: the engine is given back as bytes, and nothing is written.
     verify: trtsmith.converter.verify.conversion_check.MODES; None: compare nothing.
     """
 
-    model: Path
-    output: Path
+    model: GivenModel
+    output: Path | None
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     values: dict[str, ShapeRange] = field(default_factory=dict)
     freeze: Freeze = ()
     targets: tuple[str, ...] = ()
     flavour: str = "auto"
     plugins: tuple[Path, ...] = ()
-    inputs: Path | None = None
-    expected: Path | None = None
+    inputs: ArraySource | None = None
+    expected: ArraySource | None = None
     tolerances: Tolerances | None = None
     verify: str | None = "auto"
     precision: PrecisionRequest = _AS_IT_IS
@@ -94,18 +97,24 @@ class Conversion:
     rewritten: what was done to the graph.
     built:     the engine: its size, TensorRT, GPUs, inputs and outputs.
     verdict:   on its numbers; None if none was asked for.
-    bundle:    the files that were written.
+    bundle:    the files that were written; None where no output was named.
     seconds:   by stage.
     warnings:  what the user should know, one sentence each.
+    engine:    the engine's file, or its bytes where no output was named.
+    libraries: the plugin libraries that the engine needs, to be loaded before it; () where they are inside it.
+    calling:   of a PyTorch module how it is called (converter/engine/runtime/call_structure.py); None of an ONNX model.
     """
 
     plan: Plan
     rewritten: Rewritten
     built: BuildResult
     verdict: Verdict | None
-    bundle: Bundle
+    bundle: Bundle | None
     seconds: dict[str, float]
     warnings: tuple[str, ...]
+    engine: Path | bytes = field(repr=False)
+    libraries: tuple[Path, ...]
+    calling: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def passed(self) -> bool:
@@ -116,18 +125,17 @@ class Conversion:
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
     clock = _StageTimes(progress)
-    check_output(options.output, options.model, options.plugins)
-    files = (options.model, options.output, manifest_path(options.output), options.inputs, options.expected)
-    check_report(options.timing_cache, (*files, *options.plugins), "--timing-cache", "the timing cache")
-    original = load_model(options.model)
+    _check_files(options)
+    opened = open_model(options.model, progress)
+    original, given = opened.model, options.inputs is not None
+    options = _with_example(options, opened)
     clock.done("load")
     prepared = _Preparation(options)
-    given = options.inputs is not None
     analysis = analyse(original, _analysis_options(options), prepared.feeds, given=given).needed()
     prepared.once(analysis)
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = needed_libraries(planned, options.plugins)
-    check_output(options.output, options.model, loaded)
+    _check_files(options, loaded)
     profiles = _profiles(prepared.profile, prepared.values)
     clock.done("rewrite and plan")
 
@@ -170,6 +178,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             )
             clock.done("verify")
         warnings = (
+            *opened.warnings,
             *rewritten.warnings(),
             *pinned_values(prepared.values, options.values),
             *built.warnings,
@@ -182,10 +191,47 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             "io_types": [asdict(io) for io in rewritten.io_types],
             "warnings": warnings,
             **precision_facts(options.precision, rewritten.precision),
+            **({} if opened.calling is None else {"calling": opened.calling}),
         }
-        bundle = write_bundle(built.engine_path, options.output, loaded, facts)
+        bundle, engine = None, b""
+        if options.output is None:
+            engine = built.engine_path.read_bytes()
+        else:
+            bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
-    return Conversion(planned, rewritten, built, verdict, bundle, clock.seconds, warnings)
+    return Conversion(
+        planned,
+        rewritten,
+        built,
+        verdict,
+        bundle,
+        clock.seconds,
+        warnings,
+        engine if bundle is None else bundle.engine,
+        () if options.embed_plugins else loaded if bundle is None else bundle.libraries,
+        opened.calling,
+    )
+
+
+def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None) -> None:
+    """UsageError for files that could not be written, or would replace others. loaded: plugin libraries, once known."""
+    output = options.output
+    if output is not None:
+        model = options.model if isinstance(options.model, Path) else None
+        check_output(output, model, options.plugins if loaded is None else loaded)
+    if loaded is None:
+        written = () if output is None else (output, manifest_path(output))
+        files = (options.model, *written, options.inputs, options.expected, *options.plugins)
+        check_report(options.timing_cache, files, "--timing-cache", "the timing cache")
+
+
+def _with_example(options: ConvertOptions, opened: OpenedModel) -> ConvertOptions:
+    """What a PyTorch module brings along, where the user says nothing else."""
+    shapes = opened.shapes(options.shapes)
+    if options.inputs is not None or opened.inputs is None:
+        return replace(options, shapes=shapes)
+    expected = opened.expected if options.expected is None else options.expected
+    return replace(options, shapes=shapes, inputs=opened.inputs, expected=expected)
 
 
 def _analysis_options(options: ConvertOptions) -> AnalysisOptions:

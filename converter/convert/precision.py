@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from trtsmith.converter.convert.accumulation import needed_sums
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.quantize.quantize import quantize
 from trtsmith.converter.convert.quantize.samples import load_samples, split
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import graph_inputs
@@ -31,9 +31,9 @@ from trtsmith.converter.verify.given import load_inputs
 
 
 def examples(
-    original: Model, inputs: Path | None, frozen: Mapping[str, np.ndarray]
+    original: Model, inputs: ArraySource | None, frozen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray] | None:
-    """Example inputs from a file, with what is frozen; None without a file. UsageError if they do not fit."""
+    """Example inputs that were given, with what is frozen; None if none were. UsageError if they do not fit."""
     if inputs is None:
         return None
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]

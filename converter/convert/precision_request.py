@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values
 from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
@@ -33,7 +33,7 @@ class PrecisionRequest:
     precision:  one of PRECISIONS; "" leaves the types as the model has them.
     keep:       --keep-fp32: names of nodes, patterns, operators.
     io:         whether inputs and outputs of the model get the type too.
-    calibration: files of inputs for int8 and fp8.
+    calibration: inputs, in .npz files or as arrays, for int8 and fp8.
     accumulate: --accumulate: where products of float16 are summed in float16 (ACCUMULATE); "": auto.
     decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
@@ -41,7 +41,7 @@ class PrecisionRequest:
     precision: str = ""
     keep: tuple[str, ...] = ()
     io: bool = False
-    calibration: tuple[Path, ...] = ()
+    calibration: tuple[ArraySource, ...] = ()
     decided: Mapping[str, str] | None = None
     accumulate: str = ""
 

@@ -15,6 +15,7 @@ from trtsmith.importers.problem import Problem
 
 if TYPE_CHECKING:  # a report of `check` does not wait for what converts and verifies
     from trtsmith.converter.convert.analysis import Analysis
+    from trtsmith.converter.convert.opening import GivenModel
     from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
     from trtsmith.converter.verify.verify_bundle import VerifyOptions
 
@@ -62,7 +63,7 @@ def load_report(path: Path) -> Report:
         ) from error
 
 
-def analysis_report(model: Path, analysis: Analysis) -> dict[str, Any]:
+def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
     """The report of `check`: every node, and what was done and left."""
     rewritten, planned = analysis.rewritten, analysis.plan
     return {
@@ -83,13 +84,14 @@ def analysis_report(model: Path, analysis: Analysis) -> dict[str, Any]:
 
 def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
     """The report of `convert`: the engine, its files, and the verdict."""
+    bundle = done.bundle
     return {
         "converted": True,
         "trtsmith": toolkit_version(),
         "model": str(asked.model),
-        "engine": done.built.to_json() | {"engine_path": str(done.bundle.engine)},
-        "libraries": [str(path) for path in done.bundle.libraries],
-        "manifest": str(done.bundle.manifest),
+        "engine": done.built.to_json() | {"engine_path": str(bundle.engine) if bundle is not None else None},
+        "libraries": [str(path) for path in done.libraries],
+        "manifest": str(bundle.manifest) if bundle is not None else None,
         "routes": done.plan.routes(),
         "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
         "warnings": list(done.warnings),

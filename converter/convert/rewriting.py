@@ -7,11 +7,12 @@ from pathlib import Path
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.opening import GivenModel, Progress, open_model
 from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.build.flavour import expected_target
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.target import TENSORRT
@@ -22,15 +23,15 @@ from trtsmith.importers.problem import Problem
 class RewriteOptions:
     """What `trtsmith rewrite` is told. Paths are as the user gave them.
 
-    output: the .onnx file to write; None: write nothing. inputs: an .npz file of example inputs.
+    output: the .onnx file to write; None: write nothing. inputs: example inputs.
     expand: custom operators as standard ones, for onnxruntime. plugin_v2: plugin nodes for V2 plugins.
     """
 
-    model: Path
+    model: GivenModel
     output: Path | None = None
     flavour: str = "auto"
     freeze: Freeze = ()
-    inputs: Path | None = None
+    inputs: ArraySource | None = None
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     expand: bool = False
     plugin_v2: bool = False
@@ -41,7 +42,7 @@ class RewriteOptions:
             raise UsageError(Problem(what, "--expand --plugin-v2", expected, "remove one"))
 
 
-def rewrite_model(options: RewriteOptions) -> Analysis:
+def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> Analysis:
     """The analysis of the model; `graph` is what was asked for, and is in the file if one was named.
 
     A graph that TensorRT will refuse is written too: `problems` says why. ConversionError: nodes that a pass knows, and
@@ -51,7 +52,7 @@ def rewrite_model(options: RewriteOptions) -> Analysis:
     asked = AnalysisOptions(
         target, options.freeze, None, options.inputs, (), options.precision, whole=False, compiled=False
     )
-    analysis = analyse(load_model(options.model), asked)
+    analysis = analyse(open_model(options.model, progress).model, asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import library_of_plugins
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -29,9 +30,11 @@ from trtsmith.converter.locate.reduced_precision import precision_asked, searche
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.search import Progress
 from trtsmith.converter.locate.wider import ReducedNodes, reduction_of
+from trtsmith.converter.model.arrays import ArraySource, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin import creators
@@ -64,10 +67,10 @@ class Asked:
     feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
     """
 
-    model: Path
+    model: ModelSource
     engine: Path | None = None
-    inputs: Path | None = None
-    freeze: tuple[str, ...] = ()
+    inputs: ArraySource | None = None
+    freeze: Freeze = ()
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
     values: dict[str, ShapeRange] = field(default_factory=dict)
     plugins: tuple[Path, ...] = ()
@@ -119,7 +122,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
     )
     options = AnalysisOptions(
         expected_target(flavour),
-        tuple(asked.freeze),
+        asked.freeze,
         asked.frozen,
         asked.inputs,
         asked.plugins,
@@ -195,7 +198,7 @@ def _native(rewritten: Rewritten) -> Rewritten:
 
 
 def _told(asked: Asked) -> str:
-    return str(asked.inputs) if asked.inputs else "made up"
+    return told_source(asked.inputs) if asked.inputs is not None else "made up"
 
 
 def _feeds(

@@ -1,4 +1,4 @@
-"""Reads and writes arrays in files that users name on the command line. Pickles are never loaded."""
+"""Reads and writes arrays in files that users name, and takes those that Python gives. Pickles are never loaded."""
 
 from __future__ import annotations
 
@@ -15,9 +15,34 @@ import numpy as np
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
+ArraySource = Path | Mapping[str, np.ndarray]
+"""An .npz file, or the arrays themselves by name."""
 
-def load_arrays(path: Path, flag: str) -> dict[str, np.ndarray]:
-    """Arrays by name from an .npz file. UsageError if it cannot be read. Pickles are never loaded."""
+
+class ArraysOf(dict[str, np.ndarray]):
+    """Arrays by name, and in words whose they are: "the module's example"."""
+
+    def __init__(self, told: str, arrays: Mapping[str, np.ndarray]) -> None:
+        super().__init__(arrays)
+        self.told = told
+
+
+def told_source(source: ArraySource) -> str:
+    """The file, or in words where the arrays came from."""
+    return str(source) if isinstance(source, Path) else getattr(source, "told", "given arrays")
+
+
+def named_source(flag: str, source: ArraySource) -> str:
+    """Where arrays came from, for a message."""
+    return f"{flag} {source}" if isinstance(source, Path) else f"{flag}: {told_source(source)}"
+
+
+def load_arrays(source: ArraySource, flag: str) -> dict[str, np.ndarray]:
+    """Arrays by name from an .npz file, or as they are. UsageError if it cannot be read. Pickles are never loaded."""
+    return _load_file(source, flag) if isinstance(source, Path) else dict(source)
+
+
+def _load_file(path: Path, flag: str) -> dict[str, np.ndarray]:
     try:
         archive = np.load(path, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):

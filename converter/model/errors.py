@@ -43,7 +43,7 @@ class UsageError(TrtsmithError):
 
 
 @contextmanager
-def problems_named(file: Path, users: Path) -> Iterator[None]:
+def problems_named(file: Path, users: object) -> Iterator[None]:
     """Problems with a file that the user did not write are problems with the user's own, from which it was made."""
     try:
         yield

@@ -17,6 +17,7 @@ from trtsmith.converter.model.check import check_model, iter_tensors
 from trtsmith.converter.model.dims import free_unnamed_dims
 from trtsmith.converter.model.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
+from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.tensors import is_external, reference_of, set_reference
 from trtsmith.converter.model.weights import MappedFile, open_external_file, open_model_file
@@ -26,14 +27,19 @@ from trtsmith.importers.problem import Problem
 __all__ = ["Model", "load_model", "save_model"]
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
+def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
     """Maps the model file and its external data, and checks both before anything uses them.
+
+    source: its path, or the bytes of one: then its external data may be in the folder that these name.
 
     Raises UsageError when there is no file to read, and InvalidModelError, with all the problems, when it is
     not a sound ONNX model. Reads no weights.
     """
-    path = Path(path)
-    file = open_model_file(path)
+    if isinstance(source, ModelBytes):
+        path, file = source.path, map_bytes(source)
+    else:
+        path = Path(source)
+        file = open_model_file(path)
     location = _location_for(path)
     proto = _parse(file, location, str(path))
     problems = check_model(proto, str(path))
@@ -41,6 +47,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise InvalidModelError(problems)
     free_unnamed_dims(proto)
     files = {location: file}
+    if isinstance(source, ModelBytes) and source.folder is None:
+        _refuse_external(proto, location, str(path))
     problems = _map_external_files(proto, path, files)
     if problems:
         raise InvalidModelError(problems)
@@ -82,6 +90,13 @@ def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
             "The file is not an ONNX model: protobuf cannot parse it.", where, expected, "export it again"
         )
         raise InvalidModelError(problem) from None
+
+
+def _refuse_external(proto: onnx.ModelProto, own: str, where: str) -> None:
+    """InvalidModelError for the first tensor whose data is in a file, as there is no folder to look for it in."""
+    for tensor, words in iter_tensors(proto):
+        if is_external(tensor) and (reference := reference_of(tensor)).location != own:
+            raise no_folder(reference, f"{where}: {words}")
 
 
 def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, MappedFile]) -> list[Problem]:

@@ -14,9 +14,9 @@ from trtsmith.importers.problem import Problem
 
 
 def check_report(
-    path: Path | None, others: Iterable[Path | None] = (), flag: str = "--report", what: str = "the report"
+    path: Path | None, others: Iterable[object] = (), flag: str = "--report", what: str = "the report"
 ) -> None:
-    """UsageError if a report cannot be written there, or if it would replace one of the other files.
+    """UsageError if a report cannot be written there, or if it would replace one of the others that are paths.
 
     Found out before any work is done. flag: the option that named it. what: the file, if it is no report.
     """
@@ -30,7 +30,7 @@ def check_report(
             said = f"{what} would replace a device or pipe"
             raise UsageError(Problem(said, where, "a file, or nothing, of that name", "name another file"))
         for other in others:
-            if other is not None and same_file(path, other):
+            if isinstance(other, Path) and same_file(path, other):
                 said = f"{what} would replace {other}"
                 raise UsageError(Problem(said, where, "a file of its own", "name another file"))
         with tempfile.TemporaryFile(dir=path.parent):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -22,7 +22,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.engine import Progress, verify_engine
-from trtsmith.converter.verify.given import load_expected, load_inputs
+from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
@@ -124,8 +124,8 @@ def prepare(
     values: Mapping[str, ShapeRange],
     frozen: Mapping[str, np.ndarray],
     *,
-    inputs: Path | None,
-    expected: Path | None,
+    inputs: ArraySource | None,
+    expected: ArraySource | None,
     tolerances: Tolerances | None,
     mode: str,
 ) -> ConversionCheck:
@@ -148,7 +148,7 @@ def prepare(
     if tolerances is not None:
         tolerances.check_outputs(outputs)
     meanings: tuple[str, ...] = ()
-    if inputs:
+    if inputs is not None:
         feeds = load_inputs(inputs, specs)
     else:
         generated = generate_inputs(original, specs, {name: sizes.opt for name, sizes in profile.items()})
@@ -156,15 +156,13 @@ def prepare(
         feeds = generated.arrays | {
             spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
         }
-    what = str(inputs) if inputs else "generated"
-    what += f", outputs expected: {expected}" if expected else ""
     return ConversionCheck(
         original,
         feeds | dict(frozen),
-        what,
+        told(inputs, expected),
         meanings,
         tolerances,
-        load_expected(expected, outputs) if expected else None,
+        load_expected(expected, outputs) if expected is not None else None,
         mode,
         gpu,
     )

@@ -1,21 +1,26 @@
-"""Reads inputs and expected outputs that the user gives in .npz files, and holds them to what the model has."""
+"""Reads inputs and expected outputs that the user gives, in .npz files or as arrays, and holds them to the model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.model.arrays import as_declared, load_arrays
+from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shapes import InputSpec
 from trtsmith.importers.problem import Problem
 
 
-def load_expected(path: Path, outputs: Sequence[str]) -> dict[str, np.ndarray]:
-    """The model's outputs by name from an .npz file. UsageError if one is missing, or is none of the model's."""
-    return fitting_outputs(load_arrays(path, "--expected"), outputs, f"--expected {path}")
+def told(inputs: ArraySource | None, expected: ArraySource | None) -> str:
+    """What a comparison rests on, in a word: "generated", the files, or that arrays were given."""
+    said = "generated" if inputs is None else told_source(inputs)
+    return said if expected is None else f"{said}, outputs expected: {told_source(expected)}"
+
+
+def load_expected(source: ArraySource, outputs: Sequence[str]) -> dict[str, np.ndarray]:
+    """The model's outputs by name, from a file or as arrays. UsageError if one is missing, or is none of the model's."""
+    return fitting_outputs(load_arrays(source, "--expected"), outputs, named_source("--expected", source))
 
 
 def fitting_outputs(
@@ -37,9 +42,9 @@ def fitting_outputs(
     return {name: arrays[name] for name in outputs}
 
 
-def load_inputs(path: Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
-    """Inputs by name from an .npz file. UsageError if they do not fit the model's inputs."""
-    return fitting_inputs(load_arrays(path, "--inputs"), specs, f"--inputs {path}")
+def load_inputs(source: ArraySource, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+    """Inputs by name from an .npz file or as arrays. UsageError if they do not fit the model's inputs."""
+    return fitting_inputs(load_arrays(source, "--inputs"), specs, named_source("--inputs", source))
 
 
 def fitting_inputs(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shapes import InputSpec
 from trtsmith.converter.verify.given import fitting_inputs, fitting_outputs, load_expected
@@ -41,10 +41,11 @@ class GivenInputs:
         return _names(len(self.arrays))
 
 
-def given_inputs(inputs: Path | None, load_inputs: Sequence[Path]) -> GivenInputs | None:
+def given_inputs(inputs: ArraySource | None, load_inputs: Sequence[Path]) -> GivenInputs | None:
     """What --inputs (.npz) or --load-inputs (Polygraphy's JSON) name; None without either. UsageError."""
     if inputs is not None:
-        return GivenInputs((load_arrays(inputs, "--inputs"),), (f"--inputs {inputs}",), str(inputs))
+        place = named_source("--inputs", inputs)
+        return GivenInputs((load_arrays(inputs, "--inputs"),), (place,), told_source(inputs))
     if not load_inputs:
         return None
     read = list(load_inputs_json(load_inputs, "--load-inputs"))
@@ -56,7 +57,7 @@ def given_inputs(inputs: Path | None, load_inputs: Sequence[Path]) -> GivenInput
 
 
 def given_outputs(
-    expected: Path | None,
+    expected: ArraySource | None,
     load_outputs: Path | None,
     outputs: Sequence[onnx.ValueInfoProto],
     inputs: GivenInputs | None,
@@ -67,7 +68,7 @@ def given_outputs(
     """
     names = [value.name for value in outputs]
     if expected is not None:
-        found, where = [load_expected(expected, names)], f"--expected {expected}"
+        found, where = [load_expected(expected, names)], named_source("--expected", expected)
     elif load_outputs is not None:
         types = {value.name: dtype_name(value.type.tensor_type.elem_type or 1) for value in outputs}
         where = f"--load-outputs {load_outputs}"

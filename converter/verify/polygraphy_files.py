@@ -78,7 +78,7 @@ def load_outputs_json(path: Path, flag: str) -> tuple[dict[str, np.ndarray], ...
     return tuple(_arrays(result, path, flag) for _, result in results)
 
 
-def check_target(path: Path | None, others: Iterable[Path | None], flag: str, what: str) -> None:
+def check_target(path: Path | None, others: Iterable[object], flag: str, what: str) -> None:
     """UsageError where nothing can be written. Found out before any work is done. what: "the inputs"."""
     if path is None:
         return

@@ -13,11 +13,12 @@ from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, o
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import as_declared
+from trtsmith.converter.model.arrays import ArraySource, as_declared, named_source, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
@@ -35,17 +36,18 @@ from trtsmith.importers.problem import Problem
 class VerifyOptions:
     """What `trtsmith verify` is told. Paths are as the user gave them.
 
-    inputs, expected: .npz files; outputs are expected for given inputs only. Without inputs, some are made up.
+    inputs, expected: .npz files, or arrays by name; outputs are expected for given inputs only. Without inputs, some are
+        made up.
     load_inputs, load_outputs: the same as Polygraphy's JSON, of one iteration or several: files, or folders of them.
     save_inputs, save_outputs: where the inputs and the engine's outputs are written as Polygraphy's JSON.
     shapes:    sizes of made-up inputs, instead of those of the engine's profile.
     precision: what the engine computes in, one of verify.rounding.PRECISIONS; "": what its manifest says.
     """
 
-    model: Path
+    model: ModelSource
     engine: Path
-    inputs: Path | None = None
-    expected: Path | None = None
+    inputs: ArraySource | None = None
+    expected: ArraySource | None = None
     load_inputs: tuple[Path, ...] = ()
     load_outputs: Path | None = None
     save_inputs: Path | None = None
@@ -62,9 +64,9 @@ class VerifyOptions:
         check_values(
             ("--precision", self.precision, ("", *PRECISIONS)), ("--timeout", self.timeout_s, is_seconds)
         )
-        inputs = [f"--inputs {self.inputs}"] if self.inputs is not None else []
+        inputs = [named_source("--inputs", self.inputs)] if self.inputs is not None else []
         inputs += [f"--load-inputs {' '.join(map(str, self.load_inputs))}"] if self.load_inputs else []
-        outputs = [f"--expected {self.expected}"] if self.expected is not None else []
+        outputs = [named_source("--expected", self.expected)] if self.expected is not None else []
         outputs += [f"--load-outputs {self.load_outputs}"] if self.load_outputs is not None else []
         for kind, given in (("inputs", inputs), ("outputs", outputs)):
             if len(given) > 1:
@@ -80,7 +82,7 @@ class VerifyOptions:
             what = "outputs are given, and no inputs that they belong to"
             raise UsageError(Problem(what, outputs[0], "the inputs too", fix))
 
-    def files(self) -> tuple[Path | None, ...]:
+    def files(self) -> tuple[object, ...]:
         """What is read, and must not be written over."""
         given = (self.inputs, self.expected, *self.load_inputs, self.load_outputs)
         return (self.model, self.engine, manifest_path(self.engine), *given, *self.plugins)
@@ -155,7 +157,7 @@ def _compared(
     else:
         sets, meanings = sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
         words = "generated"
-    told = options.expected or options.load_outputs
+    told = options.load_outputs if options.expected is None else told_source(options.expected)
     did = origin.reduction
     sums = did is not None and did.float16_sums
     kept: list[Mapping[str, np.ndarray]] = []

@@ -19,7 +19,10 @@ WIDTH = 100
 """Longer signatures are given a line for each parameter."""
 
 
-PAGES = ("convert", "check", "rewrite", "verify", "load_report", "Runner")
+PAGES = (
+    *("convert", "check", "rewrite", "verify", "load", "Engine", "Runner", "run"),
+    *("locate", "bench", "bundle", "check_plugin", "operators", "load_report"),
+)
 """Public names of trtsmith with a page of their own."""
 
 

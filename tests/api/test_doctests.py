@@ -10,10 +10,12 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
-from trtsmith import api
+from trtsmith import api, engine_functions
 
 FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
-NEED_A_GPU = {"Runner", "verify"}
+OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "check_plugin")
+NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "run", "verify"}
+TAKE_MORE = {"bundle", "check_plugin"}  # an engine of TensorRT; a minute
 
 
 def examples(name: str) -> list[doctest.DocTest]:
@@ -26,21 +28,23 @@ def test_examples_run_and_say_what_they_show(tmp_path: Path, monkeypatch: pytest
     inverse(Path("model.onnx"), ("n", 4, 4))
     runner = doctest.DocTestRunner()
     said = io.StringIO()
-    for (
-        name
-    ) in FUNCTIONS:  # in this order: the manifest that is read is that of the engine that was converted
+    for name in (
+        *FUNCTIONS,
+        "operators",
+    ):  # in this order: the manifest that is read is that of the engine that was converted
         for test in examples(name):
             runner.run(test, out=said.write)
     assert runner.summarize(verbose=False).failed == 0, said.getvalue()
     assert {path.name for path in tmp_path.iterdir()} >= {"rewritten.onnx", "model.plan"}
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "Runner"])
-def test_each_has_an_example_and_only_a_gpu_is_a_reason_to_skip_it(name: str) -> None:
-    assert {f for f in vars(api) if f in trtsmith.__all__ and callable(vars(api)[f])} >= {*FUNCTIONS}
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_ENGINES, "Runner", "Engine"])
+def test_each_has_an_example_and_there_is_a_reason_to_skip_it(name: str) -> None:
+    for module, names in ((api, FUNCTIONS), (engine_functions, OF_ENGINES)):
+        assert {f for f in vars(module) if f in trtsmith.__all__ and callable(vars(module)[f])} >= {*names}
     (test,) = examples(name)
     skipped = [doctest.SKIP in example.options for example in test.examples]
-    assert any(skipped) == (name in NEED_A_GPU)
+    assert any(skipped) == (name in NEED_A_GPU | TAKE_MORE)
     assert not skipped[0]  # the import
 
 

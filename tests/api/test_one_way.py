@@ -32,6 +32,9 @@ STAGES = {
 OF_THE_TERMINAL = {"help", "quiet", "json", "report", "dry_run", "no_verify", "per_node", "located"}
 """What the command line alone has: how results are shown, and the search for the node that is wrong."""
 
+IN_MEMORY = {"args", "kwargs", "dynamic_shapes", "custom_translation_table", "data_folder"}
+"""What goes with models that Python has in memory."""
+
 TRTEXEC = {"minShapes", "optShapes", "maxShapes"}
 """trtexec's words for `shapes`."""
 
@@ -67,12 +70,54 @@ def test_functions_of_the_api_decide_nothing(name: str) -> None:
     assert not [node for statement in body for node in ast.walk(statement) if isinstance(node, decisions)]
 
 
+OF_ENGINES = {
+    "bench": ("trtsmith.converter.bench.engine_bench", "bench", {"cuda_graph"}),
+    "bundle": ("trtsmith.converter.engine.bundle.triton", "write_model", set()),
+    "locate": ("trtsmith.converter.locate.prepare", "locate_asked", set()),
+    "run": ("trtsmith.converter.engine.runtime.run_in_child", "run_engine", set()),
+}
+"""Commands about engines: the module and the function behind each."""
+
+
+@pytest.mark.parametrize("name", OF_ENGINES)
+def test_commands_about_engines_call_what_their_functions_call(name: str) -> None:
+    module, function, _ = OF_ENGINES[name]
+    home = getattr(importlib.import_module(module), function)
+    command = importlib.import_module(f"trtsmith.converter.cli.commands.{name}")
+    assert getattr(command, function) is home
+    mine = importlib.import_module("trtsmith.engine_functions")
+    assert home in vars(mine).values()
+    body = body_of(ROOT / "trtsmith" / "engine_functions.py", name).body
+    assert len(body) <= 4
+    decisions = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.comprehension)
+    assert not [node for statement in body for node in ast.walk(statement) if isinstance(node, decisions)]
+
+
+@pytest.mark.parametrize("name", OF_ENGINES)
+def test_what_commands_about_engines_take_their_functions_take(name: str) -> None:
+    subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    flags = {action.dest for action in subparsers.choices[name]._actions} - {"help", "quiet", "json", "list"}
+    parameters = {*inspect.signature(getattr(trtsmith, name)).parameters} - {"progress", "data_folder"}
+    if name in ("locate", "bundle"):
+        flags -= {"verbose"}
+    flags -= {"ops", "plugins_from_packages"} if name in ("run", "bundle") else set()  # they read no model
+    if name == "run":
+        flags -= {"output"}
+    if name == "bench":
+        flags = flags - {"no_transfers"} | {"transfers"}
+    assert flags == parameters
+
+
 @pytest.mark.parametrize("name", STAGES)
 def test_what_the_command_takes_the_function_takes(name: str) -> None:
     subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     flags = {action.dest for action in subparsers.choices[name]._actions}
     parameters = {*inspect.signature(getattr(trtsmith, name)).parameters}
-    only_the_function_s = {"progress", "layer_details"}  # layer_details: `bench` asks for it when it builds
+    only_the_function_s = {
+        "progress",
+        "layer_details",
+        *IN_MEMORY,
+    }  # `bench` asks for layer_details when it builds
     if name in ("check", "rewrite"):
         flags -= {"verbose"}  # more lines, and nothing else
     assert flags - OF_THE_TERMINAL - TRTEXEC == parameters - only_the_function_s
@@ -105,7 +150,7 @@ def test_no_package_imports_the_api() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if (
             isinstance(node, ast.ImportFrom)
-            and node.module in ("trtsmith", "trtsmith.api", "trtsmith.arguments")
+            and node.module in ("trtsmith", "trtsmith.api", "trtsmith.arguments", "trtsmith.engine_functions")
         )
         or (
             isinstance(node, ast.Import)

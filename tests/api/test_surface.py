@@ -16,32 +16,55 @@ import trtsmith
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = [
-    "Analysis", "Conversion", "ConversionError", "InvalidModelError", "Problem", "Report", "Runner", "TrtsmithError",
-    "UsageError", "Verdict", "__version__", "check", "convert", "load_report", "rewrite", "verify",
+    "Analysis", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport", "Located", "OpDef",
+    "Problem", "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError", "Verdict", "__version__", "bench",
+    "bundle", "check", "check_plugin", "convert", "load", "load_report", "locate", "operators", "rewrite", "run",
+    "verify",
 ]  # fmt: skip
 
 SIGNATURES = {
-    "check": "(model, *, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
+    "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
+    "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
     "accumulate='', io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
-    "rewrite": "(model, output=None, *, flavour='auto', freeze=(), inputs=None, precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False, ops=(), "
-    "plugins_from_packages=True) -> Analysis",
-    "convert": "(model, output, *, shapes=None, values=None, freeze=(), inputs=None, expected=None, precision='', "
+    "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
+    "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
+    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False, "
+    "ops=(), plugins_from_packages=True) -> Analysis",
+    "convert": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
+    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, "
+    "freeze=(), inputs=None, expected=None, precision='', "
     "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
     "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
     "verbose=False, progress=None) -> Conversion",
-    "verify": "(model, engine, *, inputs=None, expected=None, load_inputs=(), load_outputs=None, save_inputs=None, "
-    "save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), flavour='auto', timeout=None, "
-    "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
+    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, load_inputs=(), load_outputs=None, "
+    "save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), flavour='auto', "
+    "timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
+    "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
+    "locate": "(model, engine=None, *, output=None, data_folder=None, on='auto', native=False, all=False, memory=1024, "
+    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', io_precision=False, "
+    "calibration=(), rtol=None, atol=None, plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, "
+    "progress=None) -> Located",
+    "bench": "(target, *, shapes=None, at=('opt',), inputs=None, freeze=(), warmup_ms=200.0, duration_s=3.0, iterations=10, "
+    "streams=1, transfers=True, cuda_graph='both', layers=10, against=(), torch='', plugin_vs_native=False, plugins=(), "
+    "flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> dict[str, Any]",
+    "run": "(engine, inputs, *, plugins=(), flavour='auto', embedded_plugins=False, profile=0, runtime_cache=None, "
+    "specialization='eager', cuda_graph=False, timeout=None, verbose=False, progress=None) -> dict[str, np.ndarray]",
+    "bundle": "(engine, triton, *, name=None, model_version=1, batching=None, instances=1, queue_delay_us=100) "
+    "-> TritonModel",
+    "check_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
+    "-> LibraryReport",
+    "operators": "(*, ops=(), plugins_from_packages=True) -> tuple[OpDef, ...]",
 }
 
 FIELDS = {
     "Analysis": "original plain rewritten plan frozen graph",
-    "Conversion": "plan rewritten built verdict bundle seconds warnings",
+    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling",
+    "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice",
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
+    "TritonModel": "folder engine batch command notes",
     "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings",
 }
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.bench.baselines import BASELINES
-from trtsmith.converter.bench.bench_request import TimingOptions
+from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs_of
 from trtsmith.converter.bench.engine_bench import bench
-from trtsmith.converter.bench.points import POINTS
+from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.cli.arguments import (
     add_operators,
@@ -23,12 +23,9 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, UsageError
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shapes import parse_shapes
-from trtsmith.importers.problem import Problem
-
-GRAPHS = {"both": (False, True), "off": (False,), "on": (True,)}
 
 _EPILOG = f"""{TERMS}
 The JSON of --json is described in converter/bench/bench_record.py.
@@ -147,7 +144,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     asked = BenchOptions(
         target=options.target,
         shapes=parse_shapes(options.shapes),
-        at=_points(options.at),
+        at=check_points(options.at),
         inputs=options.inputs,
         freeze=tuple(options.freeze),
         timing=TimingOptions(
@@ -156,7 +153,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             iterations=options.iterations,
             streams=options.streams,
             transfers=not options.no_transfers,
-            graphs=GRAPHS[options.cuda_graph],
+            graphs=graphs_of(options.cuda_graph),
         ),
         layers=max(options.layers, 0),
         against=tuple(options.against),
@@ -198,17 +195,6 @@ def command_of(options: argparse.Namespace) -> str:
     words += ["--plugin-vs-native"] if options.plugin_vs_native else []
     words += ["--flavour", options.flavour] if options.flavour != "auto" else []
     return shlex.join([*words, *operator_words(options)])
-
-
-def _points(at: tuple[str, ...]) -> tuple[str, ...]:
-    unknown = [name for name in at if name not in POINTS]
-    if unknown or not at:
-        what = (
-            f"there is no point {unknown[0]!r} of a profile" if unknown else "no point of a profile is named"
-        )
-        where, expected = f"--at {','.join(at)}", f"some of {', '.join(POINTS)}"
-        raise UsageError(Problem(what, where, expected, "--at min,opt,max"))
-    return tuple(dict.fromkeys(at))
 
 
 def _commas(text: str) -> tuple[str, ...]:

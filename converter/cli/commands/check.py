@@ -7,15 +7,22 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_operators, add_plugins
+from trtsmith.converter.cli.arguments import (
+    add_flavour,
+    add_freezing,
+    add_model,
+    add_operators,
+    add_plugins,
+    model_of,
+)
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
@@ -28,7 +35,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         description="Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
+    add_model(parser)
     add_plugins(parser, "of your own")
     add_flavour(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
@@ -45,9 +52,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int:
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
-    model, plugins, report = options.model, tuple(options.plugins), options.report
+    model, plugins, report = model_of(options), tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    analysis = analyse(load_model(model), analysis_options(options))
+    analysis = analyse(open_model(model, console.progress).model, analysis_options(options))
     document = analysis_report(model, analysis)
     write_report(report, document)
     if as_json:

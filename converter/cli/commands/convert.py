@@ -9,9 +9,11 @@ from typing import Any
 from trtsmith.converter.cli.arguments import (
     add_flavour,
     add_freezing,
+    add_model,
     add_operators,
     add_plugins,
     add_tolerances,
+    model_of,
     positive_int,
     positive_seconds,
     targets,
@@ -31,12 +33,12 @@ from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.conversion_check import MODES
 from trtsmith.converter.verify.tolerances import parse_tolerances
 
-_DESCRIPTION = (
-    """Convert an ONNX model into a TensorRT engine, with the plugin library that it needs and a manifest."""
-)
+_DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
+and a manifest."""
 
 _EPILOG = """examples:
   trtsmith convert model.onnx -o model.plan
+  trtsmith convert program.pt2 -o model.plan
   trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640 --target sm86,sm89
 """
 
@@ -45,13 +47,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "convert",
         parents=[common],
-        help="ONNX model in, TensorRT engine out",
+        help="ONNX model or PyTorch program in, TensorRT engine out",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
+    add_model(parser)
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write"
     )
@@ -139,7 +141,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
         return check.show(options, console, as_json=False)
     asked = ConvertOptions(
-        model=options.model,
+        model=model_of(options),
         output=options.output,
         shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
         values=parse_values(options.values),
@@ -159,7 +161,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         timeout_s=options.timeout,
         verbose=options.verbose,
     )
-    given = (asked.model, asked.output, manifest_path(asked.output), asked.inputs, asked.expected)
+    given = (asked.model, asked.output, manifest_path(options.output), asked.inputs, asked.expected)
     check_report(options.report, (*given, asked.timing_cache, *asked.plugins))
     try:
         done = convert(asked, console.progress)
@@ -169,18 +171,18 @@ def run(options: argparse.Namespace, console: Console) -> int:
     for warning in done.warnings:
         console.say(f"warning: {warning}")
     write_report(options.report, conversion_report(asked, done))
-    console.result(_summary(done))
+    console.result(_summary(options.output, done))
     return EXIT_OK if done.passed else EXIT_DISAGREE
 
 
-def _summary(done: Conversion) -> str:
+def _summary(engine: Path, done: Conversion) -> str:
     routes = ", ".join(f"{count} {route}" for route, count in done.plan.routes().items())
     targets = ", ".join(done.built.targets)
     size = f"{done.built.size / 2**20:.1f} MiB"
     lines = [
-        f"engine:   {done.bundle.engine} ({size}, {done.built.flavour} {done.built.version}, {targets})",
-        *(f"plugins:  {library}" for library in done.bundle.libraries),
-        f"manifest: {done.bundle.manifest}",
+        f"engine:   {engine} ({size}, {done.built.flavour} {done.built.version}, {targets})",
+        *(f"plugins:  {library}" for library in done.libraries),
+        f"manifest: {manifest_path(engine)}",
         f"nodes:    {routes or 'none'}",
     ]
     if done.rewritten.precision is not None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_operators
+from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_model, add_operators, model_of
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
@@ -22,7 +22,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         description="Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", type=Path, metavar="IN", help="the .onnx file")
+    add_model(parser, "IN")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
     )
@@ -43,7 +43,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    analysis = rewrite_model(rewrite_options(options))
+    analysis = rewrite_model(rewrite_options(options), console.progress)
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:
         console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def rewrite_options(options: argparse.Namespace) -> RewriteOptions:
     return RewriteOptions(
-        model=options.model,
+        model=model_of(options),
         output=options.output,
         flavour=options.flavour,
         freeze=tuple(options.freeze),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.model.arrays import load_arrays
+from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shapes import InputSpec
 from trtsmith.importers.problem import Problem
@@ -15,13 +14,13 @@ from trtsmith.importers.problem import Problem
 Sample = dict[str, np.ndarray]
 
 
-def load_samples(paths: Sequence[Path], specs: Sequence[InputSpec]) -> list[Sample]:
-    """The sets of inputs in .npz files. UsageError lists what does not fit the model's inputs."""
+def load_samples(sources: Sequence[ArraySource], specs: Sequence[InputSpec]) -> list[Sample]:
+    """The sets of inputs, in .npz files or given as arrays. UsageError lists what does not fit the model's inputs."""
     samples: list[Sample] = []
     problems: list[Problem] = []
-    for path in paths:
-        arrays = load_arrays(path, "--calibration")
-        faults = [p for spec in specs for p in _faults(arrays, spec, path)]
+    for source in sources:
+        arrays = load_arrays(source, "--calibration")
+        faults = [p for spec in specs for p in _faults(arrays, spec, source)]
         problems += faults
         if not faults:
             samples += split({spec.name: arrays[spec.name] for spec in specs}, specs)
@@ -47,8 +46,8 @@ def _steps(array: np.ndarray, spec: InputSpec) -> int:
     return len(array) // size if size and len(array) % size == 0 else 0
 
 
-def _faults(arrays: Sample, spec: InputSpec, path: Path) -> list[Problem]:
-    where = f"--calibration {path}"
+def _faults(arrays: Sample, spec: InputSpec, source: ArraySource) -> list[Problem]:
+    where = named_source("--calibration", source)
     shape = ", ".join(
         str(d) if d is not None else n or "?" for d, n in zip(spec.shape, spec.names, strict=True)
     )

@@ -22,7 +22,13 @@ from typing import Any
 from trtsmith.converter.engine.child.environment import child_environment
 from trtsmith.converter.engine.child.exits import describe_exit
 from trtsmith.converter.engine.child.session import end_session, start_session
-from trtsmith.converter.model.errors import EXIT_USAGE, ConversionError, TrtsmithError, UsageError
+from trtsmith.converter.model.errors import (
+    EXIT_USAGE,
+    ConversionError,
+    InvalidModelError,
+    TrtsmithError,
+    UsageError,
+)
 from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
@@ -149,6 +155,8 @@ def _read_events(descriptor: int, timeout_s: float | None) -> Iterator[dict[str,
 def error_of(event: Mapping[str, Any]) -> TrtsmithError:
     """What a `problems` event says."""
     problems = [Problem(**problem) for problem in event["problems"]]
+    if event.get("kind") == InvalidModelError.__name__:
+        return InvalidModelError(problems)
     return UsageError(problems) if event["exit_code"] == EXIT_USAGE else ConversionError(problems)
 
 

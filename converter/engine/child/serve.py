@@ -84,7 +84,7 @@ def _answer(request: str, work: Work, events: Events, log_path: Path, spent: Cal
     try:
         result = dict(work(request, events, log_path))
     except TrtsmithError as error:
-        _send_problems(events, error.problems, error.exit_code, spent())
+        _send_problems(events, error.problems, error.exit_code, spent(), type(error).__name__)
         return error.exit_code
     except Exception as error:  # the last line of defence: our mistake must not look like TensorRT's
         with open(log_path, "a") as log:
@@ -103,9 +103,11 @@ def _answer(request: str, work: Work, events: Events, log_path: Path, spent: Cal
     return 0
 
 
-def _send_problems(events: Events, problems: Sequence[Problem], exit_code: int, spent: bool) -> None:
+def _send_problems(
+    events: Events, problems: Sequence[Problem], exit_code: int, spent: bool, kind: str = ""
+) -> None:
     shown = [problem.to_json() for problem in problems]
-    events.send("problems", exit_code=exit_code, problems=shown, spent=spent)
+    events.send("problems", exit_code=exit_code, problems=shown, spent=spent, kind=kind)
 
 
 def _die_with_parent() -> None:

@@ -1,0 +1,136 @@
+"""Stage: opens what the user wants converted: an ONNX model, or something of PyTorch's that is exported first."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.convert.pytorch.exported_model import ExportedModel, read_exported
+from trtsmith.converter.convert.pytorch.torch_source import (
+    PROGRAM_SUFFIX,
+    TorchFile,
+    TorchModule,
+    TorchSource,
+)
+from trtsmith.converter.model.arrays import ArraysOf
+from trtsmith.converter.model.errors import UsageError, problems_named
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.importers.problem import Problem
+
+Progress = Callable[[str], None]
+
+GivenModel = ModelSource | TorchSource
+"""A model file, the bytes of one, or what PyTorch makes a model of."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedModel:
+    """A model, and what came with it.
+
+    profile, endless: of a module's dynamic dimensions; endless: axes by input that have no largest size.
+    inputs, expected: an example, and PyTorch's own outputs for it; None where there are none.
+    calling:          how the module is called; None of an ONNX model.
+    """
+
+    model: Model
+    profile: Mapping[str, ShapeRange] = field(default_factory=dict)
+    inputs: Mapping[str, np.ndarray] | None = None
+    expected: Mapping[str, np.ndarray] | None = None
+    calling: Mapping[str, Any] | None = None
+    endless: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def shapes(self, given: Mapping[str, ShapeRange]) -> dict[str, ShapeRange]:
+        """The profile that results, with what the user gives in the place of what the module says.
+
+        UsageError for dimensions that nobody gave an end.
+        """
+        problems = [
+            Problem(
+                f"the input {name!r} has dimensions without a largest size (axes {axes})",
+                f"input {name!r}",
+                "a range for every dynamic dimension",
+                f"torch.export.Dim(name, min=..., max=...) in dynamic_shapes, or shapes: {name}=MIN:OPT:MAX",
+            )
+            for name, axes in self.endless.items()
+            if name not in given
+        ]
+        if problems:
+            raise UsageError(problems)
+        return {**self.profile, **given}
+
+
+def open_model(source: GivenModel, progress: Progress | None = None) -> OpenedModel:
+    """The model, mapped. What PyTorch has to export is exported now; its file is gone again, unless it is to be saved.
+
+    TrtsmithError as load_model raises them, and for what PyTorch cannot export.
+    """
+    tell = progress or _silent
+    if isinstance(source, Path) and source.suffix == PROGRAM_SUFFIX:
+        source = TorchFile(source)
+    if not isinstance(source, TorchSource):
+        return OpenedModel(load_model(source))
+    check_report(source.save, (getattr(source, "path", None),), "--save-onnx", "the ONNX model")
+    with tempfile.TemporaryDirectory(prefix="trtsmith-export-") as name:
+        exported = _exported(source, Path(name), tell)
+        with problems_named(exported.model, source):
+            model = load_model(exported.model)
+        if source.save is not None:
+            save_model(model, source.save)
+            model = load_model(source.save)
+        return OpenedModel(
+            model,
+            exported.profile,
+            ArraysOf("the module's example", exported.inputs),
+            None if exported.expected is None else ArraysOf("PyTorch's", exported.expected),
+            exported.calling,
+            exported.endless,
+            exported.warnings,
+        )
+
+
+def _exported(source: TorchSource, folder: Path, progress: Progress) -> ExportedModel:
+    """In this process, where the module is; of a file or a factory, in a process of its own."""
+    if isinstance(source, TorchModule):
+        _need_pytorch(str(source))
+        # PyTorch takes seconds to import, and most models are ONNX files
+        from trtsmith.converter.convert.pytorch.exported_program import program_of
+        from trtsmith.converter.convert.pytorch.onnx_program import export_program
+        from trtsmith.importers.torch_ops import define_known
+
+        define_known()
+        progress("tracing the module with torch.export")
+        return export_program(program_of(source), folder, source.translations, progress)
+    from trtsmith.converter.convert.pytorch.export_in_child import export_in_child
+
+    export_in_child(source, folder, progress)
+    return read_exported(folder)
+
+
+def _need_pytorch(name: str) -> None:
+    from importlib.util import find_spec
+
+    missing = [package for package in ("torch", "onnxscript") if find_spec(package) is None]
+    if missing:
+        raise UsageError(
+            Problem(
+                f"{' and '.join(missing)} cannot be imported here",
+                name,
+                "PyTorch, and onnxscript for its export to ONNX",
+                "pip install torch onnxscript",
+            )
+        )
+
+
+def _silent(text: str) -> None:
+    del text

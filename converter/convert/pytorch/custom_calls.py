@@ -1,0 +1,166 @@
+"""Finds the calls of operators that are not PyTorch's own, and how each becomes an ONNX node, or what would add it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trtsmith.converter.convert.pytorch.exported_program import quiet
+from trtsmith.importers import torch_ops
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.torch_aliases import argument_faults, node_of_call, translation_of
+
+_PYTORCHS_OWN = frozenset({"aten", "prim", "prims", "higher_order", "quantized_decomposed", "onnx"})
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """An operator, and the nodes of the program that call it."""
+
+    operator: Any
+    nodes: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.operator._schema.name)
+
+
+def calls_of(program: Any) -> tuple[OperatorCall, ...]:
+    """The calls of operators in other namespaces than PyTorch's, in the order in which they first appear."""
+    found: dict[Any, list[Any]] = {}
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            operator = node.target
+            if isinstance(operator, torch._ops.OpOverload) and operator.namespace not in _PYTORCHS_OWN:
+                found.setdefault(operator, []).append(node)
+    return tuple(OperatorCall(operator, tuple(nodes)) for operator, nodes in found.items())
+
+
+def translations_for(
+    program: Any, given: Mapping[Any, Callable[..., Any]], name: str
+) -> tuple[dict[Any, Callable[..., Any]], list[Problem]]:
+    """How the program's custom operators become nodes: as the user says, as ours, or as an alias knows them.
+
+    And a problem for each that nobody knows.
+    """
+    table: dict[Any, Callable[..., Any]] = {**torch_ops.translations(), **given}
+    problems: list[Problem] = []
+    for call in calls_of(program):
+        operator = call.operator
+        if operator in table or (call.name in _overloads(table)):
+            continue
+        namespace, _, short = call.name.partition("::")
+        node = node_of_call(namespace, short)
+        if node is None:
+            if not _exporter_knows(operator):
+                problems.append(_unknown(call, name))
+            continue
+        faults = [*argument_faults(operator._schema), *_computed_arguments(call)]
+        if faults:
+            problems.append(_unusable(call, faults[0], node, name))
+        else:
+            table[operator] = translation_of(operator._schema, *node)
+    return table, problems
+
+
+def _overloads(table: Mapping[Any, Any]) -> set[str]:
+    """Names of operators that the table has by all their overloads at once (torch.ops.a.b)."""
+    return {key._qualified_op_name for key in table if isinstance(key, torch._ops.OpOverloadPacket)}
+
+
+def _exporter_knows(operator: Any) -> bool:
+    """Whether PyTorch's exporter brings a translation of its own; said by a registry of its that is not public."""
+    try:
+        from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+        with quiet():
+            return bool(ONNXRegistry.from_torchlib().is_registered(operator))
+    except Exception:  # another PyTorch: the exporter itself will say what it does not know
+        return False
+
+
+def _computed_arguments(call: OperatorCall) -> list[str]:
+    """Arguments that should be attributes, and are results of other nodes."""
+    names = {a.name for a in call.operator._schema.arguments if "Tensor" not in str(a.type)}
+    order = [argument.name for argument in call.operator._schema.arguments]
+    return [
+        f"its argument {name!r} is computed, and an attribute is a constant"
+        for node in call.nodes
+        for name, value in {**dict(zip(order, node.args, strict=False)), **node.kwargs}.items()
+        if name in names and any(isinstance(part, torch.fx.Node) for part in _flat(value))
+    ]
+
+
+def _flat(value: Any) -> list[Any]:
+    return [part for item in value for part in _flat(item)] if isinstance(value, (list, tuple)) else [value]
+
+
+def places(program: Any, name: str) -> dict[str, str]:
+    """Where in the module each operator is called, by its name, the first place of each."""
+    found: dict[str, str] = {}
+    for node in program.graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload):
+            key = node.target._schema.name
+            found.setdefault(key, place_of(node, name))
+            found.setdefault(f"{key}.{node.target._overloadname}", place_of(node, name))
+    return found
+
+
+def place_of(node: Any, name: str) -> str:
+    """The submodule that calls it, with its class, and the line of the user's code."""
+    stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if entry[0]]
+    line = _line(node.meta.get("stack_trace") or "")
+    path, kind = stack[-1] if stack else ("", "")
+    kind = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    module = f": module {path!r} ({kind.rpartition('.')[2]})" if path else ""
+    return f"{name}{module}{line}"
+
+
+def _line(trace: str) -> str:
+    found = re.findall(r'File "([^"]+)", line (\d+), in', trace)
+    mine = [(file, line) for file, line in found if "/torch/" not in file]
+    return f", {mine[-1][0]} line {mine[-1][1]}" if mine else ""
+
+
+def _where(call: OperatorCall, name: str) -> str:
+    shown = list(dict.fromkeys(place_of(node, name) for node in call.nodes))
+    more = f", and {len(shown) - _SHOWN} more places" if len(shown) > _SHOWN else ""
+    return "; ".join(shown[:_SHOWN]) + more
+
+
+def _unknown(call: OperatorCall, name: str) -> Problem:
+    namespace, _, short = call.name.partition("::")
+    camel = "".join(part[:1].upper() + part[1:] for part in short.split("_"))
+    return Problem(
+        f"no operator definition knows {call.name!r}, which the module calls",
+        _where(call, name),
+        "an operator of `trtsmith ops`, of a package (ops=, --ops), or one that custom_translation_table translates",
+        f"trtsmith new {camel} --domain {namespace} --from-torch {_function_of(call)}",
+    )
+
+
+def _function_of(call: OperatorCall) -> str:
+    """MODULE:FUNCTION of the Python function that was registered as the operator, where PyTorch knows one."""
+    definitions = getattr(torch._library.custom_ops, "OPDEFS", {})
+    function = getattr(definitions.get(call.name), "_init_fn", None)
+    if function is None:
+        return "MODULE:FUNCTION"
+    module = function.__module__
+    if module == "__main__":  # a script, which is imported by its file's name
+        module = Path(function.__code__.co_filename).stem
+    return f"{module}:{function.__qualname__}"
+
+
+def _unusable(call: OperatorCall, fault: str, node: tuple[str, str], name: str) -> Problem:
+    return Problem(
+        f"the call of {call.name!r} cannot be written as a node {node[0]}::{node[1]}: {fault}",
+        _where(call, name),
+        "constants for all arguments that are no tensors",
+        "compute the value in Python, or give custom_translation_table a function for the operator",
+    )

@@ -1,0 +1,52 @@
+"""Child side of an export: loads a saved program, or calls a factory, and writes the exported model into a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.convert.pytorch.exported_model import write_exported
+from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.converter.engine.child.events import Events
+from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.operators.loading import with_operators_of_parent
+
+
+def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
+    """Fills request["folder"] (converter/convert/pytorch/exported_model.py)."""
+    request = json.loads(text)
+    folder = Path(request["folder"])
+    events.phase("loading PyTorch")
+    # seconds, and only here
+    from trtsmith.converter.convert.pytorch.exported_program import Program, program_of, saved_program
+    from trtsmith.converter.convert.pytorch.onnx_program import export_program
+    from trtsmith.importers.torch_ops import define_known
+
+    define_known()
+    program: Program
+    if request["factory"]:
+        from trtsmith.converter.convert.pytorch.factory import called
+
+        os.chdir(request["home"])
+        sys.path.insert(0, request["home"])
+        events.phase(f"calling {request['factory']}")
+        source = called(request["factory"])
+        events.phase("tracing the module with torch.export")
+        program = program_of(source)
+    else:
+        from trtsmith.converter.convert.pytorch.saved_program import load_program
+
+        events.phase("loading the program")
+        source = TorchModule(None)
+        exported = load_program(Path(request["path"]), folder, request["name"])
+        program = saved_program(exported, source, request["name"])
+    write_exported(export_program(program, folder, source.translations, events.phase))
+    return {}
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:], with_operators_of_parent(run))

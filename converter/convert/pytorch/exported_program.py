@@ -1,0 +1,200 @@
+"""Makes a torch.export.ExportedProgram of a module, and runs the module on its example."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from trtsmith.converter.convert.pytorch.torch_problems import export_problem
+from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.importers.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program with its example. run: computes the outputs as PyTorch does, from (args, kwargs).
+
+    parameters: names of the positional parameters, as far as they are known. name: what messages call it.
+    """
+
+    exported: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    run: Callable[..., Any]
+    parameters: tuple[str, ...]
+    name: str
+    warnings: tuple[str, ...] = ()
+
+
+def program_of(source: TorchModule) -> Program:
+    """The module as a program. UsageError for what is no module, or has no example; ConversionError where PyTorch cannot
+    export it."""
+    module = source.module
+    if isinstance(module, torch.export.ExportedProgram):
+        return saved_program(module, source, str(source))
+    if not isinstance(module, torch.nn.Module):
+        raise _no_module(module)
+    args = _arguments(source.args)
+    kwargs = dict(source.kwargs)
+    told: list[str] = []
+    with _evaluating(module, told), torch.no_grad(), quiet():
+        try:
+            exported = torch.export.export(
+                module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False
+            )
+        except Exception as error:  # PyTorch's, or of the module's own code
+            raise ConversionError(export_problem(error, str(source))) from error
+
+    def run(*given: Any, **named: Any) -> Any:
+        with _evaluating(module, []), _unchanged(module):
+            return module(*given, **named)
+
+    return Program(exported, args, kwargs, run, _parameters(module), str(source), tuple(told))
+
+
+def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
+    """A program that is exported already: its example is its own, unless another is given."""
+    if source.dynamic_shapes is not None:
+        raise UsageError(
+            Problem(
+                "dynamic_shapes are given for a program that is exported already",
+                name,
+                "a torch.nn.Module, or the program without dynamic_shapes",
+                "give dynamic_shapes to torch.export.export, or convert the module itself",
+            )
+        )
+    own = exported.example_inputs
+    if source.args is None and not own:
+        raise UsageError(
+            Problem(
+                "the program has no example inputs",
+                name,
+                "example inputs: usual sizes, and what outputs are compared for, come from them",
+                "give them as `args`, or save a program that still has its example_inputs",
+            )
+        )
+    args, kwargs = own if source.args is None else (_arguments(source.args), dict(source.kwargs))
+    signature = exported.module_call_graph[0].signature if exported.module_call_graph else None
+    names = tuple(getattr(signature, "forward_arg_names", None) or ())[: len(args)]
+    return Program(exported, tuple(args), kwargs, exported.module(), names, name)
+
+
+def computed(program: Program) -> Any:
+    """PyTorch's own outputs for the example. Raises whatever PyTorch raises."""
+    args, kwargs = tree_map(_copy, (program.args, dict(program.kwargs)))  # a module may write to its inputs
+    with torch.no_grad(), quiet():
+        return program.run(*args, **kwargs)
+
+
+def _copy(leaf: Any) -> Any:
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _arguments(args: Any) -> tuple[Any, ...]:
+    """Example arguments as a tuple; a single tensor stands for itself."""
+    if args is None:
+        raise UsageError(
+            Problem(
+                "the module has no example inputs",
+                "args",
+                "a tuple of example arguments: torch.export traces the module with them",
+                "trtsmith.convert(module, (torch.rand(1, 3, 224, 224),), output=...)",
+            )
+        )
+    if isinstance(args, torch.Tensor):
+        return (args,)
+    if not isinstance(args, (tuple, list)):
+        raise UsageError(
+            Problem(
+                f"the example arguments are of the type {type(args).__name__}",
+                "args",
+                "a tuple of what the module's forward takes",
+                "write (x,) for one argument",
+            )
+        )
+    return tuple(args)
+
+
+def _no_module(given: Any) -> UsageError:
+    return UsageError(
+        Problem(
+            f"an object of the type {type(given).__module__}.{type(given).__qualname__} cannot be converted",
+            "model",
+            "a torch.nn.Module or torch.export.ExportedProgram; a path, an onnx.ModelProto, or its bytes",
+            "torch.export.export a ScriptModule's source, or write a module that calls the function",
+        )
+    )
+
+
+@contextmanager
+def _evaluating(module: Any, told: list[str]) -> Iterator[None]:
+    """An engine is for inference: the module is in eval mode inside, and as it was behind."""
+    training = [part for part in module.modules() if part.training]
+    changed = [part for part in training if _depends_on_mode(part)]
+    if changed:
+        kinds = ", ".join(sorted({type(part).__name__ for part in changed}))
+        told.append(f"the module was in training mode: {kinds} compute as in eval mode in the engine")
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def _unchanged(module: Any) -> Iterator[None]:
+    """Buffers that the module writes inside are as they were behind."""
+    before = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in before:
+                buffer.copy_(value)
+
+
+def _depends_on_mode(part: Any) -> bool:
+    nn = torch.nn
+    kinds = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd, nn.RReLU)
+    return isinstance(part, kinds)
+
+
+def _parameters(module: Any) -> tuple[str, ...]:
+    """Names of forward's positional parameters, up to the first *args."""
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    names = []
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            break
+        names.append(parameter.name)
+    return tuple(names)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What PyTorch's exporter says of itself is not the user's business; what stops it is raised."""
+    names = ("torch.onnx", "torch.export", "torch._export", "torch.fx", "onnxscript", "onnx_ir")
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)

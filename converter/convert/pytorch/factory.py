@@ -1,0 +1,97 @@
+"""Calls a function of the user's, package.module:function, that gives a PyTorch module and its example."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+_PARTS = ("module", "args", "kwargs", "dynamic_shapes", "custom_translation_table")
+_FORMS = (
+    "(module, args), (module, args, kwargs), (module, args, kwargs, dynamic_shapes), a dict or an object with "
+    + ", ".join(_PARTS)
+    + ", or a torch.export.ExportedProgram"
+)
+
+
+def called(name: str) -> TorchModule:
+    """What the function gives. UsageError where there is none, where it raises, and for anything else than a module."""
+    module_name, _, path = name.partition(":")
+    try:
+        function: Any = import_module(module_name)
+    except Exception as error:  # of the user's module
+        raise UsageError(_raised(error, name, f"the module {module_name!r} cannot be imported")) from error
+    for part in path.split("."):
+        if not hasattr(function, part):
+            raise UsageError(
+                Problem(
+                    f"the module {module_name!r} has no {path!r}",
+                    name,
+                    "package.module:function of a function that is there",
+                    "correct the name",
+                )
+            )
+        function = getattr(function, part)
+    try:
+        given = function()
+    except Exception as error:  # of the user's function
+        raise UsageError(_raised(error, name, f"{path} raised")) from error
+    return _source(given, name)
+
+
+def _source(given: Any, name: str) -> TorchModule:
+    parts = _parts(given)
+    if parts is None or not isinstance(parts["module"], (torch.nn.Module, torch.export.ExportedProgram)):
+        raise UsageError(
+            Problem(
+                f"the function gives an object of the type {type(given).__name__}",
+                name,
+                _FORMS,
+                "return the module and its example arguments: return module, (torch.rand(1, 3, 224, 224),)",
+            )
+        )
+    return TorchModule(
+        parts["module"],
+        parts.get("args"),
+        parts.get("kwargs") or {},
+        parts.get("dynamic_shapes"),
+        parts.get("custom_translation_table") or {},
+    )
+
+
+def _parts(given: Any) -> dict[str, Any] | None:
+    """The parts by name; None for what has none."""
+    if isinstance(given, (torch.nn.Module, torch.export.ExportedProgram)):
+        return {"module": given}
+    if isinstance(given, tuple) and 1 <= len(given) <= len(_PARTS):
+        return dict(zip(_PARTS, given, strict=False))
+    if isinstance(given, Mapping):
+        return {part: given.get(part) for part in _PARTS}
+    if hasattr(given, "module"):
+        return {part: getattr(given, part, None) for part in _PARTS}
+    return None
+
+
+def _raised(error: Exception, name: str, what: str) -> Problem:
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith("<frozen") and "/trtsmith/" not in frame.filename
+    ]
+    where = f", {Path(mine[-1].filename).name} line {mine[-1].lineno}" if mine else ""
+    said = " ".join(str(error).split())[:500]
+    return Problem(
+        f"{what}: {type(error).__name__}: {said}",
+        f"{name}{where}",
+        "a function without arguments that gives a module and its example",
+        "correct it; it runs in this folder, which is on the module path",
+    )

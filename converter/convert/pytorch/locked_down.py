@@ -1,0 +1,47 @@
+"""Keeps a process from what loading a saved program never needs: programs, sockets, pickled objects, other libraries.
+
+The second line behind program_archive.py, by Python's audit events (PEP 578). A hook cannot be removed again, so this is for
+processes that load one program and end.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_REFUSED = (
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.fork",
+    "os.forkpty",
+    "os.kill",
+    "os.putenv",
+    "subprocess.Popen",
+    "pty.spawn",
+    "socket.connect",
+    "socket.bind",
+    "socket.getaddrinfo",
+    "urllib.Request",
+    "ftplib.connect",
+    "smtplib.connect",
+    "ctypes.dlopen",
+    "webbrowser.open",
+    "shutil.rmtree",
+    "pickle.find_class",
+)
+
+
+class ForbiddenError(RuntimeError):
+    """Something was tried that loading a program never needs."""
+
+
+def lock_down() -> None:
+    """From here on, in this process, the events above raise ForbiddenError."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event.startswith(_REFUSED):
+            raise ForbiddenError(f"{event} {str(arguments)[:100]}")
+
+    sys.addaudithook(hook)

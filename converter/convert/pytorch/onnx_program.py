@@ -1,0 +1,144 @@
+"""Exports a PyTorch program to an ONNX file, with the example's inputs and PyTorch's own outputs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+from torch.utils._pytree import tree_leaves, tree_structure
+
+from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
+from trtsmith.converter.convert.pytorch.dynamic_sizes import profile_of
+from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
+from trtsmith.converter.convert.pytorch.exported_program import Program, computed, quiet
+from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
+from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.importers import torch_ops
+from trtsmith.importers.problem import Problem
+
+Progress = Callable[[str], None]
+Translations = Mapping[Any, Callable[..., Any]]
+
+_NUMPYS_OWN: dict[Any, tuple[Any, Any]] = {
+    torch.bfloat16: (torch.int16, ml_dtypes.bfloat16),
+    torch.float8_e4m3fn: (torch.uint8, ml_dtypes.float8_e4m3fn),
+    torch.float8_e5m2: (torch.uint8, ml_dtypes.float8_e5m2),
+}
+"""Types of PyTorch that numpy lacks: that of the same bits there is, and what ml_dtypes calls them."""
+
+
+def export_program(program: Program, folder: Path, given: Translations, progress: Progress) -> ExportedModel:
+    """Write the ONNX model into the folder. ConversionError with all operators that nobody knows, or for what the
+    exporter refuses."""
+    progress("exporting to ONNX")
+    edges = edges_of(program)
+    table, problems = translations_for(program.exported, given, program.name)
+    if problems:
+        raise ConversionError(problems)
+    if not edges.outputs:
+        raise ConversionError(
+            Problem(
+                "the module gives back no tensor",
+                program.name,
+                "one tensor at least",
+                "return the tensors that the engine shall compute",
+            )
+        )
+    written = _write(program, edges, table, folder / MODEL)
+    shapes = {name: tuple(tensor.shape) for name, tensor in edges.inputs.items()}
+    profile, endless = profile_of(program.exported, shapes, edges.fakes)
+    progress("computing the example's outputs with PyTorch")
+    expected, told = _expected(program, edges)
+    return ExportedModel(
+        folder / MODEL,
+        profile,
+        {name: array_of(tensor) for name, tensor in edges.inputs.items()},
+        expected,
+        edges.calling,
+        endless,
+        (*program.warnings, *_notes(edges, written), *told),
+    )
+
+
+def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
+    """What the engine does otherwise than the module, one sentence each. written: buffers that the module changes."""
+    notes = []
+    if written:
+        notes.append(
+            f"the module writes its buffers {', '.join(written)}: the engine keeps nothing between calls"
+        )
+    if edges.calling["flat"]:
+        why = edges.calling["flat"]
+        notes.append(f"called as a module, the engine takes and gives tensors by their names alone: {why}")
+    return notes
+
+
+def _write(program: Program, edges: Edges, table: Translations, path: Path) -> list[str]:
+    """Writes the ONNX file; the buffers that the module writes, which are constants there."""
+    decompositions = {
+        operator: rule for operator, rule in torch_ops.decompositions().items() if operator not in table
+    }
+    with torch.no_grad(), quiet():
+        try:
+            lowered = program.exported.run_decompositions(decompositions)
+            _drop_constants(lowered)
+            torch.onnx.export(
+                lowered,
+                f=str(path),
+                dynamo=True,
+                input_names=list(edges.inputs),
+                output_names=list(edges.outputs),
+                external_data=True,
+                verbose=False,
+                optimize=True,
+                custom_translation_table=dict(table),
+            )
+        except Exception as error:  # whatever an exporter finds wrong
+            where = places(program.exported, program.name)
+            raise ConversionError(translation_problem(error, program.name, where)) from error
+    return sorted(set(lowered.graph_signature.buffers_to_mutate.values()))
+
+
+def _drop_constants(exported: Any) -> None:
+    """Leaves tensors among the outputs, and nothing else: ONNX has no place for a None, or a number of Python's."""
+    kept = set(kept_outputs(exported))
+    specs = exported.graph_signature.output_specs
+    node = exported.graph.output_node()
+    users = [i for i, spec in enumerate(specs) if spec.kind.name == "USER_OUTPUT"]
+    dropped = {place for index, place in enumerate(users) if index not in kept}
+    if not dropped:
+        return
+    node.args = (tuple(value for i, value in enumerate(node.args[0]) if i not in dropped),)
+    exported.graph_signature.output_specs = [s for i, s in enumerate(specs) if i not in dropped]
+    exported.module_call_graph[0].signature.out_spec = tree_structure((0,) * len(kept))
+    exported.graph_module.recompile()
+
+
+def _expected(program: Program, edges: Edges) -> tuple[dict[str, np.ndarray] | None, list[str]]:
+    """PyTorch's outputs by name, or why there are none."""
+    try:
+        leaves = tree_leaves(computed(program))
+    except Exception as error:  # the module's code, or an operator without an implementation here
+        why = no_kernel(error)
+        return None, [f"PyTorch could not compute the example's outputs ({why}): onnxruntime's are expected"]
+    kept = kept_outputs(program.exported)
+    if kept and kept[-1] >= len(leaves):
+        why = f"{len(leaves)} values came out, and the program gives {kept[-1] + 1}"
+        return None, [f"PyTorch's outputs are not compared with: {why}"]
+    return {name: array_of(leaves[place]) for name, place in zip(edges.outputs, kept, strict=True)}, []
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """A tensor as an array of its own, of ml_dtypes where numpy lacks the type. A size is a scalar of int64."""
+    if not isinstance(tensor, torch.Tensor):
+        return np.array(tensor)
+    plain = tensor.detach().cpu().contiguous()
+    if plain.dtype in _NUMPYS_OWN:
+        bits, dtype = _NUMPYS_OWN[plain.dtype]
+        return np.array(plain.view(bits).numpy()).view(dtype)
+    return np.array(plain.numpy())

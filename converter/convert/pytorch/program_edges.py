@@ -1,0 +1,138 @@
+"""Names the inputs and outputs of a program, and says how they nest in what the module takes and gives back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_unflatten
+
+from trtsmith.converter.convert.pytorch.exported_program import Program
+from trtsmith.converter.engine.runtime.call_structure import Structure, structure_of
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.importers.problem import Problem
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A place of a tensor, in a tree that has no tensors yet."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """inputs: the example's tensors by the program's names, in order. fakes: their symbolic ones. outputs: names in order.
+
+    calling: what the manifest keeps (trtsmith.converter.engine.runtime.call_structure).
+    """
+
+    inputs: Mapping[str, Any]
+    fakes: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    calling: Mapping[str, Any]
+
+
+def edges_of(program: Program) -> Edges:
+    """ConversionError for a module without tensor outputs, and for inputs that are no tensors and no constants."""
+    exported = program.exported
+    fakes = {
+        node.name: node.meta["val"]
+        for node in exported.graph.nodes
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)
+    }
+    named = [name for name in exported.graph_signature.user_inputs if isinstance(name, str) and name in fakes]
+    example = tree_leaves((program.args, dict(program.kwargs)))
+    tensors = [leaf for leaf in example if isinstance(leaf, torch.Tensor)]
+    if len(tensors) != len(named):
+        raise _no_inputs(program, len(tensors), len(named))
+    inputs = dict(zip(named, tensors, strict=True))
+    outputs = output_names(exported, inputs)
+    return Edges(inputs, fakes, outputs, _calling(program, named, outputs))
+
+
+def kept_outputs(exported: Any) -> list[int]:
+    """Places in the program's flat outputs that are tensors of the graph; the others are constants, and None."""
+    specs = [s for s in exported.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
+    return [i for i, spec in enumerate(specs) if hasattr(spec.arg, "name") and not hasattr(spec.arg, "value")]
+
+
+def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
+    """A name for each tensor that comes out: that of its key or field, "output" or "output_<index>", none an input's."""
+    keep = kept_outputs(exported)
+    spec = exported.call_spec.out_spec
+    tree = tree_unflatten(list(range(spec.num_leaves)), spec)
+    paths = {leaf: path for path, leaf in tree_flatten_with_path(tree)[0]}
+    names: list[str] = []
+    for place in keep:
+        base = _name(paths[place]) or "output"
+        name = base = f"output_{base}" if base in taken else base
+        number = 1
+        while name in names or name in taken:
+            name, number = f"{base}_{number}", number + 1
+        names.append(name)
+    return tuple(names)
+
+
+def _name(path: Sequence[Any]) -> str:
+    """The way to a leaf as an identifier: {"a": [x]} has a_0, (x, y) output_0 and output_1."""
+    parts = [
+        re.sub(r"\W+", "", str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))))
+        for key in path
+    ]
+    said = "_".join(parts)
+    return f"output_{said}" if said[:1].isdigit() else said
+
+
+def _calling(program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, Any]:
+    exported = program.exported
+    given = iter(inputs)
+
+    def input_leaf(value: Any) -> Structure | None:
+        return {"tensor": next(given)} if isinstance(value, torch.Tensor) else None
+
+    def output_leaf(value: Any) -> Structure | None:
+        return {"tensor": value.name} if isinstance(value, _Leaf) else None
+
+    try:
+        args = [structure_of(value, input_leaf) for value in program.args]
+        kwargs = {name: structure_of(value, input_leaf) for name, value in program.kwargs.items()}
+        spec = exported.call_spec.out_spec
+        result = structure_of(tree_unflatten(_output_leaves(exported, outputs), spec), output_leaf)
+    except (TypeError, StopIteration) as error:  # a class of the module's own
+        return {
+            "args": [{"tensor": name} for name in inputs],
+            "kwargs": {},
+            "parameters": list(inputs),
+            "result": {"dict": {name: {"tensor": name} for name in outputs}},
+            "flat": str(error),
+        }
+    return {
+        "args": args,
+        "kwargs": kwargs,
+        "parameters": list(program.parameters[: len(args)]),
+        "result": result,
+        "flat": "",
+    }
+
+
+def _output_leaves(exported: Any, outputs: Sequence[str]) -> list[Any]:
+    """What stands at each place of the outputs: a named leaf, or the constant that the program gives back."""
+    names = iter(outputs)
+    specs = [s for s in exported.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
+    keep = set(kept_outputs(exported))
+    return [_Leaf(next(names)) if i in keep else getattr(s.arg, "value", None) for i, s in enumerate(specs)]
+
+
+def _no_inputs(program: Program, have: int, want: int) -> ConversionError:
+    return ConversionError(
+        Problem(
+            f"the program has {want} tensor inputs, and the example {have} tensors",
+            program.name,
+            "an example with exactly the tensors of the program's inputs",
+            "give the arguments with which the program was exported",
+        )
+    )

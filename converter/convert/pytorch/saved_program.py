@@ -1,0 +1,79 @@
+"""Loads a program that torch.export.save wrote, from a copy that holds nothing but data."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export.pt2_archive._package import load_pt2
+
+from trtsmith.converter.convert.pytorch import onnx_warm_up
+from trtsmith.converter.convert.pytorch.exported_program import quiet
+from trtsmith.converter.convert.pytorch.locked_down import ForbiddenError, lock_down
+from trtsmith.converter.convert.pytorch.program_archive import copy_checked
+from trtsmith.converter.model.errors import InvalidModelError
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import known_domains
+
+
+def load_program(path: Path, work: Path, name: str) -> Any:
+    """The ExportedProgram. work: a folder for the copy. InvalidModelError for what PyTorch does not load.
+
+    The process is locked down behind this: nothing else can be run in it.
+    """
+    copy = work / "program.pt2"
+    operators = copy_checked(path, copy)
+    # torchvision, say, registers its operators when it is imported
+    packages = {operator.partition("::")[0] for operator in operators} & known_domains()
+    for package in sorted(packages):
+        if find_spec(package) is not None:
+            import_module(package)
+    missing = [operator for operator in sorted(operators) if not _exists(*operator.split("::"))]
+    if missing:
+        raise InvalidModelError([_unregistered(name, operator) for operator in missing])
+    onnx_warm_up.warm_up()
+    lock_down()
+    try:
+        with quiet():
+            return load_pt2(str(copy)).exported_programs["model"]
+    except ForbiddenError as error:
+        raise InvalidModelError(_problem(name, f"loading it would run code: {error}")) from error
+    except Exception as error:  # whatever PyTorch finds wrong
+        raise InvalidModelError(_problem(name, _said(error))) from error
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _said(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    lines = [line for line in text.splitlines() if line.strip()]
+    return " ".join(lines[-1].split())[:500] if lines else text
+
+
+def _exists(namespace: str, name: str) -> bool:
+    known = getattr(torch.ops, namespace)
+    return namespace == "higher_order" or (
+        isinstance(known, torch._ops._OpNamespace) and hasattr(known, name)
+    )
+
+
+def _unregistered(name: str, operator: str) -> Problem:
+    return Problem(
+        f"the program calls {operator!r}, which no library registered with PyTorch here",
+        name,
+        "operators of PyTorch, of trtsmith, of a package of --ops, or of an installed package that is called as their "
+        "namespace",
+        "name the package that defines the operator with --ops, or convert the module in Python, where it is registered",
+    )
+
+
+def _problem(name: str, why: str) -> Problem:
+    return Problem(
+        f"the program cannot be loaded: {why}",
+        name,
+        f"a program that PyTorch {torch.__version__} loads, with the operators of PyTorch, of trtsmith and of --ops",
+        "name the operators' package with --ops, save the program with this PyTorch, or convert the module in Python",
+    )

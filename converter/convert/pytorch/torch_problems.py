@@ -1,0 +1,118 @@
+"""Says in four parts what PyTorch's exporters refuse: the operator, the module that calls it, and what mends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trtsmith.importers.problem import Problem
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|\[9[0-9]m|\[0m")
+_NO_FAKE = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>")
+_NO_META = re.compile(
+    r"(?:Cannot access data pointer|There was no fake impl|fake tensor.*?)\b.*?\b(\w+[.:]+\w+)"
+)
+_UNTRANSLATED = re.compile(r"No ONNX function found for <OpOverload\(op='([\w.]+)'")
+_NO_KERNEL = re.compile(r"Could not run '([\w:.]+)' with arguments from the '(\w+)' backend")
+_DATA_DEPENDENT = re.compile(
+    r"Could not (?:guard on|extract specialized integer from) data-dependent expression"
+)
+_CONSTRAINTS = re.compile(r"Constraints violated|specialized it to be a constant|were specified as dynamic")
+_SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
+_MOST = 600
+
+
+def export_problem(error: Exception, name: str) -> Problem:
+    """What torch.export refused."""
+    said = _COLOURS.sub("", str(error))
+    fake = _NO_FAKE.search(said) or (_NO_META.search(said) if "fake impl" in said else None)
+    if fake:
+        operator = fake[1].replace(".", "::", 1)
+        return Problem(
+            f"the operator {operator!r} has no fake implementation, so PyTorch cannot tell the shapes that it gives",
+            f"{name}: torch.export",
+            "a function that makes outputs of the right shape and type, without computing them",
+            f'@torch.library.register_fake("{operator}") on such a function',
+        )
+    if _DATA_DEPENDENT.search(said):
+        return Problem(
+            f"the module's code decides by values of tensors: {_first(said)}",
+            f"{name}: torch.export{_user_line(said)}",
+            "a graph that is the same for all inputs",
+            "torch._check(...) what always holds, or torch.cond for the branch",
+        )
+    if _CONSTRAINTS.search(said):
+        suggested = _SUGGESTED.search(said)
+        fix = f"dynamic_shapes with {' '.join(suggested[1].split())}" if suggested else "other dynamic_shapes"
+        return Problem(
+            f"a dimension that was to be dynamic is not: {_first(said)}",
+            f"{name}: dynamic_shapes",
+            "dynamic dimensions that the module's code leaves so; the example should have sizes of 2 and more there",
+            fix,
+        )
+    return Problem(
+        f"torch.export cannot export the module: {type(error).__name__}: {_first(said)}",
+        f"{name}: torch.export{_user_line(said)}",
+        "a module that torch.export takes, called as its example calls it",
+        "mend the module or the example; torch.export.export(module, args) alone shows all that PyTorch says",
+    )
+
+
+def translation_problem(error: Exception, name: str, places: dict[str, str]) -> Problem:
+    """What torch.onnx.export refused. places: where in the module each operator is called, by its name."""
+    chain = _chain(error)
+    for one in chain:
+        found = _UNTRANSLATED.search(str(one))
+        if found:
+            operator = found[1].replace(".", "::", 1)
+            where = places.get(operator) or places.get(operator.rpartition(".")[0]) or name
+            return Problem(
+                f"PyTorch's ONNX exporter does not know the operator {operator!r}",
+                where,
+                "operators that it translates, or one that is",
+                "write the module without it, or give custom_translation_table an onnxscript function for it",
+            )
+    last = chain[-1]
+    return Problem(
+        f"PyTorch's ONNX exporter failed: {type(last).__name__}: {_first(_COLOURS.sub('', str(last)))}",
+        f"{name}: torch.onnx.export",
+        "a program that it translates",
+        "mend the module, or export it to ONNX yourself and convert the file",
+    )
+
+
+def no_kernel(error: Exception) -> str:
+    """Why PyTorch could not compute the example's outputs, in words."""
+    found = _NO_KERNEL.search(str(error))
+    if found:
+        return f"{found[1]} has no {found[2]} implementation"
+    return f"{type(error).__name__}: {_first(str(error))}"
+
+
+def _chain(error: BaseException) -> Sequence[BaseException]:
+    """The error and what caused it, outermost first."""
+    found: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in found:
+        found.append(one)
+        one = one.__cause__ or one.__context__
+    return found
+
+
+def _first(said: str) -> str:
+    """The first paragraph, on one line."""
+    text = " ".join(said.strip().split("\n\n")[0].split())
+    return text if len(text) <= _MOST else text[: _MOST - 3] + "..."
+
+
+def _user_line(said: str) -> str:
+    """The last place in the user's code that PyTorch names, as ", file.py line 3"."""
+    found = re.findall(r'File "([^"]+)", line (\d+)', said)
+    mine = [(file, line) for file, line in found if "/torch/" not in file]
+    return f", {mine[-1][0]} line {mine[-1][1]}" if mine else ""
+
+
+def schema_text(schema: Any) -> str:
+    """A schema as one writes it: name(Tensor x, ...) -> Tensor."""
+    return str(schema)

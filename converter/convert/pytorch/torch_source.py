@@ -1,0 +1,77 @@
+"""Names what a user wants converted of PyTorch: a module with example arguments, a saved program, or a factory.
+
+Imports no PyTorch: the command line says what is meant before anything is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROGRAM_SUFFIX = ".pt2"
+"""Of files that torch.export.save writes."""
+
+EXPORT_TIMEOUT_S = 600.0
+"""How long loading and exporting in a process of their own may take, unless the user says so."""
+
+_FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+@dataclass(frozen=True, eq=False)
+class TorchModule:
+    """A torch.nn.Module or torch.export.ExportedProgram of this process, with example arguments.
+
+    dynamic_shapes: as torch.export.export takes them. translations: as `custom_translation_table` of torch.onnx.export.
+    save: where the ONNX model is kept, too; None: nowhere.
+    """
+
+    module: Any
+    args: tuple[Any, ...] | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    dynamic_shapes: Any = None
+    translations: Mapping[Any, Any] = field(default_factory=dict)
+    save: Path | None = None
+
+    def __str__(self) -> str:
+        return f"the module {type(self.module).__name__}"
+
+
+@dataclass(frozen=True)
+class TorchFile:
+    """A program that torch.export.save wrote. It is loaded and exported in a process of its own."""
+
+    path: Path
+    save: Path | None = None
+    timeout_s: float = EXPORT_TIMEOUT_S
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True)
+class TorchFactory:
+    """A function of the user's, "package.module:function", which gives a module and its example; called in a process of
+    its own, which begins in this one's working folder."""
+
+    name: str
+    save: Path | None = None
+    timeout_s: float = EXPORT_TIMEOUT_S
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TorchSource = TorchModule | TorchFile | TorchFactory
+
+
+def source_of_text(text: str) -> Path | TorchFile | TorchFactory:
+    """What MODEL of the command line means: a file by its suffix, or package.module:function where there is no such file."""
+    path = Path(text)
+    if path.suffix == PROGRAM_SUFFIX:
+        return TorchFile(path)
+    if _FACTORY.fullmatch(text) and not path.exists():
+        return TorchFactory(text)
+    return path

@@ -1,0 +1,327 @@
+"""Calls an engine as the PyTorch module from which it was built: torch tensors in and out, on the GPU, in PyTorch's stream.
+
+    import trtsmith
+
+    engine = trtsmith.load("net.plan")
+    y = engine(x)
+
+PyTorch is imported when an engine is loaded so, and not before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from trtsmith.converter.engine.bundle.manifest import items, mapping, read_manifest, text
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.runtime.call_structure import (
+    Structure,
+    filled,
+    leaves_of,
+    parse_structure,
+    taken,
+)
+from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.engine.runtime.tensors import TensorSpec
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.problem import Problem
+
+_MOST_SESSIONS = 4
+"""Streams whose execution contexts are kept: a program has one or two on which it calls an engine."""
+
+
+class Converted(Protocol):
+    """What `convert` returns, as far as it is needed to run the engine."""
+
+    @property
+    def engine(self) -> Path | bytes:
+        """Its file, or its bytes."""
+
+    @property
+    def libraries(self) -> tuple[Path, ...]:
+        """To be loaded before it."""
+
+    @property
+    def calling(self) -> Mapping[str, Any] | None:
+        """How the module is called."""
+
+    @property
+    def built(self) -> Any:
+        """The TensorRT that built it."""
+
+    @property
+    def plan(self) -> Any:
+        """The plugins that it needs."""
+
+    @property
+    def rewritten(self) -> Any:
+        """The types that inputs and outputs got."""
+
+
+@dataclass(frozen=True)
+class Calling:
+    """How a module is called. args, kwargs: their structures. parameters: names of the positional ones, the first ones at
+    least. result: what comes back; None where there is no more than names of outputs."""
+
+    args: tuple[Structure, ...]
+    kwargs: Mapping[str, Structure]
+    parameters: tuple[str, ...]
+    result: Structure | None
+
+    @staticmethod
+    def parse(value: Any) -> Calling:
+        """From a manifest. ValueError, TypeError or LookupError for what is none."""
+        given = mapping(value)
+        return Calling(
+            tuple(map(parse_structure, items(given["args"]))),
+            {text(name): parse_structure(part) for name, part in mapping(given["kwargs"]).items()},
+            tuple(map(text, items(given["parameters"]))),
+            parse_structure(given["result"]),
+        )
+
+    @staticmethod
+    def of_engine(inputs: Sequence[str]) -> Calling:
+        """Of an engine that was no module: its inputs in order, or by name."""
+        return Calling(tuple({"tensor": name} for name in inputs), {}, tuple(inputs), None)
+
+    def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """(input's name, tensor) of one call. ValueError says which argument does not fit."""
+        left = dict(kwargs)
+        if len(args) > len(self.args):
+            raise ValueError(f"{len(args)} positional arguments are given, and there are {len(self.args)}")
+        for index, structure in enumerate(self.args):
+            name = self.parameters[index] if index < len(self.parameters) else ""
+            if index < len(args):
+                yield from taken(structure, args[index], name or f"argument {index}")
+            else:
+                yield from self._named(name or f"argument {index}", structure, left)
+        for name, structure in self.kwargs.items():
+            yield from self._named(name, structure, left)
+        if left:
+            raise ValueError(f"there is no argument {next(iter(left))!r}")
+
+    @staticmethod
+    def _named(name: str, structure: Structure, left: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        if name in left:
+            yield from taken(structure, left.pop(name), name)
+        elif any(True for _ in leaves_of(structure)):  # a constant may be left out: it is in the engine
+            raise ValueError(f"the argument {name!r} is missing")
+
+
+class Engine:
+    """An engine that is called as the module from which it was built, on torch tensors of its GPU.
+
+    The outputs have the module's structure: tuples, lists, dicts and named tuples of new tensors; of an engine that was
+    built from an ONNX model, the only output's tensor, or a dict by name. Inputs are used where they are, work is queued in
+    PyTorch's current stream, and nothing waits for it. Arguments that were no tensors are constants of the engine: they may
+    be left out, or must be what they were. One thread uses it at a time.
+
+    runner: the Runner behind it, with `info` of inputs, outputs and profiles. device: the GPU.
+
+    >>> import torch, trtsmith
+    >>> engine = trtsmith.load("poses.plan")  # doctest: +SKIP
+    >>> engine(torch.eye(4, device="cuda")[None])["inverse"].shape  # doctest: +SKIP
+    torch.Size([1, 4, 4])
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        calling: Calling | None = None,
+        *,
+        io_types: Sequence[IoType] = (),
+        device: Any = "cuda:0",
+    ) -> None:
+        """See `load`, which finds all of these."""
+        import torch  # not before: an engine can be loaded and run without it
+
+        self._torch = torch
+        self.runner = runner
+        self.device = torch.device(device)
+        self._inputs = {spec.name: spec for spec in runner.info.inputs}
+        self._calling = calling or Calling.of_engine(tuple(self._inputs))
+        self._types = {io.name: io for io in io_types}
+        self._sessions: OrderedDict[int, Any] = OrderedDict()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module gives for these arguments. UsageError for what does not fit the engine."""
+        torch = self._torch
+        try:
+            feeds = dict(self._calling.tensors(args, kwargs))
+        except ValueError as error:
+            raise UsageError(self._wrong_call(str(error))) from error
+        problems = [
+            p for name, value in feeds.items() if name in self._inputs for p in self._problems(name, value)
+        ]
+        if problems:
+            raise UsageError(problems)
+        with torch.no_grad():
+            given = {name: self._prepared(name, feeds[name]) for name in feeds if name in self._inputs}
+            made = self._session().infer(given, synchronise=False)
+            outputs = {name: self._of_model(name, torch.from_dlpack(tensor)) for name, tensor in made.items()}
+        if self._calling.result is not None:
+            return filled(self._calling.result, outputs)
+        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+
+    def close(self) -> None:
+        """Give the GPU's memory back."""
+        self._sessions.clear()
+        self.runner.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _session(self) -> Any:
+        """The session of PyTorch's current stream."""
+        stream = self._torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
+        handle = stream.cuda_stream if stream is not None else 0
+        session = self._sessions.pop(handle, None) or self.runner.session(stream=stream)
+        self._sessions[handle] = session
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+    def _prepared(self, name: str, tensor: Any) -> Any:
+        """The tensor as the engine takes it: itself, wherever it can be."""
+        io = self._types.get(name)
+        if io is not None:
+            tensor = tensor.to(getattr(self._torch, io.after))
+        return tensor.detach().contiguous()
+
+    def _of_model(self, name: str, tensor: Any) -> Any:
+        """A tensor of its own, in the model's type: the session's memory is written again by the next call."""
+        io = self._types.get(name)
+        before = getattr(self._torch, io.before, None) if io is not None else None
+        return tensor.clone() if before is None or before == tensor.dtype else tensor.to(before)
+
+    def _problems(self, name: str, value: Any) -> Iterator[Problem]:
+        spec, torch, where = self._inputs[name], self._torch, f"input {name!r}"
+        if not isinstance(value, torch.Tensor):
+            yield Problem(
+                f"the input {name!r} is a {type(value).__module__}.{type(value).__name__}",
+                where,
+                f"a torch.Tensor: {spec}",
+                "torch.as_tensor(value, device='cuda'); engine.runner takes arrays of numpy, CuPy and others",
+            )
+            return
+        if value.device != self.device and not spec.is_shape_tensor:
+            yield Problem(
+                f"the tensor of the input {name!r} is on {value.device}",
+                where,
+                f"a tensor on {self.device}, on which the engine is",
+                f"x.to('{self.device}'): nothing is copied between devices behind your back",
+            )
+        io = self._types.get(name)
+        wanted = io.before if io is not None else spec.dtype
+        if str(value.dtype) != f"torch.{wanted}":
+            yield Problem(
+                f"the tensor of the input {name!r} is of the type {str(value.dtype).removeprefix('torch.')}",
+                where,
+                f"{wanted}, as the module was exported with",
+                f"x.to(torch.{wanted})",
+            )
+        yield from self._shape_problems(spec, tuple(value.shape))
+
+    def _shape_problems(self, spec: TensorSpec, shape: tuple[int, ...]) -> Iterator[Problem]:
+        """A number of dimensions that is not the engine's: its sizes are the session's to judge."""
+        if len(shape) != len(spec.shape):
+            yield Problem(
+                f"the tensor of the input {spec.name!r} has the shape {list(shape)}",
+                f"input {spec.name!r}",
+                f"the engine's {spec}",
+                "give a tensor of that many dimensions; trailing and leading dimensions of 1 count",
+            )
+
+    def _wrong_call(self, why: str) -> Problem:
+        names = [
+            self._calling.parameters[i] if i < len(self._calling.parameters) else f"argument {i}"
+            for i in range(len(self._calling.args))
+        ]
+        return Problem(
+            f"the engine is called otherwise than its module: {why}",
+            "the call of the engine",
+            f"({', '.join([*names, *(f'{name}=' for name in self._calling.kwargs)])}), nested as in the example",
+            "call it as the module was called when it was converted",
+        )
+
+
+def load(
+    engine: str | os.PathLike[str] | Converted,
+    *,
+    plugins: Sequence[str | Path] = (),
+    flavour: str = "auto",
+    runtime_cache: str | Path | None = None,
+    cuda_graph: bool = False,
+    device: int = 0,
+) -> Engine:
+    """An engine as a callable, on torch tensors of a GPU: y = engine(x).
+
+    engine:  its file, with the manifest beside it; or what `convert` returned, also without a file.
+    plugins: libraries that no manifest names. They run code of their own.
+    flavour: "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
+    runtime_cache: TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
+    cuda_graph: whether the engine runs as a CUDA graph, which is captured for each set of addresses.
+    device:  the number of the GPU.
+
+    Raises UsageError: no GPU, no TensorRT, no PyTorch, no cuda-core, an engine of another TensorRT or GPU, libraries that
+    are missing or others than those that the manifest is about.
+    """
+    _need_torch()
+    where = f"cuda:{device}"
+    given = engine if isinstance(engine, (str, os.PathLike)) else engine.engine
+    if isinstance(given, bytes):
+        assert not isinstance(engine, (str, os.PathLike))
+        io_types = engine.rewritten.io_types
+        runner = Runner.open(
+            given,
+            plugins=[*engine.libraries, *plugins],
+            flavour=engine.built.flavour if flavour == "auto" else flavour,
+            io_types=io_types,
+            runtime_cache=runtime_cache,
+            cuda_graph=cuda_graph,
+            embedded_plugins=not engine.libraries and bool(engine.plan.plugins),
+            device=device,
+        )
+        return Engine(runner, _calling(engine.calling), io_types=io_types, device=where)
+    path = Path(given)
+    io_types = request_for(path, tuple(map(Path, plugins)), flavour).io_types
+    calling = read_manifest(path, lambda document: _calling(document.get("calling")))
+    runner = Runner.load(
+        path,
+        plugins=plugins,
+        flavour=flavour,
+        runtime_cache=runtime_cache,
+        cuda_graph=cuda_graph,
+        device=device,
+    )
+    return Engine(runner, calling, io_types=io_types, device=where)
+
+
+def _calling(value: Any) -> Calling | None:
+    return None if value is None else Calling.parse(value)
+
+
+def _need_torch() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise UsageError(
+            Problem(
+                "PyTorch cannot be imported here",
+                "trtsmith.load",
+                "PyTorch with CUDA: the engine's inputs and outputs are its tensors",
+                "pip install torch; or trtsmith.Runner.load, which takes arrays of numpy, CuPy and others",
+            )
+        )

@@ -1,0 +1,191 @@
+"""PyTorch programs on the command line: package.module:function and .pt2 files; stdout stays for results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.converter.cli.commands.running import refused, snapshot, trtsmith
+from tests.converter.convert.pytorch.archives import everywhere, pickled, save, tampered
+
+FACTORIES = """
+import sys
+import torch
+print("the user's module prints")
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.inv(x)
+
+EXAMPLE = (torch.eye(3).repeat(2, 1, 1) * 2,)
+BATCH = ({0: torch.export.Dim("batch", min=1, max=4)},)
+
+def pair():
+    print("the user's function prints", flush=True)
+    sys.stderr.write("and writes to stderr")
+    return Net(), EXAMPLE
+
+def four():
+    return Net(), EXAMPLE, {}, BATCH
+
+def named():
+    return {"module": Net(), "args": EXAMPLE, "dynamic_shapes": BATCH}
+
+class Job:
+    def __init__(self):
+        self.module, self.args, self.dynamic_shapes = Net(), EXAMPLE, BATCH
+
+def program():
+    return torch.export.export(Net(), EXAMPLE, dynamic_shapes=BATCH)
+
+def raises():
+    raise ValueError("not today")
+
+def exits():
+    import os
+    os._exit(3)
+
+def sleeps():
+    import time
+    time.sleep(60)
+
+def number():
+    return 3
+
+def bare():
+    return Net()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "nets.py").write_text(FACTORIES)
+    return tmp_path
+
+
+def test_a_function_gives_the_module(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = trtsmith(capsys, "convert", "mine.nets:pair", "-o", "net.plan", "--save-onnx", "net.onnx")
+    assert ran.code == 0 and "verdict: agree" in ran.out and "outputs expected: PyTorch's" in ran.out
+    assert ran.out.startswith("engine:   net.plan") and "prints" not in ran.out
+    for said in ("the user's module prints", "the user's function prints", "and writes to stderr"):
+        assert f"mine.nets:pair: {said}" in ran.err
+    assert json.loads(Path("net.manifest.json").read_text())["calling"]["parameters"] == ["x"]
+    assert [node.op_type for node in onnx.load("net.onnx").graph.node] == ["MatrixInverse"]
+
+
+@pytest.mark.parametrize("name", ["four", "named", "Job", "program"])
+def test_what_a_function_may_give(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = trtsmith(capsys, "check", f"mine.nets:{name}", "--json")
+    assert ran.code == 0
+    document = json.loads(ran.out)
+    assert document["convertible"] and document["model"] == f"mine.nets:{name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("mine.nets:raises", 2, "raises raised: ValueError: not today"),
+        ("mine.nets:nothing", 2, "has no 'nothing'"),
+        ("mine.other:pair", 2, "the module 'mine.other' cannot be imported"),
+        ("mine.nets:exits", 1, "exited with code 3, while calling mine.nets:exits"),
+        ("mine.nets:sleeps", 1, "did not finish within 8 s"),
+        ("mine.nets:number", 2, "gives an object of the type int"),
+        ("mine.nets:bare", 2, "no example inputs"),
+    ],
+)
+def test_functions_that_do_not(
+    name: str, code: int, words: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = snapshot(home)
+    limit = "8" if name.endswith("sleeps") else "300"
+    ran = trtsmith(capsys, "convert", name, "-o", "net.plan", "--export-timeout", limit)
+    refused(ran, code, words)
+    assert {n: d for n, d in snapshot(home).items() if "__pycache__" not in n} == before
+
+
+def test_a_saved_program(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(home / "small.pt2")
+    ran = trtsmith(capsys, "rewrite", "small.pt2", "-o", "small.onnx", "-q")
+    assert ((ran.code, ran.err) == (0, "") and "1 node rewritten" in ran.out) or "0 nodes" in ran.out
+    assert "MatrixInverse" in {node.op_type for node in onnx.load("small.onnx").graph.node}
+
+
+OWN = """
+import torch
+from tests.outside.mixing import LOG_ODDS, OPERATORS
+
+@torch.library.custom_op("mycompany::logit", mutates_args=())
+def logit(p: torch.Tensor) -> torch.Tensor:
+    return torch.logit(p)
+
+@logit.register_fake
+def _(p):
+    return torch.empty_like(p)
+"""
+
+SAVE = """
+import torch, own
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.ops.mycompany.logit(torch.sigmoid(x))
+
+torch.export.save(torch.export.export(Net(), (torch.rand(3),)), "own.pt2")
+"""
+
+
+def test_operators_that_a_saved_program_calls_come_from_ops(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "own.py").write_text(OWN)
+    root = Path(__file__).resolve().parents[4]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]))
+    subprocess.run([sys.executable, "-c", SAVE], check=True, capture_output=True)
+    refused(
+        trtsmith(capsys, "check", "own.pt2"),
+        2,
+        "calls 'mycompany::logit', which no library registered",
+        "--ops",
+    )
+    ran = trtsmith(capsys, "rewrite", "own.pt2", "-o", "own.onnx", "--ops", "own.py")
+    assert ran.code == 0, ran.err
+    assert "LogOdds" in {node.op_type for node in onnx.load("own.onnx").graph.node}
+
+
+def test_a_hostile_program_ends_with_a_message_and_nothing_else(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = save(home / "good.pt2")
+    mark = home / "mark"
+    tampered(good, home / "a.pt2", add={"data/sample_inputs/model.pt": pickled(mark)})
+    code = f"__import__('os').system('touch {mark}')"
+    tampered(good, home / "b.pt2", lambda d: everywhere(d, "expr_str", code))
+    (home / "c.pt2").write_bytes(b"PK\x03\x04" + bytes(500))
+    before = snapshot(home)
+    for name, words in (
+        ("a", "hold objects"),
+        ("b", "is no arithmetic"),
+        ("c", "cannot be read"),
+        ("d", "No such file"),
+    ):
+        refused(trtsmith(capsys, "convert", f"{name}.pt2", "-o", "net.plan"), 2, words)
+    assert snapshot(home) == before
+
+
+def test_flags_of_programs_beside_an_onnx_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(
+        trtsmith(capsys, "check", "model.onnx", "--save-onnx", "o.onnx"),
+        2,
+        "model.onnx is an ONNX model already",
+    )
+    refused(
+        trtsmith(capsys, "check", "a.pt2", "--export-timeout", "0"), 2, "is not a positive number of seconds"
+    )

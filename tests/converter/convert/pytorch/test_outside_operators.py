@@ -1,0 +1,134 @@
+"""Operators that a company registered with torch.library, and defined for trtsmith: found by namespace and name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import trtsmith
+from trtsmith.converter.convert.pytorch.custom_calls import calls_of
+from trtsmith.importers.torch_aliases import CallArguments, alias_of_call, argument_faults, node_of_call
+
+DEFINITIONS = str(Path(__file__).resolve().parents[3] / "outside" / "mixing.py")
+
+
+@torch.library.custom_op("mycompany::mix1x1", mutates_args=())
+def mix(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    gain: float = 1.0,
+    layout: str = "nchw",
+) -> torch.Tensor:
+    return torch.conv2d(x * gain, weight, bias)
+
+
+@mix.register_fake
+def _(x: Any, weight: Any, bias: Any = None, gain: float = 1.0, layout: str = "nchw") -> Any:
+    return x.new_empty((x.shape[0], weight.shape[0], *x.shape[2:]))
+
+
+@torch.library.custom_op("mycompany::logit", mutates_args=())
+def logit(p: torch.Tensor) -> torch.Tensor:
+    return torch.logit(p)
+
+
+@logit.register_fake
+def _(p: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(p)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(3, 2, 1, 1))
+
+    def forward(self, x: Any) -> Any:
+        mixed = torch.ops.mycompany.mix1x1(x, self.weight, None, gain=0.5)
+        return torch.ops.mycompany.logit(torch.sigmoid(mixed))
+
+
+def test_a_custom_op_with_a_definition_in_force_is_its_node(tmp_path: Path) -> None:
+    args = (torch.rand(2, 2, 4, 4),)
+    trtsmith.rewrite(
+        Net(), args, output=tmp_path / "r.onnx", save_onnx=tmp_path / "net.onnx", ops=DEFINITIONS, expand=True
+    )
+    nodes = {n.op_type: n for n in onnx.load(tmp_path / "net.onnx").graph.node if n.domain == "mycompany"}
+    assert nodes.keys() == {"Mix1x1", "Logit"} and len(nodes["Mix1x1"].input) == 2
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in nodes["Mix1x1"].attribute}
+    assert attributes == {"gain": 0.5, "layout": b"nchw"}
+    analysis = trtsmith.check(Net(), args, ops=DEFINITIONS)
+    written = [
+        node.op_type for node in analysis.rewritten.model.proto.graph.node if node.domain == "trtsmith"
+    ]
+    assert written == ["ChannelMixing", "LogOdds"]
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(tmp_path / "r.onnx"))
+    (made,) = session.run(None, {"x": args[0].numpy()})
+    torch.testing.assert_close(torch.from_numpy(made), Net.forward(_same(Net(), tmp_path), *args).detach())
+
+
+def _same(net: nn.Module, folder: Path) -> Any:
+    """The module with the weights of the exported model: those of a new one are other random numbers."""
+    model = onnx.load(folder / "net.onnx")
+    (weight,) = (t for t in model.graph.initializer if tuple(t.dims) == (3, 2, 1, 1))
+    net.weight = nn.Parameter(torch.from_numpy(onnx.numpy_helper.to_array(weight).copy()))
+    return net
+
+
+def test_without_the_definitions_both_are_unknown() -> None:
+    with pytest.raises(trtsmith.ConversionError) as caught:
+        trtsmith.check(Net(), (torch.rand(2, 2, 4, 4),))
+    assert [problem.what.split("'")[1] for problem in caught.value.problems] == [
+        "mycompany::mix1x1",
+        "mycompany::logit",
+    ]
+    assert (
+        caught.value.problems[1].fix == f"trtsmith new Logit --domain mycompany --from-torch {__name__}:logit"
+    )
+
+
+def test_an_argument_that_is_computed_is_refused() -> None:
+    class Computes(nn.Module):
+        def forward(self, x: Any, w: Any) -> Any:
+            return torch.ops.mycompany.mix1x1(x, w, None, float(x.shape[0]))
+
+    batch = torch.export.Dim("batch", min=2, max=8)
+    with pytest.raises(trtsmith.TrtsmithError) as caught:
+        trtsmith.check(
+            Computes(), (torch.rand(2, 2, 4, 4), torch.rand(3, 2, 1, 1)),
+            dynamic_shapes=({0: batch}, None), ops=DEFINITIONS,
+        )  # fmt: skip
+    assert "argument 'gain' is computed" in str(caught.value) or "dynamic" in str(caught.value)
+
+
+def test_what_aliases_mean() -> None:
+    assert node_of_call("torchvision", "roi_align") == ("torchvision", "roi_align")
+    assert node_of_call("com.microsoft", "inverse") == ("com.microsoft", "Inverse")
+    assert node_of_call("mycompany", "logit") is None and alias_of_call("torchvision", "roi_pool") is None
+
+
+def test_schemas_become_inputs_and_attributes() -> None:
+    schema = torch._C.parse_schema(
+        "a::b(Tensor x, int[] sizes, Tensor? y=None, *, float? scale=None, int n=7, Device? device=None) -> (Tensor, Tensor)"
+    )
+    told = CallArguments.of(schema)
+    assert (told.tensors, told.outputs) == (("x", "y"), 2)
+    assert told.split((1, [2, 3]), {"scale": 0.5}) == ([1, None], {"sizes": [2, 3], "scale": 0.5, "n": 7})
+    (fault,) = argument_faults(schema)
+    assert "'device'" in fault
+
+
+def test_calls_are_found_in_branches_too() -> None:
+    class Branches(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.cond(x.sum() > 0, torch.ops.mycompany.logit, lambda y: y + 1, (x,))
+
+    program = torch.export.export(Branches(), (torch.rand(3),))
+    assert [call.name for call in calls_of(program)] == ["mycompany::logit"]

@@ -1,0 +1,161 @@
+"""What PyTorch, its exporter or nobody can do: four parts, with the operator and the module that calls it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+import trtsmith
+
+
+@torch.library.custom_op("mycompany::voxel_pool", mutates_args=())
+def voxel_pool(x: torch.Tensor, size: int) -> torch.Tensor:
+    return x[:, ::size].clone()
+
+
+@voxel_pool.register_fake
+def _(x: torch.Tensor, size: int) -> torch.Tensor:
+    return x[:, ::size].clone()
+
+
+@torch.library.custom_op("mycompany::no_fake", mutates_args=())
+def no_fake(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+class Block(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.ops.mycompany.voxel_pool(x, 2)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stage = nn.Sequential(nn.Linear(4, 4), Block())
+        self.last = Block()
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.stage(x))
+
+
+def refused(
+    module: Any, *args: Any, kind: Any = trtsmith.ConversionError, **options: Any
+) -> trtsmith.Problem:
+    before = os.listdir()
+    with pytest.raises(kind) as caught:
+        trtsmith.convert(module, *args, **options)
+    assert os.listdir() == before
+    assert all((p.what, p.where, p.expected, p.fix) for p in caught.value.problems)
+    (problem,) = caught.value.problems
+    return problem
+
+
+def test_an_operator_that_nobody_knows_is_named_with_its_module_and_what_would_add_it() -> None:
+    problem = refused(Net(), (torch.rand(2, 4),))
+    assert "no operator definition knows 'mycompany::voxel_pool'" in problem.what
+    assert "module 'stage.1' (Block)" in problem.where and "module 'last' (Block)" in problem.where
+    assert f"{Path(__file__).name} line" in problem.where
+    assert problem.fix == f"trtsmith new VoxelPool --domain mycompany --from-torch {__name__}:voxel_pool"
+
+
+def test_a_translation_of_the_users_is_passed_through() -> None:
+    from onnxscript import opset20 as op
+
+    def translate(x: Any, size: int) -> Any:
+        return op.Slice(x, [0], [2**31], [1], [size])
+
+    done = trtsmith.convert(
+        Net(),
+        (torch.rand(2, 4),),
+        custom_translation_table={torch.ops.mycompany.voxel_pool.default: translate},
+    )
+    assert done.passed and done.built.outputs[0].shape == (2, 1)
+
+
+def test_an_operator_without_a_fake_implementation() -> None:
+    class Calls(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.ops.mycompany.no_fake(x)
+
+    problem = refused(Calls(), (torch.rand(2, 4),))
+    assert "'mycompany::no_fake' has no fake implementation" in problem.what
+    assert '@torch.library.register_fake("mycompany::no_fake")' in problem.fix
+
+
+def test_code_that_decides_by_values() -> None:
+    class Decides(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + 1 if x.sum() > 0 else x - 1
+
+    problem = refused(Decides(), (torch.rand(2, 4),))
+    assert "values of tensors" in problem.what and "torch.cond" in problem.fix
+
+
+def test_a_dimension_that_is_not_dynamic() -> None:
+    class Fixed(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.reshape(6, 2)
+
+    problem = refused(Fixed(), (torch.rand(4, 3),), dynamic_shapes=({0: Dim("n", min=1, max=9)},))
+    assert "dimension" in problem.what and "dynamic_shapes" in problem.where
+
+
+def test_a_module_that_raises() -> None:
+    class Raises(nn.Module):
+        def forward(self, x: Any) -> Any:
+            raise ValueError("I do not like this\n\nat all")
+
+    problem = refused(Raises(), (torch.rand(2),))
+    assert "ValueError: I do not like this" in problem.what and "the module Raises" in problem.where
+
+
+def test_an_operator_that_the_exporter_lacks() -> None:
+    class Lacks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential()
+
+        def forward(self, x: Any) -> Any:
+            return torch.linalg.eigvals(x)
+
+    problem = refused(Lacks(), (torch.rand(3, 3),))
+    assert "aten::linalg_eig" in problem.what and "exporter does not know" in problem.what
+
+
+class Nothing(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return 3
+
+
+@pytest.mark.parametrize(
+    ("module", "args", "kind", "words"),
+    [
+        (nn.ReLU(), None, trtsmith.UsageError, "no example inputs"),
+        (nn.ReLU(), {"x": 1}, trtsmith.UsageError, "of the type dict"),
+        (Nothing(), (torch.rand(2),), trtsmith.ConversionError, "gives back no tensor"),
+        (object(), (torch.rand(2),), trtsmith.UsageError, "builtins.object cannot be converted"),
+        (torch.jit.trace(nn.ReLU(), torch.rand(2)), (torch.rand(2),), trtsmith.TrtsmithError, ""),
+        (nn.ReLU(), (), trtsmith.ConversionError, "torch.export cannot export"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_module_with_an_example(module: Any, args: Any, kind: Any, words: str) -> None:
+    assert words in refused(module, args, kind=kind).what
+
+
+def test_outputs_that_pytorch_cannot_compute_here_are_onnxruntimes() -> None:
+    class Half(nn.Module):
+        def forward(self, x: Any) -> Any:
+            if not torch.compiler.is_compiling():
+                raise NotImplementedError("Could not run 'mine::op' with arguments from the 'CPU' backend.")
+            return x * 2
+
+    done = trtsmith.convert(Half(), (torch.rand(2, 3),))
+    assert done.passed and "mine::op has no CPU implementation" in done.warnings[0]
+    assert done.verdict is not None and "outputs expected" not in done.verdict.inputs
