@@ -13,7 +13,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
-from trtsmith.importers.registry import OPS, operators
+from trtsmith.importers.registry import OPS, by_name, operators
 from trtsmith.importers.schema import schema_of
 
 _SCHEMA_TYPE = {
@@ -97,28 +97,32 @@ def define_known() -> None:
 def define(op: OpDef) -> None:
     """Make `torch.ops.trtsmith.<snake_case_name>` of an operator that has a PyTorch side.
 
-    Of one that is there nothing is done; another definition of that name takes its place, as when a file has been edited.
+    Another definition takes the place of one that has its name. If the schema stays, so does what PyTorch calls: programs
+    that were exported before go on.
     """
-    reference = op.torch_reference
-    assert reference is not None, "the operator has no PyTorch side"
-    there = _DEFINED.pop(op.name, None)
-    if there is not None and there.op is op:
-        _DEFINED[op.name] = there
+    assert op.torch_reference is not None, "the operator has no PyTorch side"
+    there = _DEFINED.get(op.name)
+    if there is not None and schema(there.op) == schema(op):
+        _DEFINED[op.name] = replace(there, op=op)
         return
     if there is not None:
         there.library._destroy()
     library = torch.library.Library(PLUGIN_NAMESPACE, "FRAGMENT")
     library.define(schema(op))
+    name = op.name
 
     def run(*arguments: Any) -> Any:
-        tensors, fields = _split(op, arguments)
-        return _result(op, reference(fields, tensors))
+        now = _DEFINED[name].op
+        tensors, fields = _split(now, arguments)
+        assert now.torch_reference is not None
+        return _result(now, now.torch_reference(fields, tensors))
 
     def fake(*arguments: Any) -> Any:
-        tensors, fields = _split(op, arguments)
+        now = _DEFINED[name].op
+        tensors, fields = _split(now, arguments)
         like = next(iter(tensors.values()))
         return _result(
-            op, [like.new_empty(s, dtype=dtype) for dtype, s in _outputs_like(op, tensors, fields)]
+            now, [like.new_empty(s, dtype=dtype) for dtype, s in _outputs_like(now, tensors, fields)]
         )
 
     library.impl(op.snake_name, run, "CompositeExplicitAutograd")
@@ -128,10 +132,14 @@ def define(op: OpDef) -> None:
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's own operators that mean ours, in terms of these, as ExportedProgram.run_decompositions takes it."""
+    """PyTorch's own operators that mean ours, or those of a package in force, in terms of these.
+
+    As ExportedProgram.run_decompositions takes it.
+    """
     return {
         getattr(torch.ops.aten, name).default: partial(rule, there.call)
         for there in _DEFINED.values()
+        if there.op.name in by_name()
         for name, rule in there.op.aten.items()
     }
 

@@ -66,7 +66,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         fields=tuple(_field(scalar) for scalar in signature.scalars),
         alias=(names.domain, names.name),
         attributes=tuple(Attr(s.name, s.kind, s.default) for s in signature.scalars),
-        source=f"{names.domain}, from PyTorch's {loaded.name}",
+        source=f"{names.domain}, by PyTorch",
         rules=rules.outputs,
         equal=tuple(group for group in rules.free if len(group) > 1),
         fixed=rules.fixed,

@@ -26,8 +26,12 @@ def merged(records: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
                 notes=tuple(dict.fromkeys((*first.notes, *record.notes))),
                 numerics=tuple(dict.fromkeys((*first.numerics, *record.numerics))),
                 made=made,
+                # A rule may have put standard nodes in the place of a plugin node.
+                plugin_node=record.plugin_node if record.node == first.plugin_node else first.plugin_node,
             )
         maker |= dict.fromkeys(record.made, index)
+        if record.plugin_node:
+            maker[record.plugin_node] = index
     return tuple(told)
 
 

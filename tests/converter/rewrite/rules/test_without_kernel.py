@@ -66,6 +66,7 @@ def test_tensorrt_gets_the_expansion() -> None:
     planned = plan(rewritten)
     assert planned.convertible and planned.plugins == ()
     (entry,) = [node for node in planned.nodes if node.route is Route.REWRITTEN]
+    assert (entry.name, entry.op_type) == ("twice", "acme::Twice")
     assert "no kernel" in entry.how and "TwiceByItsSize" in entry.how
     np.testing.assert_allclose(run(rewritten.model, {"x": X})["z"], -2 * X / 4, rtol=1e-6)
     np.testing.assert_allclose(run(reference(model()), {"x": X})["z"], -2 * X / 4, rtol=1e-6)
