@@ -101,7 +101,7 @@ MODELOPT_DOMAIN = "trt.plugins"
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownOperators:
     """The packages in force, and what is looked up in their operators and ours."""
 
     packages: tuple[OperatorPackage, ...] = ()
@@ -129,7 +129,7 @@ class Known:
         return {name: tuple(pairs) for name, pairs in index.items()}
 
 
-_IN_FORCE: ContextVar[Known] = ContextVar("trtsmith_operators", default=Known())  # noqa: B039 (frozen)
+_IN_FORCE: ContextVar[KnownOperators] = ContextVar("trtsmith_operators", default=KnownOperators())  # noqa: B039 (frozen)
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def using(packages: Iterable[OperatorPackage]) -> Iterator[None]:
 
     What they bring is taken as it is: trtsmith.converter.operators checks packages before.
     """
-    token = _IN_FORCE.set(Known(tuple(packages)))
+    token = _IN_FORCE.set(KnownOperators(tuple(packages)))
     try:
         yield
     finally:
