@@ -92,28 +92,25 @@ int64_t frameBytes(int64_t regions) {
 
 template <typename T>
 cudaError_t layOut(RegionArguments& a, void* workspace, cudaStream_t stream) {
-    using Tile = ChannelTile<sizeof(T)>;
     RegionLayouts l{};
+    l.levelCount = a.params.levelCount;
     l.channels = a.shape.channels;
-    l.channelTiles = ceilDivide(l.channels, Tile::kChannels);
+    l.channelTiles = ceilDivide(l.channels, kChannelsLastTile<T>);
     a.frames = static_cast<RegionFrame*>(workspace);
     T* target = reinterpret_cast<T*>(static_cast<char*>(workspace) + frameBytes(a.shape.regions));
-    for (int32_t i = 0; i < a.params.levelCount; ++i) {
+    for (int32_t i = 0; i < l.levelCount; ++i) {
         RegionLevel& level = a.params.levels[i];
         const int64_t plane = level.height * level.width;
-        const int64_t pixelTiles = ceilDivide(plane, Tile::kPlaces);
-        l.levels[i] = {level.data,
-                       target,
-                       plane,
-                       pixelTiles,
-                       a.shape.batch * pixelTiles * l.channelTiles,
-                       isReadInPairs(level.data, plane)};
+        const int64_t pixelTiles = ceilDivide(plane, kChannelsLastPixels<T>);
+        const bool asWords = plane * static_cast<int64_t>(sizeof(T)) % kChannelsLastLoad == 0 &&
+                             isAligned(level.data, kChannelsLastLoad);
+        l.levels[i] = {level.data, target, plane, pixelTiles, a.shape.batch * pixelTiles * l.channelTiles, asWords};
         l.mapPieces += l.levels[i].pieces;
         level.data = target;
         target += a.shape.batch * plane * l.channels;
     }
-    l.pieces = l.mapPieces + ceilDivide(a.shape.regions, kRegionLayoutThreads);
-    return launch(regionLayoutKernel<T>, gridBlocks(l.pieces), kRegionLayoutThreads, 0, stream, l, a);
+    l.pieces = l.mapPieces + ceilDivide(a.shape.regions, kChannelsLastThreads);
+    return launch(regionLayoutKernel<T>, gridBlocks(l.pieces), kChannelsLastThreads, 0, stream, l, a);
 }
 
 template <typename T>

@@ -21,29 +21,26 @@ struct RegionLayout {
     int64_t plane;
     int64_t pixelTiles;
     int64_t pieces;  // of this map: images * pixelTiles * channelTiles
-    bool pairs;
+    bool asWords;
 };
-
-constexpr int kRegionLayoutThreads = ChannelTile<2>::kThreads;
 
 struct RegionLayouts {
     RegionLayout levels[kMaxRegionLevels];
+    int32_t levelCount;
     int64_t channels;
     int64_t channelTiles;
     int64_t mapPieces;  // of all maps
-    int64_t pieces;     // and kRegionLayoutThreads regions each
+    int64_t pieces;     // and kChannelsLastThreads regions each
 };
 
 // Lays out the maps, and works out where the regions lie in them: `a` has the maps as they will be.
 template <typename T>
-__global__ void __launch_bounds__(kRegionLayoutThreads, 4)
+__global__ void __launch_bounds__(kChannelsLastThreads, 4)
     regionLayoutKernel(const __grid_constant__ RegionLayouts l, const __grid_constant__ RegionArguments a) {
-    using Word = typename WordOf<static_cast<int>(sizeof(T))>::type;
-    using Tile = ChannelTile<sizeof(T)>;
-    __shared__ __align__(16) Word tile[Tile::kElements];
+    __shared__ uint32_t tile[kChannelsLastWords * kChannelsLastStride<T>];
     for (int64_t piece = blockIdx.x; piece < l.pieces; piece += gridDim.x) {
         if (piece >= l.mapPieces) {
-            const int64_t region = (piece - l.mapPieces) * kRegionLayoutThreads + threadIdx.x;
+            const int64_t region = (piece - l.mapPieces) * kChannelsLastThreads + threadIdx.x;
             if (region < a.shape.regions) {
                 a.frames[region] = frameOf<T>(a, region);
             }
@@ -59,10 +56,9 @@ __global__ void __launch_bounds__(kRegionLayoutThreads, 4)
         const int64_t row = rest / map.pixelTiles;
         const int64_t image = row / l.channelTiles;
         const int64_t elements = l.channels * map.plane;
-        turnTile(static_cast<const Word*>(map.source) + image * elements,
-                 static_cast<Word*>(map.target) + image * elements, l.channels, l.channels, map.plane,
-                 (row - image * l.channelTiles) * Tile::kChannels, (rest - row * map.pixelTiles) * Tile::kPlaces,
-                 map.pairs, tile);
+        layOutTile(static_cast<const T*>(map.source) + image * elements, static_cast<T*>(map.target) + image * elements,
+                   l.channels, map.plane, (row - image * l.channelTiles) * kChannelsLastTile<T>,
+                   (rest - row * map.pixelTiles) * kChannelsLastPixels<T>, map.asWords, tile);
     }
 }
 

@@ -1,8 +1,8 @@
 #include "kernels/sampling/volume_sampling.cuh"
 
-#include "kernels/channels_last.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
+#include "kernels/sampling/channels_last.cuh"
 #include "kernels/sampling/volume_sampling_turned.cuh"
 
 namespace trtsmith {

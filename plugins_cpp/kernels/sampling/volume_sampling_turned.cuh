@@ -1,8 +1,8 @@
 // Sampling of volumes that have their channels last. For volume_sampling.cu alone.
 #pragma once
 
-#include "kernels/channels_last.cuh"
 #include "kernels/convert.cuh"
+#include "kernels/sampling/channels_last.cuh"
 #include "kernels/sampling/volume_sampling.cuh"
 
 namespace trtsmith {
