@@ -187,7 +187,10 @@ class Engine:
         """The session of PyTorch's current stream."""
         stream = self._torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
         handle = stream.cuda_stream if stream is not None else 0
-        session = self._sessions.pop(handle, None) or self.runner.session(stream=stream)
+        # Nothing can be captured in the default stream. The session that it then has of its own is ordered with it by what
+        # inputs and outputs tell of theirs: it waits for the inputs, and PyTorch's stream for the outputs.
+        own = handle == 0 and self.runner.cuda_graph
+        session = self._sessions.pop(handle, None) or self.runner.session(stream=None if own else stream)
         self._sessions[handle] = session
         while len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)

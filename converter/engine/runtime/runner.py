@@ -197,6 +197,11 @@ class Runner:
             profile=request.profile,
         )
 
+    @property
+    def cuda_graph(self) -> bool:
+        """Whether sessions use CUDA graphs, unless they are told otherwise."""
+        return self._cuda_graph
+
     def session(self, *, profile: int = 0, stream: object = None, cuda_graph: bool | None = None) -> Session:
         """An execution context with its own output buffers; several run at once on their streams.
 

@@ -41,11 +41,14 @@ class StandIn:
         self.compute = compute
         self.asked: list[dict[str, Any]] = []
         self.sessions = 0
+        self.streams: list[Any] = []
+        self.cuda_graph = False
         self.closed = False
         self.memory: dict[str, Any] = {}
 
     def session(self, *, stream: object = None) -> Any:
         self.sessions += 1
+        self.streams.append(stream)
         return self
 
     def infer(self, feeds: dict[str, Any], *, synchronise: bool) -> dict[str, Any]:
@@ -82,6 +85,19 @@ NESTED = {
         "fields": {"first": {"tensor": "y"}, "second": {"dict": {"z": {"tensor": "z"}}}},
     },
 }
+
+
+def test_a_graph_is_not_captured_in_the_default_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    default, other = SimpleNamespace(cuda_stream=0), SimpleNamespace(cuda_stream=7)
+    current = [default]
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: current[0])
+    engine, runner = engine_of(*DOUBLE)
+    engine.device = torch.device("cuda:0")
+    for graphs, stream, taken in ((False, default, default), (True, default, None), (True, other, other)):
+        runner.cuda_graph, current[0] = graphs, stream
+        engine._sessions.clear()
+        engine._session()
+        assert runner.streams[-1] is taken
 
 
 def test_one_tensor_in_and_out_without_copies_of_the_input() -> None:
