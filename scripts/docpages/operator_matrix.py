@@ -26,7 +26,7 @@ COLUMNS = {
 }
 """Routes as the records have them, and as the table does."""
 
-PLUGIN_CHECKS = ("check_catalogue.json", "check_plugins.json")
+PLUGIN_CHECKS = ("check_plugins.json", "check.json")
 """Records of the steps plugins and plugins-v2, the newest first: of the others only what it has not."""
 
 KINDS = ("ordinary", "no elements", "NaN or infinity")
@@ -47,7 +47,7 @@ def _rows() -> Iterable[Mapping[str, Any]]:
         rows = [row for step in steps for row in step["rows"] if "route" in row]
         yield from (row for row in rows if (row["op"], row["route"]) not in newer)
         newer |= {(row["op"], row["route"]) for row in rows}
-    yield from read(H200 / "engines_operators.json")["steps"]["operators"]["rows"]
+    yield from read(H200 / "engines_plugins.json")["steps"]["operators"]["rows"]
 
 
 def render(ops: Iterable[OpDef], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -93,11 +93,11 @@ def test_a_graph_is_not_captured_in_the_default_stream(monkeypatch: pytest.Monke
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: current[0])
     engine, runner = engine_of(*DOUBLE)
     engine.device = torch.device("cuda:0")
-    for graphs, stream, taken in ((False, default, default), (True, default, None), (True, other, other)):
+    for graphs, stream, wanted in ((False, default, default), (True, default, None), (True, other, other)):
         runner.cuda_graph, current[0] = graphs, stream
         engine._sessions.clear()
         engine._session()
-        assert runner.streams[-1] is taken
+        assert runner.streams[-1] is wanted
 
 
 def test_one_tensor_in_and_out_without_copies_of_the_input() -> None:
