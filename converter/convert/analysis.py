@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -96,7 +97,7 @@ def analyse(
     else:
         plain = rewrite(original, options.target, freeze=options.frozen)
         frozen = dict(options.frozen)
-    foreign = _foreign(options.plugins)
+    foreign = foreign_plugins(options.plugins, options.target)
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
     ready = first.convertible or not (options.whole or refused)
@@ -107,12 +108,3 @@ def analyse(
     values = examples(original, options.inputs, frozen) if feeds is None else feeds(first)
     reduced = in_precision(plain, options.precision, values, given=given)
     return Analysis(original, plain, reduced, plan(reduced, foreign), frozen, reduced.model)
-
-
-def _foreign(libraries: tuple[Path, ...]) -> frozenset[str]:
-    """Names of the plugins in the user's own libraries."""
-    if not libraries:
-        return frozenset()
-    from trtsmith.converter.plugin.creators import foreign_creators  # only those who have one pay
-
-    return foreign_creators(libraries)

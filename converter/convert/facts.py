@@ -24,7 +24,9 @@ def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> 
         "targets": result["targets"],
         "inputs": result["inputs"],
         "outputs": result["outputs"],
-        "plugins": sorted({f"{p.namespace}::{p.name} version {p.version}" for p in planned.plugins}),
+        "plugins": sorted(
+            {f"{p.namespace}::{p.name} version {p.version}" for p in (*planned.plugins, *planned.foreign)}
+        ),
         "nodes": planned.routes(),
         "verdict": verdict.to_json() if verdict is not None else None,
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
+from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plan import Plan
@@ -28,7 +29,7 @@ from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.errors import problems_named
+from trtsmith.converter.model.errors import ConversionError, problems_named
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
@@ -140,7 +141,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                     onnx_path=graph,
                     engine_path=Path(folder) / "engine",
                     plugin_libraries=loaded,
-                    plugins=planned.plugins,
+                    plugins=(*planned.plugins, *planned.foreign),
                     profiles=profiles,
                     targets=options.targets,
                     flavour=options.flavour,
@@ -155,6 +156,9 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                 progress,
             )
         clock.done("build")
+        wrong = contradictions(original.proto.graph.output, built.outputs, planned)
+        if wrong:
+            raise ConversionError(wrong)
         verdict = None
         if check is not None:
             request = _run_request(options, rewritten, built, loaded)
@@ -171,6 +175,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
             clock.done("verify")
         warnings = (
             *rewritten.warnings(),
+            *planned.warnings,
             *pinned_values(prepared.values, options.values),
             *built.warnings,
             *coverage(planned, built),

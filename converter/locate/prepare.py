@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine import libraries
@@ -34,7 +35,6 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin.calls import Kernels
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
@@ -141,7 +141,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         if _uses_tensorrt(asked, planned):
             ours = (library,) if library is not None and not asked.native else ()
             loaded = tuple(dict.fromkeys((*ours, *extra)))
-            foreign = creators.foreign_creators(asked.plugins)
+            foreign = foreign_plugins(asked.plugins, rewritten.target)
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(Kernels(worker, library or Path()))

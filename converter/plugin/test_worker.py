@@ -58,12 +58,34 @@ def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
                 "version": info.version,
                 "namespace": info.namespace,
                 "fields": [
-                    {"name": spec.name, "type": spec.type, "length": spec.length} for spec in creator.fields
+                    {
+                        "name": spec.name,
+                        "type": spec.type,
+                        "length": spec.length,
+                        "default": spec.plain_default(),
+                    }
+                    for spec in creator.fields
                 ],
             }
         )
     gpu = host.device().name if host.device_count() else None
-    return {"path": str(library.path), "how": library.how, "creators": creators, "gpu": gpu}
+    return {
+        "path": str(library.path),
+        "how": library.how,
+        "needs": tensorrt_libraries(),
+        "creators": creators,
+        "gpu": gpu,
+    }
+
+
+def tensorrt_libraries(maps: Path = Path("/proc/self/maps")) -> list[str]:
+    """File names of the TensorRT libraries in this process: none is there but by the library that was loaded."""
+    try:
+        lines = maps.read_text().splitlines()
+    except OSError:
+        return []
+    files = {Path(line.split(maxsplit=5)[-1]).name for line in lines if "/" in line}
+    return sorted(name for name in files if name.startswith(("libnvinfer", "libtensorrt_rtx")))
 
 
 def probe(session: CreatorUnderTest) -> dict[str, Any]:

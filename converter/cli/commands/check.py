@@ -80,6 +80,7 @@ def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
         f"note: {one_line(record.node)}: {note}" for record in rewritten.rewrites for note in record.notes
     ]
     notes += [f"warning: {one_line(warning)}" for warning in rewritten.warnings()]
+    notes += [f"warning: {one_line(warning)}" for warning in planned.warnings]
     left = [
         f"left as it is: {one_line(record.node)} ({one_line(record.op_type)}): {record.refusal.reason}"
         for record in rewritten.declined
