@@ -43,7 +43,7 @@ IMPORT_BY_NAME = {
     "engine.build.flavour": "TensorRT, of the flavour that is asked for",
     "engine.runtime.device": "CUDA's bindings, which a build needs not",
     "cli.main": "the command that is asked for",
-    "bench.baselines": "the user's own module",
+    "model.user_function": "the user's own module",
     "trtsmith": "the home of a public name",
 }
 """Modules that import what is named at run time. flavour is the one through which all of converter gets TensorRT."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 
 from trtsmith.converter.convert.node_problems import kind_of
 from trtsmith.converter.engine.build.build_request import PluginUse
+from trtsmith.converter.engine.build.flavour import expected_target
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.target import Target
 from trtsmith.importers.declared.declared_creators import PARSER_VERSION, DeclaredCreator, matching
 from trtsmith.importers.declared.declared_fields import attribute_faults, attribute_notes, passed_fields
-from trtsmith.importers.declared.stock import StockPlugin, stock_plugins, stock_table
+from trtsmith.importers.declared.stock import StockPlugin, stock_op_types, stock_plugins, stock_table
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
@@ -147,6 +149,22 @@ def foreign_plugins(libraries: tuple[Path, ...], target: Target) -> ForeignPlugi
         creators = tuple(creator for one in held for creator in one.creators)
         problems = tuple(filter(None, (one.unloadable(target) for one in held)))
     return ForeignPlugins(creators, stock, libraries, target, problems)
+
+
+def target_of(flavour: str, *, prefer_stock: bool = False) -> Target:
+    """The TensorRT of a flavour. prefer_stock: nodes of plugins that it brings are left to it, where ours would do.
+
+    UsageError for a TensorRT that brings none.
+    """
+    target = expected_target(flavour)
+    if not prefer_stock:
+        return target
+    if target.is_rtx:
+        what = f"{target.title} brings no plugins that could be preferred"
+        fix = "leave the flag out, or build with TensorRT (--flavour tensorrt)"
+        raise UsageError(Problem(what, "--prefer-stock", "TensorRT, which has libnvinfer_plugin", fix))
+    held = {plugin.creator.name for plugin in stock_plugins(target.version[:2])}
+    return replace(target, stock=frozenset(held & stock_op_types()))
 
 
 def _no_such(

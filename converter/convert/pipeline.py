@@ -13,6 +13,7 @@ import numpy as np
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
+from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
@@ -25,12 +26,12 @@ from trtsmith.converter.engine.build.build_request import (
     BuildResult,
     Profile,
 )
-from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.errors import ConversionError, problems_named
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
@@ -40,6 +41,12 @@ from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
 from trtsmith.converter.verify.given import load_inputs
+from trtsmith.converter.verify.references import (
+    NO_REFERENCES,
+    References,
+    check_known,
+    check_one_expectation,
+)
 from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
@@ -64,9 +71,11 @@ class ConvertOptions:
     targets: tuple[str, ...] = ()
     flavour: str = "auto"
     plugins: tuple[Path, ...] = ()
+    prefer_stock: bool = False
     inputs: Path | None = None
     expected: Path | None = None
     tolerances: Tolerances | None = None
+    references: References = NO_REFERENCES
     verify: str | None = "auto"
     precision: PrecisionRequest = _AS_IT_IS
     embed_plugins: bool = False
@@ -85,6 +94,7 @@ class ConvertOptions:
             ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
             ("--timeout", self.timeout_s, is_seconds),
         )
+        check_one_expectation(self.expected, self.references)
 
 
 @dataclass(frozen=True)
@@ -116,11 +126,17 @@ class Conversion:
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
+    with calling(options.references.nodes):
+        return _convert(options, progress)
+
+
+def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
     clock = _StageTimes(progress)
     check_output(options.output, options.model, options.plugins)
     files = (options.model, options.output, manifest_path(options.output), options.inputs, options.expected)
     check_report(options.timing_cache, (*files, *options.plugins), "--timing-cache", "the timing cache")
     original = load_model(options.model)
+    check_known(options.references, original)
     clock.done("load")
     prepared = _Preparation(options)
     given = options.inputs is not None
@@ -195,7 +211,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
 
 def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
     return AnalysisOptions(
-        target=expected_target(options.flavour),
+        target=target_of(options.flavour, prefer_stock=options.prefer_stock),
         freeze=options.freeze,
         inputs=options.inputs,
         plugins=options.plugins,
@@ -232,6 +248,7 @@ class _Preparation:
                 expected=options.expected,
                 tolerances=options.tolerances,
                 mode=options.verify,
+                references=options.references,
             )
 
     def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:

@@ -19,7 +19,7 @@ from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge
+from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
 
 Outputs = list[dict[str, np.ndarray]]
 Progress = Callable[[str], None]
@@ -35,6 +35,7 @@ def verify_engine(
     precision: str = "tf32",
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
+    wanted_by: Callable[[Arrays], Arrays] | None = None,
     plain: Outputs | None = None,
     narrow: Outputs | None = None,
     at_least: Mapping[str, float] | None = None,
@@ -47,7 +48,7 @@ def verify_engine(
     engine_inputs: those of the model's inputs that the engine has.
     precision:  of the engine's arithmetic (verify.rounding.PRECISIONS); by it, what `tolerances` leaves open is
         allowed (trtsmith.converter.verify.allowance).
-    expected:   outputs to compare the only set with, instead of onnxruntime's.
+    expected:   outputs to compare the only set with, instead of onnxruntime's. wanted_by: computes them from each set.
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case.
@@ -59,8 +60,8 @@ def verify_engine(
         if plain is None or narrow is None:
             plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain, exact)
     except ConversionError as error:
-        if expected is None:
-            return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+        if expected is None and wanted_by is None:
+            return not_comparable("original", error, inputs, "nothing")
         plain = narrow = None
     say("running the engine")
     feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
@@ -69,6 +70,7 @@ def verify_engine(
     comparisons: list[Comparison] = []
     for index, (one, actual) in enumerate(zip(sets, result.outputs, strict=True)):
         wanted = expected if expected is not None else plain[index] if plain is not None else {}
+        wanted = wanted_by(one.feeds) if wanted_by is not None else wanted
         measured = allowance(
             plain[index] if plain is not None else wanted,
             narrow[index] if narrow is not None else None,

@@ -18,11 +18,18 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs
 from trtsmith.converter.verify.interface import check_interface
+from trtsmith.converter.verify.references import (
+    NO_REFERENCES,
+    References,
+    check_known,
+    check_one_expectation,
+)
 from trtsmith.converter.verify.rounding import PRECISIONS, engine_precision
 from trtsmith.converter.verify.sets import InputSet, sets_of_profile
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -45,6 +52,7 @@ class VerifyOptions:
     expected: Path | None = None
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     tolerances: Tolerances | None = None
+    references: References = NO_REFERENCES
     precision: str = ""
     plugins: tuple[Path, ...] = ()
     flavour: str = "auto"
@@ -64,6 +72,7 @@ class VerifyOptions:
             what = "outputs are given, and no inputs that they belong to"
             where = f"--expected {self.expected}"
             raise UsageError(Problem(what, where, "the inputs too", "add --inputs FILE.npz"))
+        check_one_expectation(self.expected, self.references)
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,13 @@ def verify_bundle(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
 
     UsageError: what is given does not fit model or engine, or the engine cannot be run here.
     """
+    with calling(options.references.nodes):
+        return _verified(options, progress)
+
+
+def _verified(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
     model = load_model(options.model)
+    check_known(options.references, model)
     outputs = [value.name for value in model.proto.graph.output]
     if options.tolerances is not None:
         options.tolerances.check_outputs(outputs)
@@ -126,18 +141,23 @@ def _compared(
         else sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
     )
     what = str(options.inputs) if feeds is not None else "generated"
+    words = options.references.words()
+    whole = options.references.whole is not None
     did = origin.reduction
     sums = did is not None and did.float16_sums
     verdict = verify_engine(
         model,
         request,
         sets,
-        what + (f", outputs expected: {options.expected}" if expected is not None else ""),
+        what
+        + (f", outputs expected: {options.expected}" if expected is not None else "")
+        + (f", {words}" if words else ""),
         engine_inputs={tensor.name for tensor in info.inputs},
         precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
         exact=frozenset(kept.node for kept in did.kept) if did is not None else frozenset(),
         tolerances=options.tolerances,
         expected=expected,
+        wanted_by=(lambda feeds: options.references.outputs(model, feeds) or {}) if whole else None,
         meanings=meanings,
         progress=progress,
     )

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import onnx.defs
+
 from trtsmith.importers.declared.declared_creators import DeclaredCreator, DeclaredField
 
 _TABLE = Path(__file__).with_name("stock_plugins.json")
@@ -63,6 +65,12 @@ def stock_plugins(release: Release = ()) -> tuple[StockPlugin, ...]:
 def stock_names() -> frozenset[str]:
     """Names of all that any release has."""
     return frozenset(plugin.creator.name for plugin in stock_table())
+
+
+@cache
+def stock_op_types() -> frozenset[str]:
+    """The same, but for those that ONNX has an operator of: the parser takes such nodes for ONNX's, in any domain."""
+    return frozenset(name for name in stock_names() if not onnx.defs.has(name))
 
 
 def _plugin(entry: dict[str, Any], newest: Release) -> StockPlugin:

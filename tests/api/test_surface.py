@@ -21,16 +21,17 @@ NAMES = [
 ]  # fmt: skip
 
 SIGNATURES = {
-    "check": "(model, *, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=()) -> Analysis",
+    "check": "(model, *, flavour='auto', freeze=(), inputs=None, plugins=(), prefer_stock=False, precision='', "
+    "keep_fp32=(), accumulate='', io_precision=False, calibration=()) -> Analysis",
     "rewrite": "(model, output=None, *, flavour='auto', freeze=(), inputs=None, precision='', keep_fp32=(), "
     "accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False) -> Analysis",
-    "convert": "(model, output, *, shapes=None, values=None, freeze=(), inputs=None, expected=None, precision='', "
-    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
-    "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
+    "convert": "(model, output, *, shapes=None, values=None, freeze=(), inputs=None, expected=None, reference=None, "
+    "precision='', keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
+    "plugins=(), prefer_stock=False, embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, "
+    "layer_details=False, "
     "timeout=None, rtol=None, atol=None, verify='auto', verbose=False, progress=None) -> Conversion",
-    "verify": "(model, engine, *, inputs=None, expected=None, shapes=None, rtol=None, atol=None, precision='', "
-    "plugins=(), flavour='auto', timeout=None, verbose=False, progress=None) -> Verdict",
+    "verify": "(model, engine, *, inputs=None, expected=None, reference=None, shapes=None, rtol=None, atol=None, "
+    "precision='', plugins=(), flavour='auto', timeout=None, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
 }
 
@@ -39,7 +40,7 @@ FIELDS = {
     "Conversion": "plan rewritten built verdict bundle seconds warnings",
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
-    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings",
+    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings ran",
 }
 
 METHODS = {"load", "open", "session", "inspect", "close", "of_request"}

@@ -7,13 +7,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_plugins
+from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_plugins, add_prefer_stock
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.reports import analysis_report
-from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.output_file import check_report, write_report
@@ -31,6 +31,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
     add_plugins(parser, "of your own")
     add_flavour(parser)
+    add_prefer_stock(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
@@ -60,7 +61,7 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
 def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
     """Reads the flags that are common to all commands that read a model."""
     return AnalysisOptions(
-        target=expected_target(options.flavour),
+        target=target_of(options.flavour, prefer_stock=options.prefer_stock),
         freeze=tuple(options.freeze),
         inputs=options.inputs,
         plugins=tuple(options.plugins),

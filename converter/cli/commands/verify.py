@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_running, add_tolerances
+from trtsmith.converter.cli.arguments import add_references, add_running, add_tolerances
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
@@ -19,6 +19,7 @@ from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.verify.references import parse_references
 from trtsmith.converter.verify.rounding import PRECISIONS
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions, verify_bundle
@@ -62,6 +63,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NAME=SHAPE",
         help="sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
     )
+    add_references(data)
     judged = parser.add_argument_group("what is allowed")
     add_tolerances(judged)
     judged.add_argument(
@@ -117,6 +119,7 @@ def verify_options(options: argparse.Namespace) -> VerifyOptions:
         expected=options.expected,
         shapes=parse_shapes(options.shapes),
         tolerances=parse_tolerances(options.rtol, options.atol),
+        references=parse_references(options.reference),
         precision=options.precision or "",
         plugins=tuple(options.plugins),
         flavour=options.flavour,
