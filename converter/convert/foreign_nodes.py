@@ -32,6 +32,7 @@ class ForeignPlan:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     use: PluginUse | None = None
+    creator: DeclaredCreator | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class ForeignPlugins:
         use = None
         if not problems and fields is not None:
             use = PluginUse(node.name, creator.name, creator.version, creator.namespace, fields, partial=True)
-        return ForeignPlan(how, stock, problems, notes, use)
+        return ForeignPlan(how, stock, problems, notes, use, creator)
 
     def _of_interface(self, creator: DeclaredCreator, where: str) -> tuple[Problem, ...]:
         if self.target is None or not self.target.is_rtx or creator.family == 3:

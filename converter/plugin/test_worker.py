@@ -31,6 +31,7 @@ from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
 from trtsmith.converter.plugin.checks.checks_threads import THREAD_CHECKS
 from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
 from trtsmith.converter.plugin.host.host_worker import read_request
+from trtsmith.converter.plugin.own_outputs import OUTPUTS, answer_outputs
 
 CHECKS: tuple[ContractCheck, ...] = (
     *LIBRARY_CHECKS,
@@ -172,6 +173,8 @@ def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     session = _OPENED[0].sessions[index]
     if isinstance(case, KernelCall):
         return run_call(session, case)
+    if name == OUTPUTS:
+        return answer_outputs(session, case)
     return probe(session) if name == "probe" else run_check(session, name, case)
 
 
