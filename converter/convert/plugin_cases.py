@@ -160,11 +160,15 @@ def _values(model: Model, names: Sequence[str], feeds: Mapping[str, np.ndarray])
 
 
 def _fixed(model: Model, sizes: Mapping[str, Shape]) -> Model:
+    """The model with inputs of these sizes, and every domain imported."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     for value in proto.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False):
             dim.dim_value = size
+    imported = {entry.domain for entry in proto.opset_import}
+    for domain in sorted({node.domain for node in proto.graph.node if node.domain} - imported - {"ai.onnx"}):
+        proto.opset_import.append(helper.make_opsetid(domain, 1))  # onnx infers nothing of a model without
     return model.with_proto(proto)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper as oh
 
@@ -54,6 +55,17 @@ def test_fields_types_and_shapes_come_from_the_model(tmp_path: Path) -> None:
         "node one",
         "node two",
     }
+
+
+def test_a_model_that_imports_no_domain_of_its_custom_nodes(tmp_path: Path) -> None:
+    """Some exporters leave it out, and onnx then infers nothing at all."""
+    proto = onnx.load(chain(tmp_path))
+    kept = [entry for entry in proto.opset_import if entry.domain != "fixture"]
+    del proto.opset_import[:]
+    proto.opset_import.extend(kept)
+    onnx.save(proto, tmp_path / "m.onnx")
+    cases = cases_from_model(tmp_path / "m.onnx", library("good_v3"), parse_shapes(["x=2x4"]))
+    assert len(cases.contract) == 2
 
 
 def test_what_the_model_declares_is_what_the_plugin_is_held_to(tmp_path: Path) -> None:
