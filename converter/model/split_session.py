@@ -21,7 +21,7 @@ Run = Callable[[Model, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class _Output:
+class SplitOutput:
     name: str
 
 
@@ -40,9 +40,9 @@ class SplitSession:
         }
         self._parts = self._levels()
 
-    def get_outputs(self) -> list[_Output]:
+    def get_outputs(self) -> list[SplitOutput]:
         """The model's outputs."""
-        return [_Output(value.name) for value in self._model.proto.graph.output]
+        return [SplitOutput(value.name) for value in self._model.proto.graph.output]
 
     def run(self, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs of those names. ConversionError where onnxruntime or a function fails."""

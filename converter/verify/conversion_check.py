@@ -42,7 +42,8 @@ MODES = ("auto", "graph", "engine")
 class ConversionCheck:
     """Everything that the user gave for the comparison, read and checked before the build.
 
-    feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine.
+    feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
+    gave, or a function of the user's. plain: the original's own, where they are known already.
     """
 
     original: Model
@@ -54,6 +55,7 @@ class ConversionCheck:
     mode: str
     gpu: Gpu | None
     references: References = NO_REFERENCES
+    plain: Arrays | None = None
 
     def run(
         self,
@@ -66,12 +68,14 @@ class ConversionCheck:
         """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
         not_run = _why_not(self.mode, self.gpu, built)
         try:
-            expected = self.expected or run(reference(self.original), self.feeds)
+            expected = self.expected or self.plain or run(reference(self.original), self.feeds)
         except ConversionError as error:
             verdict = not_comparable("original", error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
         graphs = self._graphs(rewritten, expected, precision)
         graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
+        if graphs.ran == "nothing" and self.expected is None:
+            graphs = replace(graphs, ran="original")
         unknown = graphs.status == "not comparable" and self.expected is not None
         if (not graphs.passed and not unknown) or graphs.not_run:
             return self._told(graphs)
@@ -181,17 +185,16 @@ def prepare(
         what,
         meanings,
         tolerances,
-        load_expected(expected, outputs) if expected else _by_functions(original, fed, references),
+        load_expected(expected, outputs) if expected else references.outputs(original, fed),
         mode,
         gpu,
         references,
+        _with_functions(original, fed) if references.nodes else None,
     )
 
 
-def _by_functions(original: Model, feeds: Arrays, references: References) -> Arrays | None:
-    """The outputs with the user's functions, before the build: a mistake in one is not found after it. None without any."""
-    if references.whole is not None or not references.nodes:
-        return references.outputs(original, feeds)
+def _with_functions(original: Model, feeds: Arrays) -> Arrays | None:
+    """The original's outputs, before the build: a mistake in a function is not found after it. None if it cannot be run."""
     with suppress(ConversionError):
         return run(reference(original), feeds)
     return None

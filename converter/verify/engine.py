@@ -63,14 +63,15 @@ def verify_engine(
         if expected is None and wanted_by is None:
             return not_comparable("original", error, inputs, "nothing")
         plain = narrow = None
+    given = [expected if wanted_by is None else wanted_by(one.feeds) for one in sets]
     say("running the engine")
     feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
     result = run_engine(request, feeds, progress)
     excluded = dict(random_outputs(model))
     comparisons: list[Comparison] = []
     for index, (one, actual) in enumerate(zip(sets, result.outputs, strict=True)):
-        wanted = expected if expected is not None else plain[index] if plain is not None else {}
-        wanted = wanted_by(one.feeds) if wanted_by is not None else wanted
+        told = given[index]
+        wanted = told if told is not None else plain[index] if plain is not None else {}
         measured = allowance(
             plain[index] if plain is not None else wanted,
             narrow[index] if narrow is not None else None,

@@ -111,7 +111,7 @@ def _of_others(folder: Path) -> None:
             oh.make_node("Relu", ["x"], ["a"], name="/relu"),
             oh.make_node("Repeat0", ["a"], ["y"], name="/repeat", domain="fixture", **fields),
         ]
-        _save(folder / f"{name}.onnx", nodes, [_value("x", (2, 4))], [_value("y", (6, 4))], {})
+        _save(folder / f"{name}.onnx", nodes, [_value("x", (2, 16))], [_value("y", (6, 16))], {})
     made = ["count", "kept", "best", "classes"]
     fields = {"score_threshold": 0.25, "iou_threshold": 0.5, "max_output_boxes": 100, "background_class": -1}
     fields |= {"score_activation": 0, "class_agnostic": 0, "box_coding": 0}

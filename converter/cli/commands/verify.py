@@ -17,6 +17,7 @@ from trtsmith.converter.locate.found import AGREE, Located
 from trtsmith.converter.locate.prepare import Asked, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
+from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.references import parse_references
@@ -97,7 +98,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         asked = verify_options(options)
         compared = verify_bundle(asked, console.progress)
         verdict = compared.verdict
-        found = _located(options, compared, folder, console)
+        with calling(asked.references.nodes):
+            found = _located(options, compared, folder, console)
     except TrtsmithError as error:
         write_report(options.report, failure_report("verify", error))
         raise

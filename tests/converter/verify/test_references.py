@@ -16,9 +16,13 @@ import trtsmith
 from tests.converter.models import load, value
 from tests.converter.plugin.fixtures import library
 from trtsmith.converter.cli.reports.comparison import render_verdict
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.runtime.run_request import RunResult
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.ort import run
+from trtsmith.converter.verify import conversion_check, engine, verify_bundle
 from trtsmith.converter.verify.references import parse_references, references_of
 
 X = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
@@ -138,7 +142,7 @@ def test_two_functions_for_one_operator() -> None:
 
 def repeated(folder: Path) -> Path:
     nodes = [
-        oh.make_node("Relu", ["x"], ["a"], name="relu"),
+        oh.make_node("Abs", ["x"], ["a"], name="abs"),
         oh.make_node("Repeat0", ["a"], ["b"], name="rep", domain="fixture", repeats=3, weights=[1.0, 2.0]),
         oh.make_node("Neg", ["b"], ["y"], name="neg"),
     ]
@@ -170,7 +174,7 @@ def test_a_conversion_with_a_function_for_the_plugin(tmp_path: Path) -> None:
 
 def test_a_reference_that_disagrees_with_the_graph(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=X)
-    np.savez(tmp_path / "y.npz", y=np.concatenate([np.maximum(X, 0)] * 3))  # without the Neg
+    np.savez(tmp_path / "y.npz", y=np.concatenate([np.abs(X)] * 3))  # without the Neg
     given = {"inputs": tmp_path / "x.npz", "expected": tmp_path / "y.npz"}
     assert converted(tmp_path, reference={"Repeat0": repeat}, **given).verdict.status == "disagree"
 
@@ -185,7 +189,7 @@ def test_what_would_make_it_comparable_is_told_and_nothing_is_said_to_have_run(t
 
 def test_a_function_for_the_whole_model(tmp_path: Path) -> None:
     """It says what the outputs are; without a GPU and a function for the plugin, there is nothing to compare them with."""
-    verdict = converted(tmp_path, reference=lambda x: -np.concatenate([np.maximum(x, 0)] * 3)).verdict
+    verdict = converted(tmp_path, reference=lambda x: -np.concatenate([np.abs(x)] * 3)).verdict
     assert verdict.status == "not comparable" and verdict.reason.startswith(
         "the rewritten graph: onnxruntime"
     )
@@ -205,3 +209,54 @@ def test_onnx_operators_can_be_computed_by_functions_too(tmp_path: Path) -> None
         np.testing.assert_allclose(run(model, {"x": X})["y"], X + 1)
     np.testing.assert_allclose(run(model, {"x": X})["y"], -X)
     assert onnx.checker.check_model(model.proto) is None
+
+
+INFO = EngineInfo(
+    "tensorrt_rtx", "1.7.1.116", "NVIDIA A10", "8.6",
+    (TensorSpec("x", "float32", (2, 3), True),), (TensorSpec("y", "float32", (6, 3), False),), 1, 0,
+)  # fmt: skip
+
+
+def outputs_of_an_engine(
+    monkeypatch: pytest.MonkeyPatch, compute: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """A GPU of the target's kind, and an engine on it that gives these outputs."""
+
+    def run_engine(request: Any, feeds: Any, progress: Any = None) -> RunResult:
+        return RunResult(INFO, tuple({"y": compute(one["x"])} for one in feeds), 0.1)
+
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: Gpu("NVIDIA A10", (8, 6)))
+    monkeypatch.setattr(engine, "run_engine", run_engine)
+
+
+def whole(x: np.ndarray) -> np.ndarray:
+    return -np.concatenate([np.abs(x)] * 3)
+
+
+@pytest.mark.parametrize("reference", [whole, {"Repeat0": repeat}], ids=["whole", "operator"])
+@pytest.mark.parametrize("right", [True, False])
+def test_an_engine_with_a_plugin_of_others_is_compared_with_the_function(
+    reference: Any, right: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime runs the graph only if a function computes the plugin's nodes; the engine's outputs are known anyway."""
+    outputs_of_an_engine(monkeypatch, whole if right else lambda x: whole(x) * 1.1)
+    options = {"plugins": library("good_v3"), "reference": reference, "target": "sm86"}
+    done = trtsmith.convert(repeated(tmp_path), tmp_path / "m.plan", flavour="tensorrt_rtx", **options)
+    verdict = done.verdict
+    assert verdict is not None and verdict.engine_run and verdict.passed == right
+    known = "the graphs agree" if isinstance(reference, dict) else "nothing is known of the graph"
+    assert known in verdict.reason and "itself was not run" not in verdict.reason
+
+
+def test_verify_compares_with_a_function_for_every_set_of_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plan = repeated(tmp_path), tmp_path / "m.plan"
+    trtsmith.convert(path, plan, flavour="tensorrt_rtx", plugins=library("good_v3"), verify=None)
+    monkeypatch.setattr(verify_bundle, "describe_engine", lambda request: INFO)
+    outputs_of_an_engine(monkeypatch, whole)
+    assert trtsmith.verify(path, plan, reference=whole).passed
+    assert trtsmith.verify(path, plan, reference={"Repeat0": repeat}).passed
+    assert trtsmith.verify(path, plan, reference=lambda x: whole(x) + 1).status == "disagree"
+    verdict = trtsmith.verify(path, plan)
+    assert verdict.status == "not comparable" and "--reference Repeat0=MODULE:FUNCTION" in verdict.reason
