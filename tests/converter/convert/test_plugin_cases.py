@@ -101,11 +101,23 @@ def test_models_that_give_no_case(tmp_path: Path) -> None:
         cases_from_model(path, library("good_v3"), {})  # the size of n is missing
     with pytest.raises(ConversionError, match="unknown attribute 'repeat'"):
         cases_from_model(chain(tmp_path, repeat=1), library("good_v3"), parse_shapes(["x=2x4"]))
-    with pytest.raises(ConversionError, match="createPlugin returned null"):
-        cases_from_model(chain(tmp_path, repeats=0), library("good_v3"), parse_shapes(["x=2x4"]))
     load(tmp_path / "none.onnx", [oh.make_node("Relu", ["x"], ["y"])], [value("x", (2,))], [value("y", (2,))])
     with pytest.raises(UsageError, match="is one of the library's plugins"):
         cases_from_model(tmp_path / "none.onnx", library("good_v3"), {})
+
+
+def test_a_plugin_that_is_not_created_is_told_and_fails_where_the_model_declares_its_outputs(
+    tmp_path: Path,
+) -> None:
+    one = chain(tmp_path, repeats=0)
+    cases = cases_from_model(one, library("good_v3"), parse_shapes(["x=2x4"]))
+    assert cases.contract == () and "createPlugin returned null" in cases.notes[0]
+    assert "input 'c' is not known" in cases.notes[1]
+    nodes = [oh.make_node("Repeat0", ["x"], ["y"], name="rep", domain="fixture", **FIELDS | {"repeats": 0})]
+    load(tmp_path / "d.onnx", nodes, [value("x", (2, 4))], [value("y", (6, 4))])
+    cases = cases_from_model(tmp_path / "d.onnx", library("good_v3"), {})
+    report = check_library(library("good_v3"), gpu=False, definitions=cases.contract)
+    assert {result.case for result in report.failures if result.check == "creation"} == {"node rep"}
 
 
 def test_an_input_of_unknown_shape_is_told(tmp_path: Path) -> None:
