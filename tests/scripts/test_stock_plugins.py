@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.stock_plugins import newest_tags
 from scripts.stockplugins.creator_sources import PluginSources, StockField
+from scripts.stockplugins.write_table import newest_tags
 
 REGISTER = """bool initLibNvInferPlugins(void* logger, char const* ns) {
     initializePlugin<nvinfer1::plugin::PoolCreator>(logger, ns);

@@ -1,8 +1,8 @@
 """Writes the table of the plugins that TensorRT itself brings, from a clone of NVIDIA's repository.
 
     git clone --bare https://github.com/NVIDIA/TensorRT
-    python scripts/stock_plugins.py TensorRT.git           # writes importers/declared/stock_plugins.json
-    python scripts/stock_plugins.py TensorRT.git --check   # exit code 1 if the table would change
+    python scripts/stockplugins/write_table.py TensorRT.git           # writes importers/declared/stock_plugins.json
+    python scripts/stockplugins/write_table.py TensorRT.git --check   # exit code 1 if the table would change
 
 Of every release from 8.6 on, the newest commit of its tags is read with `git archive`: what the creators that
 libnvinfer_plugin registers say of themselves. The table holds names, versions, fields and interfaces, and in which releases
@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 OLDEST = (8, 6)
