@@ -1,6 +1,7 @@
 """The plugins that TensorRT itself brings, by release: a table that is read out of NVIDIA's sources.
 
-scripts/stockplugins/write_table.py writes it. TensorRT's library libnvinfer_plugin has them; TensorRT-RTX and the lean runtime come without it.
+scripts/stockplugins/write_table.py writes it. TensorRT's library libnvinfer_plugin has the plugins; TensorRT-RTX and the
+lean runtime come without it.
 """
 
 from __future__ import annotations
