@@ -15,7 +15,6 @@ import numpy as np
 from trtsmith.converter.bench.timing import Clock
 from trtsmith.converter.model.torch_arrays import from_torch, to_torch
 from trtsmith.converter.model.user_function import load_user_function
-from trtsmith.importers.registry import packages_in_force
 
 BASELINES: Mapping[str, str] = {
     "onnxruntime": "the model in onnxruntime, on its CUDA provider if it has one, else on the CPU",
@@ -104,13 +103,8 @@ def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfer
     runs without gradients. transfers: inputs are copied into those tensors before each call, and outputs back after it.
     Raises UsageError where there is no such function.
     """
-    import torch
-
-    if packages_in_force():  # the module may use operators of theirs
-        from trtsmith.importers.torch_ops import define_known
-
-        define_known()
     function = load_user_function(spec, "--torch").function
+    import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     host = {name: to_torch(array) for name, array in feeds.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
 import traceback
@@ -16,6 +17,7 @@ import numpy as np
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.torch_arrays import from_torch, to_torch
 from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import packages_in_force
 
 Function = Callable[..., Any]
 
@@ -94,6 +96,7 @@ def load_user_function(spec: str, flag: str) -> UserFunction:
     if not module_name or not name:
         raise UsageError(Problem(f"{spec!r} names no function", where, expected, f"{flag} my_model:compute"))
     try:
+        _define_operators()
         with _working_folder():
             found: Any = importlib.import_module(module_name)
         for part in name.split("."):
@@ -106,6 +109,15 @@ def load_user_function(spec: str, flag: str) -> UserFunction:
     if not callable(found):
         raise UsageError(Problem(f"{name!r} is no function", where, expected, "correct the name"))
     return UserFunction(spec, found, flag)
+
+
+def _define_operators() -> None:
+    """PyTorch gets the operators from outside that are in force, which the user's module may use."""
+    if not packages_in_force() or importlib.util.find_spec("torch") is None:
+        return
+    from trtsmith.importers.torch_ops import define_known
+
+    define_known()
 
 
 @contextmanager
