@@ -35,7 +35,7 @@ COMMANDS = (
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedCommand:
     """A command as a user writes it, and the seconds that it took."""
 
     command: str
@@ -48,7 +48,7 @@ def argv_of(command: str, python: Path) -> list[str]:
     return [str(python), "-m", program, *words]
 
 
-def timed(command: str, argv: Sequence[str], folder: Path) -> Timed:
+def timed(command: str, argv: Sequence[str], folder: Path) -> TimedCommand:
     """Runs it. SystemExit with what it said, if it fails."""
     start = time.perf_counter()
     done = subprocess.run(
@@ -56,10 +56,10 @@ def timed(command: str, argv: Sequence[str], folder: Path) -> Timed:
     )
     if done.returncode:
         raise SystemExit(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return Timed(command, round(time.perf_counter() - start, 1))
+    return TimedCommand(command, round(time.perf_counter() - start, 1))
 
 
-def measure(wheel: Path | None, folder: Path) -> Iterator[Timed]:
+def measure(wheel: Path | None, folder: Path) -> Iterator[TimedCommand]:
     python = Path(sys.executable)
     if wheel is not None:
         subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)

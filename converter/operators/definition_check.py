@@ -16,6 +16,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.call_guard import guarded, said_by_parser
 from trtsmith.converter.operators.conformity import nonconforming
 from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.watched_import import place, what_of
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.fields import check_fields
 from trtsmith.importers.lowering import FRAGMENT_OPSET, parse_statements
@@ -38,7 +39,7 @@ def checked_operators(module: ModuleType, source: Source) -> tuple[OpDef, ...]:
     for op in found:
         faults = list(_types(op)) or list(_faults(op))
         problems += [
-            Problem(f"{source.said}: {op.name}: {what}", where, expected, fix)
+            Problem(f"{source.said}: {_called(op.name)}: {what}", where, expected, fix)
             for what, expected, fix in faults
         ]
     if problems:
@@ -53,7 +54,10 @@ def _listed(module: ModuleType, source: Source) -> tuple[OpDef, ...]:
     listed = (
         f"add OPERATORS = ({', '.join(defined)},)" if defined else "add OPERATORS, or name another module"
     )
-    found: Any = getattr(module, "OPERATORS", None)
+    try:
+        found: Any = getattr(module, "OPERATORS", None)
+    except Exception as error:  # the module has a __getattr__
+        raise source.problem(what_of(error), place(error, where), expected, listed) from error
     if found is None:
         raise source.problem("the module has no OPERATORS", where, expected, listed)
     if not isinstance(found, (tuple, list)):
@@ -68,14 +72,18 @@ def _listed(module: ModuleType, source: Source) -> tuple[OpDef, ...]:
     return tuple(found)
 
 
+def _called(name: Any) -> str:
+    return name if isinstance(name, str) else "an operator"
+
+
 def _article(kind: str) -> str:
     return f"{'an' if kind[0] in 'AEIOUaeio' else 'a'} {kind}"
 
 
 def _types(op: OpDef) -> Iterator[Fault]:
-    for place, found, wanted in nonconforming(op, ""):
+    for part, found, wanted in nonconforming(op, ""):
         fix = "a tuple of one has a comma: (x,)" if wanted.startswith("a tuple") else "correct it"
-        yield f"{place.lstrip('.')} is {found}", wanted, fix
+        yield f"{part.lstrip('.')} is {found}", wanted, fix
 
 
 def _faults(op: OpDef) -> Iterator[Fault]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import NoReturn
 
 from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.operators.sources import Source
@@ -67,7 +69,7 @@ def import_watched(load: Callable[[], ModuleType], source: Source) -> ModuleType
     limit = import_limit()
     with _ONE_AT_A_TIME, _output_on_stderr():
         try:
-            with _time_limit(limit, source):
+            with _no_silent_exit(), _time_limit(limit, source):
                 return load()
         except (UsageError, KeyboardInterrupt):
             raise
@@ -159,7 +161,7 @@ def _by_signal(seconds: float, source: Source) -> Iterator[None]:
             ours = max((i for i, line in enumerate(lines) if line.filename.startswith(_OURS)), default=0)
             where = _innermost(lines[ours:], source.spec)
             os.write(2, f"error: {_too_long(seconds, source, where)}\n".encode())
-            os._exit(EXIT_USAGE)
+            _end_process(EXIT_USAGE)
         if running:
             raise _TookTooLong
 
@@ -198,12 +200,47 @@ def _by_thread(seconds: float) -> Iterator[None]:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # one that has not been raised yet
 
 
+_end_process = os._exit
+
+
+@contextlib.contextmanager
+def _no_silent_exit() -> Iterator[None]:
+    """os._exit, by which a process ends without a word, is as sys.exit inside the block; not in a process begun there."""
+    process = os.getpid()
+
+    def leave(status: int) -> NoReturn:
+        if os.getpid() == process:
+            raise SystemExit(status)
+        _end_process(status)
+
+    os._exit = leave
+    try:
+        yield
+    finally:
+        os._exit = _end_process
+
+
+class _ToStderr(io.TextIOBase):
+    """Writes to stderr, which stays open when a module closes this."""
+
+    def write(self, text: str) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def fileno(self) -> int:
+        return sys.stderr.fileno()
+
+
 @contextlib.contextmanager
 def _output_on_stderr() -> Iterator[None]:
     """What is written to stdout inside the block goes to stderr: by Python, by C, and by processes that are begun there."""
     with contextlib.ExitStack() as stack:
         if sys.stderr is not None:
-            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+            stack.enter_context(contextlib.redirect_stdout(_ToStderr()))
         with contextlib.suppress(OSError):  # there is no stdout, or no stderr
             saved = os.dup(1)
             stack.callback(os.close, saved)

@@ -39,14 +39,14 @@ class EngineError(Exception):
 
 
 @dataclass(frozen=True)
-class Engine:
+class OpenEngine:
     """An open engine. run: arrays by name in the model's types, to outputs in the model's types. close: frees it."""
 
     run: Callable[[Arrays], dict[str, np.ndarray]]
     close: Callable[[], None]
 
 
-Opener = Callable[[Path, Mapping[str, Sizes], tuple[IoType, ...]], Engine]
+Opener = Callable[[Path, Mapping[str, Sizes], tuple[IoType, ...]], OpenEngine]
 
 
 def missing(notes: Notes) -> bool:
@@ -78,7 +78,7 @@ def check_built(built: Built) -> bytes:
     return built.engine
 
 
-def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, ...]) -> Engine:
+def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, ...]) -> OpenEngine:
     """Build an engine of the file for the GPU that is there, and load it. EngineError with TensorRT's or our first words."""
     from trtsmith.converter.engine.runtime.runner import Runner
 
@@ -95,4 +95,4 @@ def open_engine(path: Path, sizes: Mapping[str, Sizes], io_types: tuple[IoType, 
             raise EngineError(DOES_NOT_RUN, error.problems[0].what) from error
         return outputs
 
-    return Engine(run, runner.close)
+    return OpenEngine(run, runner.close)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpucheck.engines import NOT_BUILT, Engine, EngineError, Opener
+from gpucheck.engines import NOT_BUILT, EngineError, OpenEngine, Opener
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand
@@ -27,9 +27,9 @@ Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 def by_onnxruntime(change: Change = lambda outputs: outputs) -> Opener:
     """An engine that onnxruntime runs, with something done to its outputs."""
 
-    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
+    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> OpenEngine:
         model = expand(load_model(path))  # onnxruntime knows no plugins
-        return Engine(
+        return OpenEngine(
             lambda feeds: change(to_model(run(model, to_engine(feeds, io_types)), io_types)), lambda: None
         )
 
@@ -37,7 +37,7 @@ def by_onnxruntime(change: Change = lambda outputs: outputs) -> Opener:
 
 
 def refuses(verdict: str) -> Opener:
-    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> Engine:
+    def opener(path: Path, sizes: Mapping[str, Any], io_types: tuple[IoType, ...]) -> OpenEngine:
         raise EngineError(verdict, "because")
 
     return opener

@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
-from gpucheck.engines import NOT_BUILT, Engine, EngineError
+from gpucheck.engines import NOT_BUILT, EngineError, OpenEngine
 from gpucheck.record import Notes, read_notes
 from onnxcoverage.jobs import Finding
 from trtsmith.converter.model.load import load_model
@@ -225,12 +225,12 @@ def test_integers_of_inputs_stay_integers(
 
 
 def opener(scale: float) -> Any:
-    def make(path: Path, sizes: Mapping[str, Any], io_types: Any) -> Engine:
+    def make(path: Path, sizes: Mapping[str, Any], io_types: Any) -> OpenEngine:
         assert sizes["image"].shapes == ((1, 3, 32, 48), (2, 3, 32, 48), (8, 3, 32, 48))
         given = load_model(path)
         assert {node.domain for node in given.proto.graph.node} == {"", "trtsmith"}  # plugins are in it
         model = expand(given)  # onnxruntime knows none
-        return Engine(
+        return OpenEngine(
             lambda feeds: {n: a * np.float32(scale) for n, a in run(model, feeds).items()}, lambda: None
         )
 
@@ -279,7 +279,7 @@ def test_errors_are_those_of_all_inputs_of_a_size_together(small_network: Any, t
     """One set of two is computed wrongly: by 1 % of it, that is by less of both."""
     twice = replace(small_network, feeds=lambda size: small_network.feeds(size) * 2)
 
-    def every_other(path: Path, sizes: Mapping[str, Any], io_types: Any) -> Engine:
+    def every_other(path: Path, sizes: Mapping[str, Any], io_types: Any) -> OpenEngine:
         engine, runs = opener(1)(path, sizes, io_types), count()
         scales = (np.float32(1), np.float32(1.01))
 
@@ -287,7 +287,7 @@ def test_errors_are_those_of_all_inputs_of_a_size_together(small_network: Any, t
             scale = scales[next(runs) % 2]
             return {name: array * scale for name, array in engine.run(feeds).items()}
 
-        return Engine(run_engine, engine.close)
+        return OpenEngine(run_engine, engine.close)
 
     (row, *_) = networks.judge_network(twice, ["fp32"], tmp_path, every_other)
     assert row["engine"] == pytest.approx(0.01 / 2**0.5, rel=0.05)
@@ -356,7 +356,7 @@ def test_float16_sums_have_the_error_that_was_measured(
 
 
 def test_a_network_without_an_engine_has_a_row_that_says_why(small_network: Any, tmp_path: Path) -> None:
-    def refuse(*_: Any) -> Engine:
+    def refuse(*_: Any) -> OpenEngine:
         raise EngineError(NOT_BUILT, "no importer")
 
     (row,) = networks.judge_network(small_network, ["fp32"], tmp_path, refuse)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from gpucheck.engines import NOT_BUILT, Engine, EngineError
+from gpucheck.engines import NOT_BUILT, EngineError, OpenEngine
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
@@ -26,7 +26,7 @@ SMALL = [layer for layer in product_sums.LAYERS if layer.products <= 256]
 def engine_of(change: Callable[[np.ndarray], np.ndarray]) -> Any:
     """An engine that sums in float32 and rounds once; then `change`."""
 
-    def opener(path: Path, sizes: Any, io_types: Any) -> Engine:
+    def opener(path: Path, sizes: Any, io_types: Any) -> OpenEngine:
         model = load_model(path)
         (shape,) = {tuple(s) for s in sizes["x"].shapes}
         dtype = onnx.helper.tensor_dtype_to_np_dtype(model.proto.graph.input[0].type.tensor_type.elem_type)
@@ -36,7 +36,7 @@ def engine_of(change: Callable[[np.ndarray], np.ndarray]) -> Any:
             found = run(emulated(model), {"x": feeds["x"].astype(np.float32)}, optimise=False)
             return {"y": change(found["y"]).astype(dtype)}
 
-        return Engine(infer, lambda: None)
+        return OpenEngine(infer, lambda: None)
 
     return opener
 
@@ -67,7 +67,7 @@ def test_what_contradicts_the_pass_is_told(tmp_path: Path) -> None:
     shown = next(layer for layer in product_sums.LAYERS if layer.name.startswith("Conv 1x1, with a bias"))
     assert product_sums.measure(shown, "bf16", tmp_path, off(4e-3))["problem"] == ""
 
-    def refuse(*_: Any) -> Engine:
+    def refuse(*_: Any) -> OpenEngine:
         raise EngineError(NOT_BUILT, "no layer")
 
     assert product_sums.measure(short, "fp16", tmp_path, refuse)["problem"] == "not built: no layer"

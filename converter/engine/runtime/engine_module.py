@@ -37,7 +37,7 @@ _MOST_SESSIONS = 4
 """Streams whose execution contexts are kept: a program has one or two on which it calls an engine."""
 
 
-class Converted(Protocol):
+class ConvertedEngine(Protocol):
     """What `convert` returns, as far as it is needed to run the engine."""
 
     @property
@@ -258,7 +258,7 @@ class Engine:
 
 
 def load(
-    engine: str | os.PathLike[str] | Converted,
+    engine: str | os.PathLike[str] | ConvertedEngine,
     *,
     plugins: Sequence[str | Path] = (),
     flavour: str = "auto",

@@ -118,7 +118,7 @@ def test_what_does_not_compile_is_shown_and_the_old_library_stays(package: Packa
     assert f"ops/point_windows.cpp:{line}" in problem.what and "return pointWindow(params" in problem.what
     assert str(package.build / "build.log") in problem.where
     assert package.library().read_bytes() == before
-    assert list(package.lib.iterdir()) == [package.library()]
+    assert all(path.suffix == ".so" and path.is_file() for path in package.lib.iterdir())
 
 
 def test_a_package_that_was_moved_is_compiled_anew(package: PackageFolder, tmp_path: Path) -> None:
@@ -129,6 +129,15 @@ def test_a_package_that_was_moved_is_compiled_anew(package: PackageFolder, tmp_p
         listed.write('message(FATAL_ERROR "of the copy")\n')
     with pytest.raises(ConversionError, match=r"plugins.cmake:3: of the copy"):
         build(find_package(moved))
+
+
+def test_the_v2_library_is_made_on_demand_and_is_then_kept_up_to_date(package: PackageFolder) -> None:
+    both = (package.library(), package.library(v2=True))
+    assert build(package, v2=True).libraries == both
+    manifest = library_manifest(both[1])
+    assert manifest["interface"] == "V2DynamicExt"
+    assert [entry["name"] for entry in manifest["operators"]] == [NAMES.name]
+    assert build(package).libraries == both
 
 
 def test_a_package_without_kernels_has_nothing_to_compile(tmp_path: Path) -> None:

@@ -38,9 +38,10 @@ def module(*ops: OpDef) -> ModuleType:
 def faults(op: OpDef) -> list[str]:
     with pytest.raises(UsageError) as error:
         checked_operators(module(op), SOURCE)
+    whose = f"--ops mine.py: {op.name if isinstance(op.name, str) else 'an operator'}: "  # type: ignore[redundant-expr]
     for problem in error.value.problems:
-        assert all(problem.to_json().values()) and problem.what.startswith(f"--ops mine.py: {op.name}: ")
-    return [problem.what.removeprefix(f"--ops mine.py: {op.name}: ") for problem in error.value.problems]
+        assert all(problem.to_json().values()) and problem.what.startswith(whose)
+    return [problem.what.removeprefix(whose) for problem in error.value.problems]
 
 
 def aliased(**changes: Any) -> OpDef:
