@@ -51,7 +51,7 @@ IMPORT_BY_NAME = {
     "engine.runtime.device": "CUDA's bindings, which a build needs not",
     "cli.main": "the command that is asked for",
     "operators.module_files": "the user's own operators",
-    "bench.baselines": "the user's own module",
+    "model.user_function": "the user's own module",
     "convert.pytorch.factory": "the user's own module",
     "convert.pytorch.saved_program": "an installed package whose operators a program calls",
     "trtsmith": "the home of a public name",

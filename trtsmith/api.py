@@ -18,6 +18,7 @@ from trtsmith.arguments import (
     Paths,
     Progress,
     Ranges,
+    References,
     Samples,
     StrPath,
     Texts,
@@ -38,14 +39,15 @@ from trtsmith.arguments import (
 )
 from trtsmith.converter.convert import pipeline, reports
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
+from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
-from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
 
@@ -65,6 +67,7 @@ def check(
     freeze: str | Freeze = (),
     inputs: Arrays | None = None,
     plugins: Paths = (),
+    prefer_stock: bool = False,
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
@@ -89,7 +92,7 @@ def check(
     Raises InvalidModelError for what is no sound model, and UsageError.
     """
     options = AnalysisOptions(
-        target=expected_target(flavour),
+        target=target_of(flavour, prefer_stock=prefer_stock),
         freeze=freeze_of(freeze),
         inputs=arrays_of(inputs, "inputs"),
         plugins=paths_of(plugins),
@@ -193,6 +196,7 @@ def convert(
     freeze: str | Freeze = (),
     inputs: Arrays | None = None,
     expected: Arrays | None = None,
+    reference: References | None = None,
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
@@ -201,6 +205,7 @@ def convert(
     target: Texts = (),
     flavour: str = "auto",
     plugins: Paths = (),
+    prefer_stock: bool = False,
     embed_plugins: bool = False,
     workspace: int | None = None,
     timing_cache: StrPath | None = None,
@@ -235,6 +240,8 @@ def convert(
         other inputs that TensorRT wants constant are frozen to what is there.
     expected:     an .npz file, or arrays by name, of outputs to compare with; None: a module's own, or what the original
         model gives in onnxruntime.
+    reference:    a function (or "module:function") that computes the model from its inputs; or functions by operator, which
+        compute the nodes of that operator, from inputs and attributes, in onnxruntime's place. numpy or PyTorch.
     precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for the nodes that bear it; "": the types of the model.
     keep_fp32:    nodes to leave in float32: names, patterns such as "/head/*", operators.
     accumulate:   with "fp16" and TensorRT-RTX, which sums products of float16 in float16, what stays in float32 for that:
@@ -244,6 +251,7 @@ def convert(
     target:       GPUs to build for, such as "sm86"; (): the GPU that is there, else sm86.
     flavour:      "tensorrt", "tensorrt_rtx", or "auto": with a GPU tensorrt if it is there, else tensorrt_rtx.
     plugins:      plugin libraries of your own. They run code of their own.
+    prefer_stock: whether nodes are left to the plugins that TensorRT itself brings, also where one of ours would do.
     embed_plugins: whether the plugin libraries go into the engine.
     workspace:    limit of TensorRT's workspace in MiB.
     timing_cache: a file, read and written, to build faster next time.
@@ -309,9 +317,11 @@ def convert(
         targets=texts_of(target),
         flavour=flavour,
         plugins=paths_of(plugins),
+        prefer_stock=prefer_stock,
         inputs=arrays_of(inputs, "inputs"),
         expected=arrays_of(expected, "expected"),
         tolerances=tolerances_of(rtol, atol),
+        references=references_of(reference),
         verify=verify,
         precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
         embed_plugins=embed_plugins,
@@ -333,6 +343,7 @@ def verify(
     data_folder: StrPath | None = None,
     inputs: Arrays | None = None,
     expected: Arrays | None = None,
+    reference: References | None = None,
     load_inputs: Paths = (),
     load_outputs: StrPath | None = None,
     save_inputs: StrPath | None = None,
@@ -357,6 +368,7 @@ def verify(
     inputs:    an .npz file, or arrays by name; None: inputs are made up for the smallest, usual and largest sizes of the
         engine's profile.
     expected:  an .npz file, or arrays by name, of outputs for `inputs`; None: what the original model gives in onnxruntime.
+    reference: a function that computes the model, or functions by operator, as of `convert`.
     load_inputs, load_outputs: the same as `polygraphy run --save-inputs` and `--save-outputs` write them: JSON files, or
         folders of one file an iteration; the outputs of one runner.
     save_inputs, save_outputs: files, or folders if there is no suffix, for the inputs and the engine's outputs in that form.
@@ -390,6 +402,7 @@ def verify(
         save_outputs=path_of(save_outputs),
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
         tolerances=tolerances_of(rtol, atol),
+        references=references_of(reference),
         precision=precision,
         plugins=paths_of(plugins),
         flavour=flavour,

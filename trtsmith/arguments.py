@@ -230,6 +230,9 @@ def precision_of(
     )
 
 
+References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
+
+
 def tolerances_of(rtol: Tolerance | None, atol: Tolerance | None) -> Tolerances:
     """Reads tolerances: one for all outputs, or by the name of the output."""
     return parse_tolerances(*map(_tolerance_texts, (rtol, atol)))

@@ -5,26 +5,21 @@ Each is a call from inputs to outputs, timed by the host's clock one inference a
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from trtsmith.converter.bench.timing import Clock
-from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import packages_in_force
+from trtsmith.converter.model.torch_arrays import from_torch, to_torch
+from trtsmith.converter.model.user_function import load_user_function
 
 BASELINES: Mapping[str, str] = {
     "onnxruntime": "the model in onnxruntime, on its CUDA provider if it has one, else on the CPU",
     "torch": "what --torch MODULE:FUNCTION makes",
 }
-
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -108,16 +103,11 @@ def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfer
     runs without gradients. transfers: inputs are copied into those tensors before each call, and outputs back after it.
     Raises UsageError where there is no such function.
     """
+    function = load_user_function(spec, "--torch").function
     import torch
 
-    if packages_in_force():  # the module may use operators of theirs
-        from trtsmith.importers.torch_ops import define_known
-
-        define_known()
-    function = load_function(spec)
-
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    host = {name: _tensor(array) for name, array in feeds.items()}
+    host = {name: to_torch(array) for name, array in feeds.items()}
     if device == "cuda":
         host = {name: tensor.pin_memory() for name, tensor in host.items()}
     given = {name: tensor.to(device) for name, tensor in host.items()}
@@ -137,49 +127,6 @@ def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfer
                 torch.cuda.synchronize()
 
     def fetch() -> dict[str, np.ndarray]:
-        return dict(zip(outputs, map(_array, last[0]), strict=True))
+        return dict(zip(outputs, map(from_torch, last[0]), strict=True))
 
     return Baseline("torch", f"PyTorch {torch.__version__}, {device}, {spec}", call, fetch)
-
-
-def _tensor(array: np.ndarray) -> Any:
-    """A tensor of a host array; numpy has no bfloat16 that PyTorch knows."""
-    import torch
-
-    array = np.ascontiguousarray(array)
-    if array.dtype == _BFLOAT16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array.copy())
-
-
-def _array(tensor: Any) -> np.ndarray:
-    import torch
-
-    host = tensor.detach().cpu().contiguous()
-    if host.dtype == torch.bfloat16:
-        bits: np.ndarray = host.view(torch.int16).numpy()
-        return bits.view(_BFLOAT16)
-    found: np.ndarray = host.numpy()
-    return found
-
-
-def load_function(spec: str) -> Callable[[Mapping[str, Any]], Callable[[], Any]]:
-    """FUNCTION of "MODULE:FUNCTION". UsageError if there is none."""
-    module_name, _, name = spec.partition(":")
-    expected = "MODULE:FUNCTION, a function of a module on the Python path or in the working folder"
-    if not module_name or not name:
-        raise UsageError(
-            Problem(f"{spec!r} names no function", f"--torch {spec}", expected, "--torch my_model:make")
-        )
-    try:
-        found = getattr(importlib.import_module(module_name), name)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            Problem(
-                f"the function cannot be loaded: {error}", f"--torch {spec}", expected, "correct the name"
-            )
-        ) from error
-    if not callable(found):
-        raise UsageError(Problem(f"{name!r} is no function", f"--torch {spec}", expected, "correct the name"))
-    function: Callable[[Mapping[str, Any]], Callable[[], Any]] = found
-    return function

@@ -132,6 +132,15 @@ def add_flavour(parser: Any) -> None:
     )
 
 
+def add_prefer_stock(parser: Any) -> None:
+    """--prefer-stock."""
+    parser.add_argument(
+        "--prefer-stock",
+        action="store_true",
+        help="leave nodes to the plugins that TensorRT itself brings, also where one of ours would do",
+    )
+
+
 def add_plugins(parser: Any, which: str) -> None:
     """--plugins. which: the libraries that are meant, as "of your own"."""
     parser.add_argument(
@@ -154,6 +163,18 @@ def add_running(parser: Any, plugins: str, timeout: str) -> None:
         help="which TensorRT; auto: the manifest's, else tensorrt if it is there, else tensorrt_rtx",
     )
     parser.add_argument("--timeout", type=positive_seconds, metavar="SECONDS", help=timeout)
+
+
+def add_references(parser: Any) -> None:
+    """--reference (trtsmith.converter.verify.references)."""
+    parser.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        metavar="[OP_TYPE=]MODULE:FUNCTION",
+        help="a function of yours, in numpy or PyTorch, that computes the nodes of an operator in onnxruntime's place, "
+        "or the whole model; may be repeated",
+    )
 
 
 def add_tolerances(parser: Any) -> None:

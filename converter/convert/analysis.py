@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
 from trtsmith.converter.convert.plan import Plan, plan
 from trtsmith.converter.convert.plugin_libraries import with_libraries
@@ -100,7 +101,7 @@ def analyse(
     else:
         plain = rewrite(original, options.target, freeze=options.frozen)
         frozen = dict(options.frozen)
-    foreign = _foreign(options.plugins)
+    foreign = foreign_plugins(options.plugins, options.target)
     settled = with_libraries if options.compiled else _as_it_is
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
@@ -116,12 +117,3 @@ def analyse(
 
 def _as_it_is(planned: Plan) -> Plan:
     return planned
-
-
-def _foreign(libraries: tuple[Path, ...]) -> frozenset[str]:
-    """Names of the plugins in the user's own libraries."""
-    if not libraries:
-        return frozenset()
-    from trtsmith.converter.plugin.creators import foreign_creators  # only those who have one pay
-
-    return foreign_creators(libraries)

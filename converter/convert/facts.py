@@ -6,7 +6,7 @@ import platform
 from collections.abc import Container, Mapping
 from typing import Any
 
-from trtsmith.converter.convert.plan import Plan
+from trtsmith.converter.convert.plan import Plan, Route
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
@@ -26,7 +26,10 @@ def engine_facts(planned: Plan, built: BuildResult, verdict: Verdict | None) -> 
         "targets": result["targets"],
         "inputs": result["inputs"],
         "outputs": result["outputs"],
-        "plugins": sorted({f"{p.namespace}::{p.name} version {p.version}" for p in planned.plugins}),
+        "plugins": sorted(
+            {f"{p.namespace}::{p.name} version {p.version}" for p in (*planned.plugins, *planned.foreign)}
+        ),
+        "stock_plugins": sorted({n.how for n in planned.nodes if n.route is Route.STOCK}),
         "nodes": planned.routes(),
         "verdict": verdict.to_json() if verdict is not None else None,
     }

@@ -109,12 +109,12 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
     if near:
         fix = (
             f"did you mean {near[0]!r}? `trtsmith ops` lists every alias; else write one of your own, from "
-            f"`{_new_command(node, model)}`"
+            f"`{new_command(node, model)}`"
         )
     elif normalise_domain(node.domain) in known_domains() or node.domain:
-        fix = f"write one of your own, from `{_new_command(node, model)}`, or load a library that has it with --plugins"
+        fix = f"write one of your own, from `{new_command(node, model)}`, or load a library that has it with --plugins"
     else:
-        fix = f"export the model without it, or write one of your own, from `{_new_command(node, model)}`"
+        fix = f"export the model without it, or write one of your own, from `{new_command(node, model)}`"
     return Problem(
         f"no importer for operator {kind}",
         f"node {node.name!r} ({kind})",
@@ -123,7 +123,7 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
     )
 
 
-def _new_command(node: onnx.NodeProto, model: Path) -> str:
+def new_command(node: onnx.NodeProto, model: Path) -> str:
     """The command that writes a package for the operator of the node."""
     words = [word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", node.op_type)]
     name = "".join(words)

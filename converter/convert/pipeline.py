@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
+from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
+from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
@@ -26,12 +28,12 @@ from trtsmith.converter.engine.build.build_request import (
     BuildResult,
     Profile,
 )
-from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import ArraySource
-from trtsmith.converter.model.errors import problems_named
+from trtsmith.converter.model.arrays import ArraySource, named_source
+from trtsmith.converter.model.errors import ConversionError, problems_named
+from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
@@ -41,6 +43,12 @@ from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
 from trtsmith.converter.verify.given import load_inputs
+from trtsmith.converter.verify.references import (
+    NO_REFERENCES,
+    References,
+    check_known,
+    check_one_expectation,
+)
 from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
@@ -66,9 +74,11 @@ class ConvertOptions:
     targets: tuple[str, ...] = ()
     flavour: str = "auto"
     plugins: tuple[Path, ...] = ()
+    prefer_stock: bool = False
     inputs: ArraySource | None = None
     expected: ArraySource | None = None
     tolerances: Tolerances | None = None
+    references: References = NO_REFERENCES
     verify: str | None = "auto"
     precision: PrecisionRequest = _AS_IT_IS
     embed_plugins: bool = False
@@ -87,6 +97,8 @@ class ConvertOptions:
             ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
             ("--timeout", self.timeout_s, is_seconds),
         )
+        expected = "" if self.expected is None else named_source("--expected", self.expected)
+        check_one_expectation(expected, self.references)
 
 
 @dataclass(frozen=True)
@@ -124,10 +136,16 @@ class Conversion:
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
+    with calling(options.references.nodes):
+        return _convert(options, progress)
+
+
+def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
     clock = _StageTimes(progress)
     _check_files(options)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
+    check_known(options.references, original)
     options = _with_example(options, opened)
     clock.done("load")
     prepared = _Preparation(options)
@@ -148,7 +166,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                     onnx_path=graph,
                     engine_path=Path(folder) / "engine",
                     plugin_libraries=loaded,
-                    plugins=planned.plugins,
+                    plugins=(*planned.plugins, *planned.foreign),
                     profiles=profiles,
                     targets=options.targets,
                     flavour=options.flavour,
@@ -163,6 +181,9 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
                 progress,
             )
         clock.done("build")
+        wrong = contradictions(original.proto.graph.output, built.outputs, planned)
+        if wrong:
+            raise ConversionError(wrong)
         verdict = None
         if check is not None:
             request = _run_request(options, rewritten, built, loaded)
@@ -180,6 +201,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         warnings = (
             *opened.warnings,
             *rewritten.warnings(),
+            *planned.warnings,
             *pinned_values(prepared.values, options.values),
             *built.warnings,
             *coverage(planned, built),
@@ -230,13 +252,15 @@ def _with_example(options: ConvertOptions, opened: OpenedModel) -> ConvertOption
     shapes = opened.shapes(options.shapes)
     if options.inputs is not None or opened.inputs is None:
         return replace(options, shapes=shapes)
-    expected = opened.expected if options.expected is None else options.expected
+    expected = options.expected
+    if expected is None and options.references.whole is None:
+        expected = opened.expected
     return replace(options, shapes=shapes, inputs=opened.inputs, expected=expected)
 
 
 def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
     return AnalysisOptions(
-        target=expected_target(options.flavour),
+        target=target_of(options.flavour, prefer_stock=options.prefer_stock),
         freeze=options.freeze,
         inputs=options.inputs,
         plugins=options.plugins,
@@ -273,6 +297,7 @@ class _Preparation:
                 expected=options.expected,
                 tolerances=options.tolerances,
                 mode=options.verify,
+                references=options.references,
             )
 
     def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:

@@ -9,6 +9,7 @@ from enum import Enum
 
 import onnx
 
+from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
 from trtsmith.converter.convert.node_problems import attributes_of, kind_of, plugin_faults, unknown_operator
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.graph.constant_nodes import branch_of
@@ -38,6 +39,7 @@ class Route(Enum):
     FUNCTION = "function"  # a function body in the model; the parser inlines it
     REWRITTEN = "rewritten"
     PLUGIN = "plugin"
+    STOCK = "stock plugin"  # of the TensorRT that builds and runs the engine
     UNSUPPORTED = "unsupported"
 
 
@@ -50,26 +52,37 @@ A = onnx.AttributeProto
 class PlannedNode:
     """One node of the original model (or a node that a pass added, under the original's name).
 
-    A node that rules replaced by standard nodes has one entry, whatever their number.
+    A node that rules replaced by standard nodes has one entry, whatever their number. foreign: whether a plugin that is not
+    ours takes it.
     """
 
     name: str
     op_type: str
     route: Route
     how: str
+    foreign: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
     """Routes of all nodes, plugins to create, and the problems; convertible when there are none.
 
+    plugins:  ours, and those of operators from outside. foreign: those of the user's libraries and of TensorRT itself.
     compiled: the libraries of the plugins that are from outside, where they have been looked for.
+    warnings: what the user should know of foreign plugins, one sentence each.
     """
 
     nodes: tuple[PlannedNode, ...]
     plugins: tuple[PluginUse, ...]
     problems: tuple[Problem, ...]
+    foreign: tuple[PluginUse, ...] = ()
+    warnings: tuple[str, ...] = ()
     compiled: tuple[CompiledOperators, ...] = ()
+
+    @property
+    def foreign_nodes(self) -> tuple[PlannedNode, ...]:
+        """The nodes of plugins that are not ours."""
+        return tuple(node for node in self.nodes if node.foreign)
 
     @property
     def convertible(self) -> bool:
@@ -81,20 +94,24 @@ class Plan:
         return {route.value: counts[route.value] for route in Route if counts[route.value]}
 
 
-def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
+_NO_OTHERS = ForeignPlugins()
+
+
+def plan(rewritten: Rewritten, foreign: ForeignPlugins = _NO_OTHERS) -> Plan:
     """The plan of a rewritten model. Static: neither TensorRT nor a GPU is asked.
 
-    foreign: names of plugins in libraries that the user loads; nodes of that op_type are theirs.
+    foreign: the plugins of others; nodes of their op_types that are neither ours nor TensorRT's own are theirs.
     """
     proto = rewritten.model.proto
     functions = {(normalise_domain(f.domain), f.name) for f in proto.functions}
     replaced = {record.plugin_node: record for record in rewritten.rewrites if record.plugin_node}
     standing = {name: record for record in rewritten.rewrites for name in record.made}
     told: set[str] = set()  # rewritten nodes that have their entry
+    theirs = foreign.names
     declined = {
         record.node: record
         for record in rewritten.declined
-        if record.fatal and record.op_type.rpartition("::")[2] not in foreign
+        if record.fatal and record.op_type.rpartition("::")[2] not in theirs
     }
     ours, native = by_name(), native_operators()
     plugged = [n for g in all_graphs(proto.graph) for n in g.node if n.domain == PLUGIN_NAMESPACE]
@@ -104,7 +121,9 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
     shapes, dtypes = shapes_of(read), dtypes_of(read)
     nodes: list[PlannedNode] = []
     plugins: list[PluginUse] = []
-    problems = [record.problem() for record in declined.values()]
+    others: list[PluginUse] = []
+    warnings: list[str] = []
+    problems = [*foreign.problems, *(record.problem() for record in declined.values())]
     for node in _all_nodes(rewritten.model, proto.graph):
         name, op_type, domain = node.name, node.op_type, normalise_domain(node.domain)
         kind = f"{domain}::{op_type}" if domain else op_type
@@ -133,16 +152,26 @@ def plan(rewritten: Rewritten, foreign: frozenset[str] = frozenset()) -> Plan:
         elif op_type in native:
             if whose is None:
                 nodes.append(PlannedNode(name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
-        elif op_type in foreign:
-            nodes.append(PlannedNode(name, kind, Route.PLUGIN, "plugin of a library given with --plugins"))
+        elif (held := foreign.plan(node)) is not None:
+            nodes.append(PlannedNode(name, kind, _foreign_route(held), held.how, foreign=True))
+            problems.extend(held.problems)
+            warnings.extend(held.notes)
+            others += [held.use] if held.use is not None else []
         else:
-            problem = unknown_operator(node, kind, rewritten.model.path)
+            path = rewritten.model.path
+            problem = foreign.missing(node, path) or unknown_operator(node, kind, path)
             problems.append(problem)
             nodes.append(PlannedNode(name, kind, Route.UNSUPPORTED, problem.what))
     gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
     nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
     problems.extend(input_problems(proto))
-    return Plan(tuple(nodes), tuple(plugins), tuple(problems))
+    return Plan(tuple(nodes), tuple(plugins), tuple(problems), tuple(others), tuple(warnings))
+
+
+def _foreign_route(held: ForeignPlan) -> Route:
+    if held.problems:
+        return Route.UNSUPPORTED
+    return Route.STOCK if held.stock else Route.PLUGIN
 
 
 def _all_nodes(model: Model, graph: onnx.GraphProto, outer: Constants = _NONE) -> Iterator[onnx.NodeProto]:

@@ -77,7 +77,7 @@ def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
         "frozen": [asdict(record) for record in rewritten.frozen],
         "io_types": [asdict(record) for record in rewritten.io_types],
         "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
-        "warnings": list(rewritten.warnings()),
+        "warnings": [*rewritten.warnings(), *planned.warnings],
         "problems": [problem.to_json() for problem in analysis.problems],
     }
 

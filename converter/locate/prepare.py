@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import library_of_plugins
@@ -37,7 +38,6 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.shape_tensors import value_profile, values_as_input
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin.calls import KernelsByPlugin
 from trtsmith.converter.plugin.replay import Replay, case_of, replay
 from trtsmith.converter.rewrite.freeze import shape_inputs
@@ -147,7 +147,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         executor: Executor
         if _uses_tensorrt(asked, planned):
             loaded = tuple(dict.fromkeys((*known.values(), *extra)))
-            foreign = creators.foreign_creators(asked.plugins)
+            foreign = foreign_plugins(asked.plugins, rewritten.target)
             executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
         else:
             executor = OnKernels(kernels)

@@ -21,6 +21,8 @@ import onnxruntime.capi.onnxruntime_pybind11_state as ort_c
 from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.node_functions import calls_functions
+from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.importers.problem import Problem
 
@@ -60,9 +62,9 @@ def open_session(
     optimise: bool = True,
     in_order: bool = False,
     thrifty: bool | None = None,
-) -> ort.InferenceSession:
+) -> Any:
     """A session over the model, ready to run. Raises ConversionError when onnxruntime does not take the
-    model.
+    model. Nodes that functions in force compute (converter/model/node_functions.py) are left to these.
 
     repack: whether onnxruntime may copy weights into the layout that its kernels like: a detector of 185 MB ran in
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
@@ -76,6 +78,9 @@ def open_session(
     """
     if thrifty is None:
         thrifty = sum(file.size for file in model.files.values()) >= _THRIFTY_FROM
+    if calls_functions(model.proto.graph):
+        told = {"optimise": optimise, "in_order": in_order}
+        return SplitSession(model, lambda part, feeds: run(part, feeds, **told))
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
@@ -157,7 +162,7 @@ def run(
 
 
 def run_session(
-    session: ort.InferenceSession, model: Model, feeds: Mapping[str, npt.NDArray[Any]]
+    session: Any, model: Model, feeds: Mapping[str, npt.NDArray[Any]]
 ) -> dict[str, npt.NDArray[Any]]:
     """Runs a session of `open_session(model)`; the outputs by name. Raises ConversionError, naming the node
     that failed.
@@ -200,7 +205,11 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
     if unknown is not None:
         op = unknown["op"] or unknown["bare"]
         where = str(model.path) + _nodes_of(op, model)
-        fix = "give the operator an ONNX function body, or convert without the comparison"
+        bare = op.rpartition(":")[2]
+        fix = (
+            f"give a function that computes it (--reference {bare}=MODULE:FUNCTION), or the operator an ONNX function body; "
+            "where a GPU runs the engine, the outputs will do (--expected)"
+        )
         return ConversionError(
             Problem(f"{what}: it does not know {op}.", where, "operators of onnxruntime", fix)
         )

@@ -3,15 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
+from trtsmith.converter.rewrite.target import Target
+from trtsmith.importers.declared.declared_creators import DeclaredCreator, DeclaredField
+from trtsmith.importers.problem import Problem
+
+STATIC = "static registration"
+"""How the plugin host says that a library registers its creators while it is loaded."""
+
+
+@dataclass(frozen=True)
+class HeldPlugins:
+    """What a library of the user's holds. static: whether it registers its creators by itself, while it is loaded.
+
+    needs: file names of the TensorRT libraries that came with it.
+    """
+
+    path: Path
+    creators: tuple[DeclaredCreator, ...]
+    static: bool
+    needs: tuple[str, ...]
+
+    def unloadable(self, target: Target) -> Problem | None:
+        """Why the target's plugin registry cannot have the library; None where it can, as far as this tells."""
+        core = "libtensorrt_rtx" if target.is_rtx else "libnvinfer"
+        if not self.static or any(name.startswith(core) for name in self.needs):
+            return None
+        linked_with = f"linked with {', '.join(self.needs)}" if self.needs else "linked with no TensorRT"
+        what = f"its creators register themselves while it is loaded, and it is {linked_with}"
+        linked = f"link it with {core}, or e" if not target.is_rtx else "e"
+        return Problem(
+            f"the library will not load into {target.title}: {what}",
+            f"plugin library {self.path}",
+            "getCreators and setLoggerFinder, exported with C linkage",
+            f"{linked}xport getCreators and setLoggerFinder in place of REGISTER_TENSORRT_PLUGIN",
+        )
+
+
+def held_plugins(paths: Iterable[Path]) -> tuple[HeldPlugins, ...]:
+    """What the user's libraries hold, each loaded in a child process. UsageError if one cannot be loaded."""
+    return tuple(_held(path, list_creators(path)) for path in paths)
 
 
 def foreign_creators(paths: Iterable[Path]) -> frozenset[str]:
     """Names of the plugins in a user's libraries. UsageError if one cannot be loaded."""
-    return frozenset(str(creator["name"]) for path in paths for creator in list_creators(path)["creators"])
+    return frozenset(creator.name for held in held_plugins(paths) for creator in held.creators)
+
+
+def _held(path: Path, described: dict[str, Any]) -> HeldPlugins:
+    creators = tuple(
+        DeclaredCreator(
+            name=str(one["name"]),
+            version=str(one["version"] or ""),
+            namespace=str(one["namespace"] or ""),
+            home=str(path),
+            family=one["family"],
+            fields=tuple(map(_field, one["fields"])),
+        )
+        for one in described["creators"]
+    )
+    return HeldPlugins(path, creators, described["how"] == STATIC, tuple(described["needs"]))
+
+
+def _field(field: dict[str, Any]) -> DeclaredField:
+    default = field["default"]
+    if isinstance(default, list):
+        default = tuple(default)
+    return DeclaredField(str(field["name"] or ""), field["type"], field["length"], default)
 
 
 def list_creators(path: str | Path, *, host: Path | None = None) -> dict[str, Any]:

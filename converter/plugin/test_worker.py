@@ -31,6 +31,7 @@ from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
 from trtsmith.converter.plugin.checks.checks_threads import THREAD_CHECKS
 from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
 from trtsmith.converter.plugin.host.host_worker import read_request
+from trtsmith.converter.plugin.own_outputs import OUTPUTS, answer_outputs
 
 CHECKS: tuple[ContractCheck, ...] = (
     *LIBRARY_CHECKS,
@@ -58,12 +59,34 @@ def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
                 "version": info.version,
                 "namespace": info.namespace,
                 "fields": [
-                    {"name": spec.name, "type": spec.type, "length": spec.length} for spec in creator.fields
+                    {
+                        "name": spec.name,
+                        "type": spec.type,
+                        "length": spec.length,
+                        "default": spec.plain_default(),
+                    }
+                    for spec in creator.fields
                 ],
             }
         )
     gpu = host.device().name if host.device_count() else None
-    return {"path": str(library.path), "how": library.how, "creators": creators, "gpu": gpu}
+    return {
+        "path": str(library.path),
+        "how": library.how,
+        "needs": tensorrt_libraries(),
+        "creators": creators,
+        "gpu": gpu,
+    }
+
+
+def tensorrt_libraries(maps: Path = Path("/proc/self/maps")) -> list[str]:
+    """File names of the TensorRT libraries in this process: none is there but by the library that was loaded."""
+    try:
+        lines = maps.read_text().splitlines()
+    except OSError:
+        return []
+    files = {Path(line.split(maxsplit=5)[-1]).name for line in lines if "/" in line}
+    return sorted(name for name in files if name.startswith(("libnvinfer", "libtensorrt_rtx")))
 
 
 def probe(session: CreatorUnderTest) -> dict[str, Any]:
@@ -150,6 +173,8 @@ def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     session = _OPENED[0].sessions[index]
     if isinstance(case, KernelCall):
         return run_call(session, case)
+    if name == OUTPUTS:
+        return answer_outputs(session, case)
     return probe(session) if name == "probe" else run_check(session, name, case)
 
 

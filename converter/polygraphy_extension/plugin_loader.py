@@ -9,7 +9,8 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from polygraphy import config, util
+from polygraphy import config as polygraphy_config
+from polygraphy import util
 from polygraphy.backend.base import BaseLoader
 
 from trtsmith.converter.model.errors import UsageError
@@ -26,7 +27,7 @@ class LoadTrtsmithPlugins(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
     They are ours, and those beside the definitions of operators from outside.
     """
 
-    def __init__(self, model: Any, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
+    def __init__(self, model: object, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
         """
         model: an onnx.ModelProto, or a callable that gives one.
         ops, packages: definitions of operators from outside, and whether those of installed packages count.
@@ -60,15 +61,15 @@ def _load(names: set[str]) -> None:
     from trtsmith.converter.operators.compiled import compiled_operators
     from trtsmith.importers.registry import package_of
 
-    if config.USE_TENSORRT_RTX:
+    if polygraphy_config.USE_TENSORRT_RTX:
         _check_rtx_name()
-    flavour = load_flavour("tensorrt_rtx" if config.USE_TENSORRT_RTX else "tensorrt")
+    flavour = load_flavour("tensorrt_rtx" if polygraphy_config.USE_TENSORRT_RTX else "tensorrt")
     trt: Any = flavour.module
     trt.Builder(
         get_trt_logger()
     )  # TensorRT logs by the first logger that it is given: let it be Polygraphy's
     there = registered(trt.get_plugin_registry())
-    missing = names - {creator.name for creator in there if creator.namespace == PLUGIN_NAMESPACE}
+    missing = names - {one.name for one in there if one.namespace == PLUGIN_NAMESPACE}
     compiled, problems = compiled_operators(missing)
     if problems:
         raise UsageError(problems)

@@ -50,11 +50,20 @@ class Options:
 
     def legal_rules(self) -> list[NodeRule]:
         """Those for what the target does not import."""
-        return [rule for rule in self.rules if rule.concerns(self.target) and not rule.faults]
+        return [rule for rule in self.all_rules() if not rule.faults]
 
     def all_rules(self) -> list[NodeRule]:
         """The rules of a target, with those for what it computes wrongly."""
-        return [rule for rule in self.rules if rule.concerns(self.target)]
+        stock = self.target.stock
+        rules = [rule for rule in self.rules if rule.concerns(self.target)]
+        return [_without(rule, stock) for rule in rules] if stock else rules
+
+
+def _without(rule: NodeRule, op_types: frozenset[str]) -> NodeRule:
+    """The rule, without business with nodes of these op_types."""
+    return replace(
+        rule, op_types=tuple(kind for kind in rule.op_types if kind.rpartition("::")[2] not in op_types)
+    )
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,8 @@ def _fold(work: Rewriting) -> Rewriting:
 def _custom_ops(work: Rewriting) -> Rewriting:
     if work.unfolded is None:
         return work
-    records = replace_custom_operators(work.graph, _concerned(work))
+    left = {kind for kind in work.graph.kinds() if kind[1] in work.options.target.stock}
+    records = replace_custom_operators(work.graph, _concerned(work), left)
     declined = tuple(record for record in records if isinstance(record, Declined))
     rewrites = tuple(record for record in records if isinstance(record, Rewrite))
     found = rewrites or any(record.fatal for record in declined)  # fatal ones were given names

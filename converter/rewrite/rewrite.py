@@ -14,6 +14,7 @@ from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.node_functions import function_for
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged
@@ -36,6 +37,7 @@ from trtsmith.converter.rewrite.precision.sums import own_long_sums
 from trtsmith.converter.rewrite.rules import RULES, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
+from trtsmith.importers.declared.stock import stock_op_types
 from trtsmith.importers.expansion import expand_model, plugin_nodes
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -171,6 +173,13 @@ def expand(model: Model) -> Model:
         ) from error
 
 
+def runnable(rewritten: Model) -> Model:
+    """The TensorRT graph in a form that onnxruntime runs. What was left to a plugin of TensorRT is expanded as ours is."""
+    expanded = expand(rewritten)
+    left = any(op_type in stock_op_types() for _, op_type in Graph(expanded).kinds())
+    return reference(expanded) if left else expanded
+
+
 _OF_TENSORRT = "_TRT"
 """onnxruntime has schemas of four TensorRT plugins, for its TensorRT provider, and no kernels of its own."""
 
@@ -184,8 +193,8 @@ def _onnxruntime_operators() -> frozenset[tuple[str, str]]:
 
 
 def onnxruntime_runs(domain: str, op_type: str) -> bool:
-    """Whether onnxruntime itself has the operator, so that the original node is its own reference."""
-    return (domain, op_type) in _onnxruntime_operators()
+    """Whether onnxruntime itself has the operator, or the user a function for it: the original node is its own reference."""
+    return (domain, op_type) in _onnxruntime_operators() or function_for(domain, op_type) is not None
 
 
 def reference(model: Model) -> Model:

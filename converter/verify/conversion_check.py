@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,10 +27,11 @@ from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
+from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verdict import Verdict, not_comparable
 from trtsmith.importers.problem import Problem
 
 MODES = ("auto", "graph", "engine")
@@ -40,7 +42,8 @@ MODES = ("auto", "graph", "engine")
 class ConversionCheck:
     """Everything that the user gave for the comparison, read and checked before the build.
 
-    feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine.
+    feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
+    gave, or a function of the user's. plain: the original's own, where they are known already.
     """
 
     original: Model
@@ -51,6 +54,8 @@ class ConversionCheck:
     expected: Arrays | None
     mode: str
     gpu: Gpu | None
+    references: References = NO_REFERENCES
+    plain: Arrays | None = None
 
     def run(
         self,
@@ -61,21 +66,33 @@ class ConversionCheck:
         progress: Progress,
     ) -> Verdict:
         """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
+        not_run = _why_not(self.mode, self.gpu, built)
         try:
-            expected = self.expected or run(reference(self.original), self.feeds)
+            expected = self.expected or self.plain or run(reference(self.original), self.feeds)
         except ConversionError as error:
-            reason = f"the original: {error.problems[0].what}"
-            return Verdict("not comparable", reason, False, self.inputs, meanings=self.meanings)
+            verdict = not_comparable("original", error, self.inputs, "nothing")
+            return replace(verdict, meanings=self.meanings, not_run=not_run)
         graphs = self._graphs(rewritten, expected, precision)
-        graphs = replace(graphs, meanings=self.meanings, not_run=_why_not(self.mode, self.gpu, built))
-        if not graphs.passed or graphs.not_run:
-            return graphs
+        graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
+        if graphs.ran == "nothing" and self.expected is None:
+            graphs = replace(graphs, ran="original")
+        unknown = graphs.status == "not comparable" and self.expected is not None
+        if (not graphs.passed and not unknown) or graphs.not_run:
+            return self._told(graphs)
         try:
             verdict = self._engine(rewritten, request, expected, precision, progress)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status="not comparable", reason=reason, not_run=str(error))
-        return replace(verdict, reason=f"{verdict.reason}; the graphs agree: {graphs.reason}")
+        between = "nothing is known of the graph" if unknown else "the graphs agree"
+        return replace(verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}")
+
+    def _told(self, graphs: Verdict) -> Verdict:
+        """Of plugins that a function of the user stood for, that they were not run."""
+        names = ", ".join(one.op_type for one in self.references.nodes)
+        if not names or not graphs.comparisons:
+            return graphs
+        return replace(graphs, reason=f"{graphs.reason}; the plugin of {names} itself was not run")
 
     def _engine(
         self, rewritten: Rewritten, request: RunRequest, expected: Arrays, precision: str, progress: Progress
@@ -128,6 +145,7 @@ def prepare(
     expected: ArraySource | None,
     tolerances: Tolerances | None,
     mode: str,
+    references: References = NO_REFERENCES,
 ) -> ConversionCheck:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
@@ -156,16 +174,27 @@ def prepare(
         feeds = generated.arrays | {
             spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
         }
+    words = references.words()
+    fed = feeds | dict(frozen)
     return ConversionCheck(
         original,
-        feeds | dict(frozen),
-        told(inputs, expected),
+        fed,
+        told(inputs, expected) + (f", {words}" if words else ""),
         meanings,
         tolerances,
-        load_expected(expected, outputs) if expected is not None else None,
+        load_expected(expected, outputs) if expected is not None else references.outputs(original, fed),
         mode,
         gpu,
+        references,
+        _with_functions(original, fed) if references.nodes else None,
     )
+
+
+def _with_functions(original: Model, feeds: Arrays) -> Arrays | None:
+    """The original's outputs, before the build: a mistake in a function is not found after it. None if it cannot be run."""
+    with suppress(ConversionError):
+        return run(reference(original), feeds)
+    return None
 
 
 def _float32_nodes(rewritten: Rewritten) -> frozenset[str]:

@@ -19,7 +19,7 @@ from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge
+from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
 
 Outputs = list[dict[str, np.ndarray]]
 Progress = Callable[[str], None]
@@ -35,6 +35,7 @@ def verify_engine(
     precision: str = "tf32",
     tolerances: Tolerances | None = None,
     expected: Sequence[Arrays] | None = None,
+    wanted_by: Callable[[Arrays], Arrays] | None = None,
     plain: Outputs | None = None,
     narrow: Outputs | None = None,
     at_least: Mapping[str, float] | None = None,
@@ -48,7 +49,7 @@ def verify_engine(
     engine_inputs: those of the model's inputs that the engine has.
     precision:  of the engine's arithmetic (verify.rounding.PRECISIONS); by it, what `tolerances` leaves open is
         allowed (trtsmith.converter.verify.allowance).
-    expected:   outputs to compare each set with, instead of onnxruntime's.
+    expected:   outputs to compare each set with, instead of onnxruntime's. wanted_by: computes them from each set.
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case.
@@ -62,11 +63,13 @@ def verify_engine(
         if plain is None or narrow is None:
             plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain, exact)
     except ConversionError as error:
-        if expected is None:
+        if expected is None and wanted_by is None:
             if keep is not None:
                 keep(run_engine(request, feeds, progress).outputs)
-            return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+            return not_comparable("original", error, inputs, "nothing")
         plain = narrow = None
+    if wanted_by is not None:
+        expected = [wanted_by(one.feeds) for one in sets]
     say("running the engine")
     result = run_engine(request, feeds, progress)
     if keep is not None:

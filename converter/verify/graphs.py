@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.rewrite import expand, reference
+from trtsmith.converter.rewrite.rewrite import reference, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.compare import Arrays, compare
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge
+from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
 
 
 def verify_graphs(
@@ -33,17 +33,18 @@ def verify_graphs(
     fields that TensorRT will get. io_types: inputs and outputs that have another type in the rewritten graph.
     Outputs that random numbers decide are left out, and named.
     """
+    given = expected is not None
     if expected is None:
         try:
             expected = run(reference(original), feeds)
         except ConversionError as error:
-            return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+            return not_comparable("original", error, inputs, "nothing")
     try:
         inputs_left = {value.name for value in rewritten.proto.graph.input}
         left = to_engine({n: v for n, v in feeds.items() if n in inputs_left}, io_types)
-        actual = to_model(run(expand(rewritten), left), io_types)
+        actual = to_model(run(runnable(rewritten), left), io_types)
     except ConversionError as error:
-        return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
+        return not_comparable("rewritten graph", error, inputs, "nothing" if given else "original")
     random = random_outputs(original)
     compared = {name: value for name, value in expected.items() if name not in random}
     return judge(

@@ -13,7 +13,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
-from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by, type_of
 from trtsmith.converter.verify.compare import Arrays, compare
@@ -22,7 +22,7 @@ from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge
+from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
 
 
 def verify_reduced(
@@ -48,11 +48,11 @@ def verify_reduced(
         sets = (InputSet("", feeds),)
         plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None, exact=exact)
     except ConversionError as error:
-        return Verdict("not comparable", f"the original: {error.problems[0].what}", False, inputs)
+        return not_comparable("original", error, inputs, "nothing")
     try:
         actual = run_reduced(rewritten, feeds, io_types, float16_sums=precision == FP16_SUMS)
     except ConversionError as error:
-        return Verdict("not comparable", f"the rewritten graph: {error.problems[0].what}", False, inputs)
+        return not_comparable("rewritten graph", error, inputs, "original")
     other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
     measured = allowance(plain[0], other, precision, original.proto)
     excluded = measured.excluded(tolerances) | dict(random_outputs(original))
@@ -81,9 +81,9 @@ def run_reduced(
     widened = {n: _widened(v) for n, v in given.items()}
     if float16_sums:
         summed, sums = with_float16_sums(model, exact=exact, feeds=given)
-        graph = emulated(expand(summed), sums)
+        graph = emulated(runnable(summed), sums)
     else:
-        graph = emulated(expand(model))
+        graph = emulated(runnable(model))
     results = run(graph, widened, optimise=False, in_order=True)
     typed = {n: v.astype(types[n]) if v.dtype.kind == "f" and n in types else v for n, v in results.items()}
     return to_model(typed, io_types)

@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
+
+RAN = ("graphs", "original", "nothing")
+"""The graph from which the engine is built, and where it is compared with it the original; that alone; neither."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Verdict:
     precision:  what the default tolerance of an engine's outputs assumes; "" where no engine was run.
     not_run:    why the engine was not run; "" where it was.
     warnings:   what the user should know of the engine and its run, one sentence each.
+    ran:        what was run of the two graphs: one of RAN.
     """
 
     status: str
@@ -36,6 +41,7 @@ class Verdict:
     precision: str = ""
     not_run: str = ""
     warnings: tuple[str, ...] = ()
+    ran: str = "graphs"
 
     @property
     def passed(self) -> bool:
@@ -92,3 +98,11 @@ def judge(
         return verdict("not comparable", "no output has a finite element")
     worst = max(c.relative for c in comparisons)
     return verdict("agree", f"largest relative error {worst:.1e}")
+
+
+def not_comparable(which: str, error: TrtsmithError, inputs: str, ran: str) -> Verdict:
+    """The verdict where a graph cannot be run, with what would make it comparable. which: such as "original"."""
+    problem = error.problems[0]
+    return Verdict(
+        "not comparable", f"the {which}: {problem.what.rstrip('.')}; {problem.fix}", False, inputs, ran=ran
+    )

@@ -19,12 +19,19 @@ from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given_iterations import GivenInputs, given_inputs, given_outputs
 from trtsmith.converter.verify.interface import check_interface
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
+from trtsmith.converter.verify.references import (
+    NO_REFERENCES,
+    References,
+    check_known,
+    check_one_expectation,
+)
 from trtsmith.converter.verify.rounding import PRECISIONS, engine_precision
 from trtsmith.converter.verify.sets import InputSet, sets_of_profile
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -54,6 +61,7 @@ class VerifyOptions:
     save_outputs: Path | None = None
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     tolerances: Tolerances | None = None
+    references: References = NO_REFERENCES
     precision: str = ""
     plugins: tuple[Path, ...] = ()
     flavour: str = "auto"
@@ -81,6 +89,7 @@ class VerifyOptions:
             fix = "add --inputs FILE.npz" if self.expected is not None else "add --load-inputs FILE.json"
             what = "outputs are given, and no inputs that they belong to"
             raise UsageError(Problem(what, outputs[0], "the inputs too", fix))
+        check_one_expectation(outputs[0] if outputs else "", self.references)
 
     def files(self) -> tuple[object, ...]:
         """What is read, and must not be written over."""
@@ -108,8 +117,14 @@ def verify_bundle(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
 
     UsageError: what is given does not fit model or engine, or the engine cannot be run here.
     """
+    with calling(options.references.nodes):
+        return _verified(options, progress)
+
+
+def _verified(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
     options.check_targets()
     model = load_model(options.model)
+    check_known(options.references, model)
     if options.tolerances is not None:
         options.tolerances.check_outputs([value.name for value in model.proto.graph.output])
     given = given_inputs(options.inputs, options.load_inputs)
@@ -158,6 +173,9 @@ def _compared(
         sets, meanings = sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
         words = "generated"
     told = options.load_outputs if options.expected is None else told_source(options.expected)
+    words += f", outputs expected: {told}" if told is not None else ""
+    functions = options.references.words()
+    whole = options.references.whole is not None
     did = origin.reduction
     sums = did is not None and did.float16_sums
     kept: list[Mapping[str, np.ndarray]] = []
@@ -165,12 +183,13 @@ def _compared(
         model,
         request,
         sets,
-        words + (f", outputs expected: {told}" if told is not None else ""),
+        words + (f", {functions}" if functions else ""),
         engine_inputs={tensor.name for tensor in info.inputs},
         precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
         exact=frozenset(node.node for node in did.kept) if did is not None else frozenset(),
         tolerances=options.tolerances,
         expected=expected,
+        wanted_by=(lambda feeds: options.references.outputs(model, feeds) or {}) if whole else None,
         meanings=meanings,
         keep=kept.extend if options.save_outputs is not None else None,
         progress=progress,

@@ -105,10 +105,15 @@ def _parameter(parameter: inspect.Parameter) -> str:
     typed = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
     equals = " = " if typed else "="
     value = parameter.default
-    # Texts have the quotes of the formatter, which formats the examples of documents too.
-    shown = json.dumps(value) if isinstance(value, str) else repr(value)
-    default = "" if value is parameter.empty else f"{equals}{shown}"
+    default = "" if value is parameter.empty else f"{equals}{_default(value)}"
     return f"{stars}{parameter.name}{typed}{default}"
+
+
+def _default(value: Any) -> str:
+    """Texts have the quotes of the formatter, which formats the examples of documents too."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_default, value))}{',' * (len(value) == 1)})"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def _annotation(annotation: Any) -> str:

@@ -24,7 +24,8 @@ NAMES = [
 
 SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
-    "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), precision='', keep_fp32=(), "
+    "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), prefer_stock=False, "
+    "precision='', keep_fp32=(), "
     "accumulate='', io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
@@ -32,14 +33,14 @@ SIGNATURES = {
     "ops=(), plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, "
-    "freeze=(), inputs=None, expected=None, precision='', "
-    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', "
-    "plugins=(), embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
-    "timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
+    "freeze=(), inputs=None, expected=None, reference=None, precision='', "
+    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', plugins=(), "
+    "prefer_stock=False, embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, "
+    "layer_details=False, timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
     "verbose=False, progress=None) -> Conversion",
-    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, load_inputs=(), load_outputs=None, "
-    "save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), flavour='auto', "
-    "timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
+    "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, reference=None, load_inputs=(), "
+    "load_outputs=None, save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), "
+    "flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
     "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
     "locate": "(model, engine=None, *, output=None, data_folder=None, on='auto', native=False, all=False, memory=1024, "
@@ -65,7 +66,7 @@ FIELDS = {
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
-    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings",
+    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings ran",
 }
 
 METHODS = {"load", "open", "session", "inspect", "close", "of_request"}

@@ -13,6 +13,8 @@ from envsetup.wheels import pinned
 from realregistries import lean_wheels, registry_answers
 from realregistries.registry_questions import questions
 from trtsmith.converter.compile.logged import SetupError
+from trtsmith.converter.plugin.creators import held_plugins
+from trtsmith.importers.declared.stock import stock_plugins
 from trtsmith.importers.registry import OPS
 
 RECORD = lean_wheels.ROOT / "benchmarks" / "real_registries.json"
@@ -152,3 +154,18 @@ def test_record_is_of_every_version_and_without_faults() -> None:
     answers = json.loads(RECORD.read_text())["answers"]
     assert tuple(answers) == lean_wheels.versions()
     assert not [fault for found in answers.values() for fault in found["faults"]]
+
+
+@pytest.mark.parametrize("version", lean_wheels.IN_TESTS)
+def test_the_table_of_stock_plugins_is_right_about_those_that_can_be_asked(version: str) -> None:
+    """The lean runtime comes with NVIDIA's build of the plugins that version-compatible engines may have."""
+    _, folder = lean_wheels.module_and_folder(version)
+    (library,) = Path(folder, "tensorrt_lean_libs").glob("libnvinfer_vc_plugin.so.*")
+    release = tuple(map(int, version.split(".")[:2]))
+    known = {(p.creator.name, p.creator.version): p.creator for p in stock_plugins(release)}
+    (held,) = held_plugins([library])
+    assert held.creators and not held.static
+    for creator in held.creators:
+        told = known[(creator.name, creator.version)]
+        assert (told.namespace, told.family) == (creator.namespace, creator.family)
+        assert told.fields == creator.fields

@@ -11,6 +11,8 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
+from tests.converter.plugin.fixtures import library
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 """Packages of operators that pages name: in the repository, as people write them."""
 
@@ -23,6 +25,7 @@ def write_samples(folder: Path) -> None:
     _mean(folder)
     _resize(folder)
     _unknown(folder)
+    _of_others(folder)
     _odds(folder)
     shutil.copytree(
         EXAMPLES, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("build", "lib", "__pycache__")
@@ -105,6 +108,33 @@ def _unknown(folder: Path) -> None:
 def _odds(folder: Path) -> None:
     node = oh.make_node("Logit", ["p"], ["y"], name="/head/logit", domain="mycompany")
     _save(folder / "odds.onnx", [node], [_value("p", (2, 16))], [_value("y", (2, 16))], {})
+
+
+def _of_others(folder: Path) -> None:
+    """A plugin library that is not ours, models with its node written rightly and wrongly, and one with a stock plugin."""
+    shutil.copy(library("good_v3"), folder / "libyours.so")
+    for name, changed in (
+        ("yours", {"repeats": 3}),
+        ("misspelt", {"repeat": 2.0}),
+        ("wrong_shape", {"repeats": 2}),
+    ):
+        fields = {"weights": [1.0, 2.0], **changed}
+        nodes = [
+            oh.make_node("Relu", ["x"], ["a"], name="/relu"),
+            oh.make_node("Repeat0", ["a"], ["y"], name="/repeat", domain="fixture", **fields),
+        ]
+        _save(folder / f"{name}.onnx", nodes, [_value("x", (2, 16))], [_value("y", (6, 16))], {})
+    made = ["count", "kept", "best", "classes"]
+    fields = {"score_threshold": 0.25, "iou_threshold": 0.5, "max_output_boxes": 100, "background_class": -1}
+    fields |= {"score_activation": 0, "class_agnostic": 0, "box_coding": 0}
+    nodes = [oh.make_node("EfficientNMS_TRT", ["boxes", "scores"], made, name="/nms", **fields)]
+    outputs = [oh.make_tensor_value_info(name, TensorProto.INT32, None) for name in ("count", "classes")]
+    outputs += [oh.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("kept", "best")]
+    inputs = [_value("boxes", (1, 200, 4)), _value("scores", (1, 200, 8))]
+    _save(folder / "nms.onnx", nodes, inputs, outputs, {})
+    nodes = [oh.make_node("NMSDynamic_TRT", ["loc", "conf", "prior"], ["kept", "count"], name="/old_nms")]
+    inputs = [_value(name, (1, 8, 1, 1)) for name in ("loc", "conf", "prior")]
+    _save(folder / "old_nms.onnx", nodes, inputs, [_value("kept", None), _value("count", None)], {})
 
 
 def _normal(*shape: int) -> np.ndarray:

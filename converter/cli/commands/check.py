@@ -13,15 +13,16 @@ from trtsmith.converter.cli.arguments import (
     add_model,
     add_operators,
     add_plugins,
+    add_prefer_stock,
     model_of,
 )
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.reports import analysis_report
-from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -38,6 +39,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_plugins(parser, "of your own")
     add_flavour(parser)
+    add_prefer_stock(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
@@ -68,7 +70,7 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
 def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
     """Reads the flags that are common to all commands that read a model."""
     return AnalysisOptions(
-        target=expected_target(options.flavour),
+        target=target_of(options.flavour, prefer_stock=options.prefer_stock),
         freeze=tuple(options.freeze),
         inputs=options.inputs,
         plugins=tuple(options.plugins),
@@ -88,6 +90,7 @@ def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
         f"note: {one_line(record.node)}: {note}" for record in rewritten.rewrites for note in record.notes
     ]
     notes += [f"warning: {one_line(warning)}" for warning in rewritten.warnings()]
+    notes += [f"warning: {one_line(warning)}" for warning in planned.warnings]
     left = [
         f"left as it is: {one_line(record.node)} ({one_line(record.op_type)}): {record.refusal.reason}"
         for record in rewritten.declined

@@ -12,6 +12,8 @@ from trtsmith.converter.cli.arguments import (
     add_model,
     add_operators,
     add_plugins,
+    add_prefer_stock,
+    add_references,
     add_tolerances,
     model_of,
     positive_int,
@@ -31,6 +33,7 @@ from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.conversion_check import MODES
+from trtsmith.converter.verify.references import parse_references
 from trtsmith.converter.verify.tolerances import parse_tolerances
 
 _DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
@@ -90,6 +93,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
     )
     add_flavour(build)
+    add_prefer_stock(build)
     add_plugins(build, "of your own")
     build.add_argument(
         "--embed-plugins",
@@ -119,6 +123,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NPZ",
         help="outputs to compare with; default: the original in onnxruntime",
     )
+    add_references(verify)
     add_tolerances(verify)
     which = verify.add_mutually_exclusive_group()
     which.add_argument(
@@ -149,9 +154,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
         targets=options.target,
         flavour=options.flavour,
         plugins=tuple(options.plugins),
+        prefer_stock=options.prefer_stock,
         inputs=options.inputs,
         expected=options.expected,
         tolerances=parse_tolerances(options.rtol, options.atol),
+        references=parse_references(options.reference),
         verify=None if options.no_verify else options.verify,
         precision=precision_of(options),
         embed_plugins=options.embed_plugins,

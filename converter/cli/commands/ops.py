@@ -8,8 +8,10 @@ from typing import Any
 from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.rewrite.rules import stock
+from trtsmith.importers.declared.stock import StockPlugin, stock_op_types, stock_table
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef
-from trtsmith.importers.registry import MODELOPT_DOMAIN, operators, package_of
+from trtsmith.importers.registry import MODELOPT_DOMAIN, find_aliases, operators, package_of
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -21,11 +23,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, with ports and fields")
+    parser.add_argument(
+        "--stock", action="store_true", help="the plugins that TensorRT itself brings instead, by release"
+    )
     add_operators(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
+    if options.stock:
+        return _stock(options, console)
     if options.json:
         console.json([_document(op) for op in operators()])
         return EXIT_OK
@@ -41,6 +48,55 @@ def run(options: argparse.Namespace, console: Console) -> int:
         "Sizes of outputs that depend on values are for V3 plugins alone: the V2 library lacks those operators."
     )
     return EXIT_OK
+
+
+def _stock(options: argparse.Namespace, console: Console) -> int:
+    if options.json:
+        console.json([_stock_document(plugin) for plugin in stock_table()])
+        return EXIT_OK
+    rows = [("plugin", "version", "interface", "in", "ours", "fields")]
+    for plugin in stock_table():
+        creator = plugin.creator
+        fields = ", ".join(f"{f.name} {f.type}{f'[{f.length}]' * (f.length > 1)}" for f in creator.fields)
+        rows.append(
+            (
+                creator.name,
+                creator.version,
+                creator.interface,
+                plugin.releases,
+                _ours(plugin),
+                fields or "none",
+            )
+        )
+    console.result(table(rows))
+    console.result(
+        "From NVIDIA's published plugin creators; a length of 1 is often only a hint. TensorRT-RTX brings none of them.\n"
+        "What the column names takes the node's place, unless `--prefer-stock` leaves it to TensorRT."
+    )
+    return EXIT_OK
+
+
+def _ours(plugin: StockPlugin) -> str:
+    """Our operator that takes the place of such nodes, or that standard operators do; "" for neither."""
+    name = plugin.creator.name
+    found = sorted({op.name for op, _ in find_aliases(MODELOPT_DOMAIN, name)})
+    if found or name not in stock_op_types():
+        return ", ".join(found)
+    kinds = {kind.rpartition("::")[2] for rule in stock.RULES for kind in rule.op_types}
+    return "standard operators" if name in kinds else ""
+
+
+def _stock_document(plugin: StockPlugin) -> dict[str, Any]:
+    creator = plugin.creator
+    return {
+        "name": creator.name,
+        "version": creator.version,
+        "interface": creator.interface,
+        "releases": plugin.releases,
+        "ours": _ours(plugin),
+        "fields": [{"name": f.name, "type": f.type, "length": f.length} for f in creator.fields],
+        "required": sorted(creator.required),
+    }
 
 
 def names(alias: Alias) -> list[str]:

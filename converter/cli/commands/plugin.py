@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trtsmith.converter.cli.arguments import add_operators, positive_seconds
+from trtsmith.converter.cli.arguments import add_operators, add_references, positive_seconds
 from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
+from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
+from trtsmith.importers.problem import Problem
+
+if TYPE_CHECKING:
+    from trtsmith.converter.convert.plugin_cases import ModelCases
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -58,6 +62,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
                 metavar="SECONDS",
                 help="for one check (120)",
             )
+            action.add_argument(
+                "--model", type=Path, metavar="ONNX", help="a model whose nodes are the cases to test with"
+            )
+            action.add_argument(
+                "--shapes",
+                action="append",
+                default=[],
+                metavar="NAME=SHAPE",
+                help="sizes of the model's dynamic inputs, as images=2x3x640x640; once for each input",
+            )
+            add_references(action)
             action.add_argument("--report", type=Path, metavar="JSON", help="write the results to a file")
 
 
@@ -84,15 +99,39 @@ def _test(options: argparse.Namespace, console: Console) -> int:
         text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
         (console.progress if result.verdict is CheckStatus.FAIL else console.detail)(text)
 
-    check_report(options.report, (options.library,))
+    check_report(options.report, (options.library, options.model))
+    of_model = _cases(options)
+    for note in of_model.notes:
+        console.say(f"not testable: {note}")
     report = test_library(
         options.library,
         gpu=options.gpu,
-        definitions=contract_cases(),
-        gpu_cases=gpu_cases,
+        definitions=(*contract_cases(), *of_model.contract),
+        gpu_cases=lambda name: (*gpu_cases(name), *of_model.gpu_cases(name)),
         timeout_s=options.timeout,
         progress=show,
     )
     write_report(options.report, report.to_json())
     console.json(report.to_json()) if options.json else console.result(report.render())
     return EXIT_OK if report.ok else EXIT_FAILED
+
+
+def _cases(options: argparse.Namespace) -> ModelCases:
+    """The cases of --model; without one there is nothing that the other flags could be about."""
+    from trtsmith.converter.convert.plugin_cases import (  # `plugin` works without what converts
+        ModelCases,
+        cases_from_model,
+    )
+    from trtsmith.converter.model.shapes import parse_shapes
+    from trtsmith.converter.verify.references import parse_references
+
+    if options.model is not None:
+        references = parse_references(options.reference)
+        return cases_from_model(options.model, options.library, parse_shapes(options.shapes), references)
+    for flag, given in (("--shapes", options.shapes), ("--reference", options.reference)):
+        if given:
+            what = f"{flag} says something of a model, and none is given"
+            raise UsageError(
+                Problem(what, f"{flag} {given[0]}", "--model ONNX", "add it, or remove the flag")
+            )
+    return ModelCases(())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_operators, add_running, add_tolerances
+from trtsmith.converter.cli.arguments import add_operators, add_references, add_running, add_tolerances
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
@@ -17,8 +17,10 @@ from trtsmith.converter.locate.found import AGREE, Located
 from trtsmith.converter.locate.prepare import Asked, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
+from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.verify.references import parse_references
 from trtsmith.converter.verify.rounding import PRECISIONS
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions, verify_bundle
@@ -63,6 +65,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NAME=SHAPE",
         help="sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
     )
+    add_references(data)
     _add_polygraphy(parser)
     judged = parser.add_argument_group("what is allowed")
     add_tolerances(judged)
@@ -131,7 +134,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
         asked = verify_options(options)
         compared = verify_bundle(asked, console.progress)
         verdict = compared.verdict
-        found = _located(options, compared, folder, console)
+        with calling(asked.references.nodes):
+            found = _located(options, compared, folder, console)
     except TrtsmithError as error:
         write_report(options.report, failure_report("verify", error))
         raise
@@ -157,6 +161,7 @@ def verify_options(options: argparse.Namespace) -> VerifyOptions:
         save_outputs=options.save_outputs,
         shapes=parse_shapes(options.shapes),
         tolerances=parse_tolerances(options.rtol, options.atol),
+        references=parse_references(options.reference),
         precision=options.precision or "",
         plugins=tuple(options.plugins),
         flavour=options.flavour,

@@ -8,9 +8,11 @@ from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import Verdict
 
-_GRAPHS_ONLY = (
-    "the graph from which the engine is built was run in onnxruntime; the engine itself was not run"
-)
+_NO_ENGINE = {
+    "graphs": "the graph from which the engine is built was run in onnxruntime; the engine itself was not run",
+    "original": "the original was run in onnxruntime; neither the graph from which the engine is built nor the engine was",
+    "nothing": "neither the graph from which the engine is built nor the engine was run",
+}
 
 
 def render_verdict(verdict: Verdict) -> str:
@@ -36,7 +38,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     if verdict.precision:
         yield verdict.precision
     if not verdict.engine_run:
-        yield _GRAPHS_ONLY + (f": {one_line(verdict.not_run)}" if verdict.not_run else "")
+        yield _NO_ENGINE[verdict.ran] + (f": {one_line(verdict.not_run)}" if verdict.not_run else "")
 
 
 def _row(c: Comparison) -> tuple[str, ...]:

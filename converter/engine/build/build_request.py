@@ -16,13 +16,17 @@ OPTIMIZATION_LEVELS = range(6)
 
 @dataclass(frozen=True)
 class PluginUse:
-    """One node that becomes a plugin layer, with every field that its creator takes."""
+    """One node that becomes a plugin layer, with every field that its creator takes.
+
+    partial: whether fields may be left to the creator's own defaults, as plugins of others have them.
+    """
 
     node: str
     name: str
     version: str
     namespace: str
     fields: tuple[FieldValue, ...]
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,4 +141,6 @@ def _plugin_use(data: dict[str, Any]) -> PluginUse:
         )
         for item in data["fields"]
     )
-    return PluginUse(data["node"], data["name"], data["version"], data["namespace"], fields)
+    return PluginUse(
+        data["node"], data["name"], data["version"], data["namespace"], fields, data.get("partial", False)
+    )

@@ -215,7 +215,7 @@ def _compare_fields(use: PluginUse, known: Sequence[str], where: str) -> list[Pr
             f"give the node the attribute {name!r}",
         )
         for name in known
-        if name not in given
+        if name not in given and not use.partial
     ]
     return problems
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
@@ -30,7 +31,7 @@ class OnTensorRT:
 
     build, run: trtsmith.converter.engine.build.build.build and trtsmith.converter.engine.runtime.run_in_child.run_engine.
     libraries:  plugin libraries that the engines need.
-    foreign:    names of plugins in those that are not ours.
+    foreign:    the plugins that are not ours.
     shapes:     profile of the model's dynamic inputs; others are built for the sizes that they are fed with.
     timeout_s:  for each build and each run.
     """
@@ -38,7 +39,7 @@ class OnTensorRT:
     build: Build
     run: RunEngine
     libraries: tuple[Path, ...] = ()
-    foreign: frozenset[str] = frozenset()
+    foreign: ForeignPlugins = field(default_factory=ForeignPlugins)
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     flavour: str = "auto"
     timeout_s: float | None = None
@@ -60,7 +61,7 @@ class OnTensorRT:
                     onnx_path=graph,
                     engine_path=engine,
                     plugin_libraries=self.libraries,
-                    plugins=planned.plugins,
+                    plugins=(*planned.plugins, *planned.foreign),
                     profiles=(profile,) if profile else (),
                     flavour=self.flavour,
                     timeout_s=self.timeout_s,

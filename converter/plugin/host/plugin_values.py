@@ -22,6 +22,17 @@ class FieldSpec:
     length: int
     data: bytes | None = None
 
+    def plain_default(self) -> list[int | float] | str | None:
+        """The value of `data` as JSON has it; None where there is none, or of a type without plain values."""
+        if self.data is None or self.length < 1:
+            return None
+        if self.type == "char":
+            return self.data.split(b"\0")[0].decode("utf-8", "replace")
+        if self.type not in _PLAIN:
+            return None
+        values: list[int | float] = np.frombuffer(self.data, dtype=self.type).tolist()
+        return values
+
 
 @dataclass(frozen=True)
 class EncodedField:

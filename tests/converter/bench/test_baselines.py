@@ -16,7 +16,6 @@ from trtsmith.converter.bench.against import check_baselines, time_baseline
 from trtsmith.converter.bench.baseline_worker import BaselineRequest
 from trtsmith.converter.bench.baselines import (
     Baseline,
-    load_function,
     onnxruntime_baseline,
     repeat,
     torch_baseline,
@@ -27,6 +26,7 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.exchange import write_arrays
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.user_function import load_user_function
 from trtsmith.importers.problem import Problem
 
 X = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
@@ -120,7 +120,7 @@ def test_torch_takes_and_gives_bfloat16(tmp_path: Path, monkeypatch: pytest.Monk
 def test_functions_that_are_none(users: Path, monkeypatch: pytest.MonkeyPatch, spec: str, says: str) -> None:
     monkeypatch.syspath_prepend(users)
     with pytest.raises(UsageError, match=says):
-        load_function(spec)
+        load_user_function(spec, "--torch")
 
 
 def request(name: str, model: Path, tmp_path: Path, **more: object) -> BaselineRequest:

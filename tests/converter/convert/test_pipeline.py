@@ -19,11 +19,11 @@ def test_plugin_libraries_are_asked_once_what_they_hold(
 ) -> None:
     asked: list[list[Path]] = []
 
-    def asked_for(paths: Iterable[Path]) -> frozenset[str]:
+    def asked_for(paths: Iterable[Path]) -> tuple[creators.HeldPlugins, ...]:
         asked.append(list(paths))
-        return frozenset({"Theirs"})
+        return (creators.HeldPlugins(theirs, (), False, ()),)
 
-    monkeypatch.setattr(creators, "foreign_creators", asked_for)
+    monkeypatch.setattr(creators, "held_plugins", asked_for)
     theirs = tmp_path / "theirs.so"
     options = AnalysisOptions(plugins=(theirs,), precision=PrecisionRequest(precision="fp16"))
     done = analyse(load_model(relu(tmp_path / "m.onnx")), options)

@@ -9,9 +9,11 @@ from onnx import TensorProto
 from onnx import helper as oh
 
 from tests.converter.models import convolution, inverse, load, relu, value
+from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
 from trtsmith.converter.convert.plan import Plan, Route, native_operators, plan
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.importers.declared.declared_creators import DeclaredCreator
 from trtsmith.importers.fields import FieldValue
 
 
@@ -31,7 +33,7 @@ def test_routes(tmp_path: Path) -> None:
         oh.make_node("Foo", ["d"], ["y"], name="u", domain="bar"),
     ]
     model = load(tmp_path / "m.onnx", nodes, [value("x", (2, 2))], [value("y", None)], functions=[body])
-    result = plan(rewrite(model), frozenset({"Theirs"}))
+    result = plan(rewrite(model), ForeignPlugins((DeclaredCreator("Theirs", "1", "", "lib.so"),)))
     assert [(n.name, n.op_type, n.route) for n in result.nodes] == [
         ("r", "Relu", Route.NATIVE),
         ("f", "local::F", Route.FUNCTION),

@@ -14,6 +14,8 @@ import pytest
 
 import trtsmith
 from tests.converter.locate.sabotage import INFO
+from tests.converter.models import load, value
+from tests.converter.plugin.fixtures import library
 from tests.outside.compiled import HERE, compile_mixing
 from trtsmith.converter.cli.commands import plugin_replay
 from trtsmith.converter.cli.main import main
@@ -105,6 +107,39 @@ def test_without_a_library_nothing_is_built(
     said = capsys.readouterr().err
     assert "the operator LogOdds has no compiled plugin" in said and "trtsmith build-plugins" in said
     assert not (tmp_path / "m.plan").exists()
+
+
+def test_an_engine_with_plugins_of_three_kinds(package: Path, tmp_path: Path) -> None:
+    nodes = [
+        onnx.helper.make_node("Inverse", ["x"], ["i"], domain="com.microsoft"),
+        onnx.helper.make_node("Sigmoid", ["i"], ["s"]),
+        onnx.helper.make_node("Logit", ["s"], ["p"], domain="mycompany"),
+        onnx.helper.make_node("Repeat0", ["p"], ["y"], domain="fixture", repeats=3, weights=[1.0, 2.0]),
+    ]
+    load(tmp_path / "m.onnx", nodes, [value("x", (2, 3, 3))], [value("y", (6, 3, 3))])
+    x = np.random.default_rng(0).uniform(0.1, 0.3, (2, 3, 3)).astype(np.float32) + np.eye(3, dtype=np.float32)
+    asked: dict[str, Any] = {"ops": package, "plugins": library("good_v3"), "flavour": "tensorrt_rtx"}
+    asked |= {"inputs": {"x": x}, "target": "sm86"}
+    called = []
+
+    def repeat(a: np.ndarray, repeats: int, weights: list[float]) -> np.ndarray:
+        called.append((repeats, weights))
+        return np.concatenate([a] * repeats)
+
+    done = trtsmith.convert(tmp_path / "m.onnx", tmp_path / "m.plan", reference={"Repeat0": repeat}, **asked)
+    names = [path.name for path in done.bundle.libraries]
+    assert names == [plugin_library().name, LIBRARY, library("good_v3").name]
+    assert [use.name for use in done.plan.plugins] == ["MatrixInverse", "LogOdds"]
+    assert [use.name for use in done.plan.foreign] == ["Repeat0"]
+    assert done.verdict.status == "agree" and called and set(map(str, called)) == {str((3, [1.0, 2.0]))}
+    assert "the plugin of Repeat0 itself was not run" in done.verdict.reason
+
+    odd = trtsmith.convert(
+        tmp_path / "m.onnx",
+        reference={"mycompany::Logit": lambda p: 2 * np.log(p / (1 - p)), "Repeat0": repeat},
+        **asked,
+    )
+    assert odd.verdict.status == "disagree", "the function stands in for the definition of the package"
 
 
 def test_locate_knows_the_library_of_each_plugin(plan: Path, model: Path, package: Path) -> None:

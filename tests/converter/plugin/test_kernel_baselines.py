@@ -199,7 +199,7 @@ def test_our_results_are_judged_before_and_after_the_timing(
         assert allocate(64) and not allocate(0)
         yield Ready()
 
-    one.bench.library = SimpleNamespace(creator=lambda name: SimpleNamespace(create=lambda f: nullcontext()))
+    one.bench.creator = lambda name: SimpleNamespace(create=lambda f: nullcontext())
     one.bench.stream = SimpleNamespace(cuda_stream=5)
     monkeypatch.setattr(kernel_torch, "prepared", prepared)
     monkeypatch.setattr(kernel_torch, "time_runs", kernel_baselines.time_runs)

@@ -102,7 +102,7 @@ def test_check_as_json(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     )
     assert document["nodes"][1] == {
         "name": "inv", "op_type": "com.microsoft::Inverse", "route": "plugin",
-        "how": "plugin trtsmith::MatrixInverse version 1",
+        "how": "plugin trtsmith::MatrixInverse version 1", "foreign": False,
     }  # fmt: skip
     assert document["plugins"][0]["name"] == "MatrixInverse" and document["rewrites"][0]["node"] == "inv"
     convolution(Path("bad.onnx"), foo=1)
@@ -116,7 +116,14 @@ def test_check_with_a_library_of_others(capsys: pytest.CaptureFixture[str]) -> N
     save(Path("f.onnx"), [node], [value("x", (2, 2))], [value("y", (2, 2))])
     assert trtsmith(capsys, "check", "f.onnx").code == 1
     ran = trtsmith(capsys, "check", "f.onnx", "--plugins", libraries.plugin_library())
-    assert ran.code == 0 and "plugin of a library given with --plugins" in ran.out
+    assert ran.code == 1 and 'plugin_namespace="trtsmith"' in ran.err  # TensorRT would not find it either
+    node.attribute.append(oh.make_attribute("plugin_namespace", "trtsmith"))
+    save(Path("f.onnx"), [node], [value("x", (2, 2))], [value("y", (2, 2))])
+    ran = trtsmith(capsys, "check", "f.onnx", "--plugins", libraries.plugin_library())
+    assert (
+        ran.code == 0
+        and f"plugin trtsmith::MatrixInverse version 1 of {libraries.plugin_library()}" in ran.out
+    )
 
 
 @pytest.mark.parametrize(("flavour", "route"), [("tensorrt", "native"), ("tensorrt_rtx", "plugin")], ids=str)

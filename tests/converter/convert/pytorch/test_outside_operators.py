@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -12,6 +13,8 @@ from torch import nn
 
 import trtsmith
 from trtsmith.converter.convert.pytorch.custom_calls import calls_of
+from trtsmith.converter.model.user_function import load_user_function
+from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.importers.torch_aliases import CallArguments, alias_of_call, argument_faults, node_of_call
 
 DEFINITIONS = str(Path(__file__).resolve().parents[3] / "outside" / "mixing.py")
@@ -132,3 +135,31 @@ def test_calls_are_found_in_branches_too() -> None:
 
     program = torch.export.export(Branches(), (torch.rand(3),))
     assert [call.name for call in calls_of(program)] == ["mycompany::logit"]
+
+
+def odds(p: torch.Tensor) -> torch.Tensor:
+    return torch.ops.trtsmith.log_odds(p)
+
+
+def test_functions_of_the_user_may_call_operators_in_force() -> None:
+    with operators_in_force([DEFINITIONS], installed=False):
+        function = load_user_function(f"{__name__}:odds", "--reference")
+    p = np.array([0.25, 0.5], np.float32)
+    (found,) = function.call([p], {}, "for the test")
+    np.testing.assert_allclose(found, np.log(p / (1 - p)), rtol=1e-6)
+
+
+def test_a_function_for_the_whole_model_comes_before_the_modules_own_outputs() -> None:
+    class Doubled(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.relu(x) * 2
+
+    def convert(**given: Any) -> trtsmith.Conversion:
+        example = (torch.linspace(-1, 1, 6).reshape(2, 3),)
+        return trtsmith.convert(Doubled(), example, verify="graph", flavour="tensorrt_rtx", **given)
+
+    verdict = convert(reference=lambda x: np.maximum(x, 0) * 3).verdict
+    assert verdict is not None and verdict.status == "disagree"
+    assert verdict.inputs.startswith("the module's example, outputs computed by ")
+    with pytest.raises(trtsmith.UsageError, match="the model's outputs are given twice"):
+        convert(reference=lambda x: x, expected={"output": np.zeros((2, 3))})

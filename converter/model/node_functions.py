@@ -1,0 +1,98 @@
+"""Holds the user's functions that compute nodes in onnxruntime's place, while they are in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from trtsmith.converter.model.user_function import UserFunction, UserFunctionError
+from trtsmith.importers.declared.declared_fields import OF_PARSER
+from trtsmith.importers.problem import Problem
+
+A = onnx.AttributeProto
+
+
+@dataclass(frozen=True)
+class NodeFunction:
+    """A function for the nodes of one operator: (inputs..., **attributes) -> outputs. op_type: Op, or domain::Op."""
+
+    op_type: str
+    function: UserFunction
+
+    def computes(self, domain: str, op_type: str) -> bool:
+        """Whether nodes of that kind are its business."""
+        wanted, _, name = self.op_type.rpartition("::")
+        return name == op_type and wanted in ("", domain)
+
+    def outputs(self, node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+        """The node's outputs. An output in float64 of inputs that are not is brought to the first floating input's type."""
+        what = f"for node {node.name!r} ({node.op_type})"
+        keywords = {a.name: _plain(a) for a in node.attribute if a.name not in OF_PARSER}
+        found = self.function.call(inputs, keywords, what)
+        if isinstance(found, dict) or len(found) != len(node.output):
+            raise UserFunctionError(
+                Problem(
+                    f"{self.function.name} returned {len(found)} output{'s' * (len(found) != 1)}",
+                    f"{self.function.flag} {self.op_type}={self.function.name}, {what}",
+                    f"{len(node.output)}, as the node has: an array, or a tuple of them",
+                    "return every output of the node, in its order",
+                )
+            )
+        floats = [one.dtype for one in inputs if one is not None and one.dtype.kind not in "iub"]
+        narrow = floats[0] if floats and np.float64 not in floats else None
+        return [
+            one.astype(narrow)
+            if narrow is not None and one.dtype == np.float64
+            else np.ascontiguousarray(one)
+            for one in found
+        ]
+
+
+_IN_FORCE: ContextVar[tuple[NodeFunction, ...]] = ContextVar("node functions", default=())
+
+
+@contextmanager
+def calling(functions: Sequence[NodeFunction]) -> Iterator[None]:
+    """Inside this block, these functions compute their operators' nodes in onnxruntime's place."""
+    token = _IN_FORCE.set(tuple(functions))
+    try:
+        yield
+    finally:
+        _IN_FORCE.reset(token)
+
+
+def function_for(domain: str, op_type: str) -> NodeFunction | None:
+    """The function in force for nodes of that kind; one that names the domain before one that does not."""
+    found = [one for one in _IN_FORCE.get() if one.computes("" if domain == "ai.onnx" else domain, op_type)]
+    return min(found, key=lambda one: "::" not in one.op_type, default=None)
+
+
+def calls_functions(graph: onnx.GraphProto) -> bool:
+    """Whether a function in force computes a node of the graph, or of one inside it."""
+    if not _IN_FORCE.get():
+        return False
+    return any(
+        function_for(node.domain, node.op_type) is not None
+        or any(calls_functions(inner) for a in node.attribute for inner in (a.g, *a.graphs))
+        for node in graph.node
+    )
+
+
+def _plain(attribute: A) -> Any:
+    value = helper.get_attribute_value(attribute)
+    if attribute.type == A.STRING:
+        return value.decode("utf-8", "replace")
+    if attribute.type == A.TENSOR:
+        return numpy_helper.to_array(value)
+    if attribute.type in (A.INTS, A.FLOATS):
+        return list(value)
+    if attribute.type == A.STRINGS:
+        return [one.decode("utf-8", "replace") for one in value]
+    return value

@@ -1,0 +1,32 @@
+"""Turns host arrays into PyTorch tensors and back; numpy has no bfloat16 that PyTorch knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def to_torch(array: np.ndarray) -> Any:
+    """A tensor on the CPU, with memory of its own."""
+    import torch
+
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if array.dtype == _BFLOAT16:
+        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(array.copy())
+
+
+def from_torch(tensor: Any) -> np.ndarray:
+    """The tensor's values on the host."""
+    import torch
+
+    host = tensor.detach().cpu().contiguous()
+    if host.dtype == torch.bfloat16:
+        bits: np.ndarray = host.view(torch.int16).numpy()
+        return bits.view(_BFLOAT16)
+    found: np.ndarray = host.numpy()
+    return found

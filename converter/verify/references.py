@@ -1,0 +1,130 @@
+"""Reads --reference: functions of the user that compute the model, or nodes of it, to compare with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.node_functions import NodeFunction
+from trtsmith.converter.model.user_function import (
+    Function,
+    UserFunction,
+    UserFunctionError,
+    load_user_function,
+)
+from trtsmith.importers.problem import Problem
+
+FLAG = "--reference"
+_OP_TYPE = re.compile(r"[\w.\-]+(?:::[\w.\-]+)?")
+
+
+@dataclass(frozen=True)
+class References:
+    """nodes: functions for the nodes of single operators, in onnxruntime's place. whole: one for the whole model."""
+
+    nodes: tuple[NodeFunction, ...] = ()
+    whole: UserFunction | None = None
+
+    def outputs(self, model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+        """What the function for the whole model returns for these inputs, in the model's order; None if there is none."""
+        if self.whole is None:
+            return None
+        graph = model.proto.graph
+        constants = {tensor.name for tensor in graph.initializer}
+        inputs = [feeds[value.name] for value in graph.input if value.name not in constants]
+        names = [value.name for value in graph.output]
+        found = self.whole.call(inputs, {}, "for the model")
+        given = found if isinstance(found, dict) else dict(zip(names, found, strict=False))
+        if not set(given) <= set(names) or len(given) != len(found) or not given:
+            words = ", ".join(map(repr, found)) if isinstance(found, dict) else f"{len(found)} outputs"
+            raise UserFunctionError(
+                Problem(
+                    f"{self.whole.name} returned {words}",
+                    f"{FLAG} {self.whole.name}",
+                    f"the model's outputs {', '.join(map(repr, names))}: in their order, or by name",
+                    "return them so",
+                )
+            )
+        return given
+
+    def words(self) -> str:
+        """What computes what, for the verdict; "" if there is nothing."""
+        parts = [f"{one.op_type} computed by {one.function.name}" for one in self.nodes]
+        parts += [f"outputs computed by {self.whole.name}"] if self.whole is not None else []
+        return ", ".join(parts)
+
+
+NO_REFERENCES = References()
+
+
+def parse_references(specs: Sequence[str]) -> References:
+    """Of MODULE:FUNCTION, for the whole model, or OP_TYPE=MODULE:FUNCTION. Runs the modules' code. UsageError."""
+    given = []
+    for spec in specs:
+        op_type, found, name = spec.partition("=")
+        if found and not _OP_TYPE.fullmatch(op_type):
+            expected = "MODULE:FUNCTION, or OP_TYPE=MODULE:FUNCTION"
+            raise UsageError(Problem(f"{op_type!r} is no operator", f"{FLAG} {spec}", expected, "correct it"))
+        given.append((op_type if found else "", load_user_function(name if found else spec, FLAG)))
+    return _references(given)
+
+
+def references_of(given: str | Function | Mapping[str, str | Function] | Sequence[str] | None) -> References:
+    """The same of what Python code gives: a function or its name, for the whole model; or functions by operator."""
+    if given is None:
+        return NO_REFERENCES
+    if isinstance(given, Sequence):
+        return parse_references([given] if isinstance(given, str) else given)
+    by_operator = given if isinstance(given, Mapping) else {"": given}
+    return _references([(op_type, _function(one)) for op_type, one in by_operator.items()])
+
+
+def _function(given: str | Function) -> UserFunction:
+    if isinstance(given, str):
+        return load_user_function(given, FLAG)
+    return UserFunction(getattr(given, "__qualname__", type(given).__name__), given, FLAG)
+
+
+def _references(given: Sequence[tuple[str, UserFunction]]) -> References:
+    names = [op_type for op_type, _ in given]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        what = f"two functions are given for {twice or 'the whole model'}"
+        raise UsageError(
+            Problem(what, FLAG, "one function for each operator, and one for the model", "remove one")
+        )
+    nodes = tuple(NodeFunction(op_type, function) for op_type, function in given if op_type)
+    whole = next((function for op_type, function in given if not op_type), None)
+    return References(nodes, whole)
+
+
+def check_one_expectation(expected: str, references: References) -> None:
+    """UsageError where the outputs of the model are given twice. expected: flag and source of given ones, "" for none."""
+    if expected and references.whole is not None:
+        where = f"{expected}, {FLAG} {references.whole.name}"
+        raise UsageError(
+            Problem("the model's outputs are given twice", where, "one of the two", "remove one")
+        )
+
+
+def check_known(references: References, model: Model) -> None:
+    """UsageError for a function of an operator that the model has not."""
+    kinds = {(node.domain, node.op_type) for graph in all_graphs(model.proto.graph) for node in graph.node}
+    problems = [
+        Problem(
+            f"the model has no node of the operator {one.op_type}",
+            f"{FLAG} {one.op_type}={one.function.name}",
+            "one of: " + ", ".join(sorted({op_type for _, op_type in kinds})),
+            "correct the operator",
+        )
+        for one in references.nodes
+        if not any(one.computes("" if domain == "ai.onnx" else domain, op_type) for domain, op_type in kinds)
+    ]
+    if problems:
+        raise UsageError(problems)

@@ -1,0 +1,141 @@
+"""Nodes of plugins that are not ours: a user's library, and the plugins that TensorRT brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper as oh
+
+from tests.converter.models import load, value
+from tests.converter.plugin.fixtures import library
+from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
+from trtsmith.converter.convert.pipeline import ConvertOptions, convert
+from trtsmith.converter.convert.plan import Route
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.target import RTX, Target
+from trtsmith.importers.fields import FieldValue
+
+FIELDS: dict[str, Any] = {"repeats": 3, "weights": [1.0, 2.0]}
+
+
+def repeated(
+    folder: Path, op: str = "Repeat0", domain: str = "fixture", output: Any = (6, 3, 4), **fields: Any
+) -> Path:
+    nodes = [
+        oh.make_node("Relu", ["x"], ["a"], name="relu"),
+        oh.make_node(op, ["a"], ["b"], name="rep", domain=domain, **fields),
+        oh.make_node("Neg", ["b"], ["y"], name="neg"),
+    ]
+    load(folder / "m.onnx", nodes, [value("x", (2, 3, 4))], [value("y", output)])
+    return folder / "m.onnx"
+
+
+def checked(path: Path, *libraries: str, target: Target = RTX) -> Analysis:
+    plugins = tuple(library(name) for name in libraries)
+    return analyse(load_model(path), AnalysisOptions(target=target, plugins=plugins))
+
+
+def test_a_node_that_fits_its_creator(tmp_path: Path) -> None:
+    plan = checked(repeated(tmp_path, **FIELDS), "good_v3").plan
+    assert plan.convertible and plan.warnings == () and plan.plugins == ()
+    (node,) = plan.foreign_nodes
+    assert node.route is Route.PLUGIN and "fixture::Repeat0 version 1 of" in node.how
+    (use,) = plan.foreign
+    assert use.partial and use.fields == (
+        FieldValue("repeats", "int32", (3,)),
+        FieldValue("weights", "float32", (1.0, 2.0)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "what", "fix"),
+    [
+        ({"repeat": 3, "weights": [1.0, 2.0]}, "unknown attribute 'repeat'", "did you mean 'repeats'?"),
+        ({**FIELDS, "repeats": 2.0}, "attribute 'repeats' = 2.0 is FLOAT", "an INT or INTS attribute"),
+        ({**FIELDS, "plugin_version": "7"}, "has no plugin (no namespace)::Repeat0 version 7", 'plugin_version="1"'),
+        ({**FIELDS, "plugin_version": 1}, "attribute 'plugin_version' is no string", 'plugin_version="1"'),
+        ({**FIELDS, "domain": "other"}, "version 1", 'plugin_namespace="fixture"'),
+        ({"op": "Repeat4"}, "does not hold it either", "did you mean 'Repeat0'?"),
+    ],
+)  # fmt: skip
+def test_a_node_that_does_not(options: dict[str, Any], what: str, fix: str, tmp_path: Path) -> None:
+    (problem,) = checked(repeated(tmp_path, **options), "good_v3").problems
+    assert what in problem.what and fix in problem.fix and "node 'rep'" in problem.where
+
+
+def test_a_field_that_is_left_to_the_plugin(tmp_path: Path) -> None:
+    plan = checked(repeated(tmp_path, repeats=3), "good_v3").plan
+    assert plan.convertible and "field 'weights'" in plan.warnings[0]
+
+
+def test_a_v2_plugin_is_for_tensorrt(tmp_path: Path) -> None:
+    path = repeated(tmp_path, "RepeatDynamicExt0", **FIELDS)
+    (problem,) = checked(path, "good_v2").problems
+    assert "is not an IPluginV3 plugin" in problem.what
+    assert checked(path, "good_v2", target=Target("tensorrt", (10, 16))).convertible
+
+
+@pytest.mark.parametrize("target", [RTX, Target("tensorrt", (10, 16))])
+def test_a_library_that_registers_by_itself_and_is_linked_with_no_tensorrt(
+    target: Target, tmp_path: Path
+) -> None:
+    (problem,) = checked(repeated(tmp_path, **FIELDS), "static_v3", target=target).problems
+    assert f"will not load into {target.title}" in problem.what and "linked with no TensorRT" in problem.what
+
+
+def test_outputs_that_contradict_the_model(tmp_path: Path) -> None:
+    """The library says what its outputs are, and nobody else: a wrong attribute shows in their shapes."""
+    for output, built in (((6, 3, 4), True), ((None, 3, 4), True), ((5, 3, 4), False), ((6, 12), False)):
+        engine = tmp_path / "m.plan"
+        options = ConvertOptions(
+            model=repeated(tmp_path, output=output, **FIELDS),
+            output=engine,
+            flavour="tensorrt_rtx",
+            plugins=(library("good_v3"),),
+            verify=None,
+        )
+        if built:
+            assert convert(options, lambda text: None).bundle.engine.is_file()
+            engine.unlink()
+            (tmp_path / "m.manifest.json").unlink()
+            continue
+        with pytest.raises(ConversionError, match=r"output 'y' of the engine has the shape \[6, 3, 4\]"):
+            convert(options, lambda text: None)
+        assert not engine.exists() and not (tmp_path / "m.manifest.json").exists()
+
+
+def stock(folder: Path, op: str, **fields: Any) -> Path:
+    nodes = [oh.make_node(op, ["x"], ["y"], name="n", **fields)]
+    load(folder / "m.onnx", nodes, [value("x", (2, 8, 4, 4))], [value("y", (None,) * 4)])
+    return folder / "m.onnx"
+
+
+def test_plugins_that_tensorrt_brings(tmp_path: Path) -> None:
+    path = stock(tmp_path, "DisentangledAttention_TRT", span=512, factor=np.float32(1.0).item())
+    plan = checked(path, target=Target("tensorrt", (10, 16))).plan
+    (node,) = plan.nodes
+    assert plan.convertible and node.route is Route.STOCK and node.foreign
+    assert node.how == "stock plugin DisentangledAttention_TRT version 1 of TensorRT 10.16"
+    (use,) = plan.foreign
+    assert (use.name, use.version, use.namespace) == ("DisentangledAttention_TRT", "1", "")
+
+
+def test_what_tensorrt_or_tensorrt_rtx_does_not_bring(tmp_path: Path) -> None:
+    path = stock(tmp_path, "NMSDynamic_TRT")
+    (problem,) = checked(path, target=RTX).problems
+    assert "TensorRT-RTX comes without it" in problem.what and "--flavour tensorrt" in problem.fix
+    (problem,) = checked(path, target=Target("tensorrt", (11, 1))).problems
+    assert (
+        "TensorRT 11.1 does not bring the plugin" in problem.what
+        and "TensorRT 8.6 to 10.16" in problem.expected
+    )
+
+
+def test_an_attribute_that_a_stock_plugin_has_not(tmp_path: Path) -> None:
+    path = stock(tmp_path, "DecodeBbox3DPlugin", num_dir_bin=2)
+    (problem,) = checked(path, target=Target("tensorrt", (10, 16))).problems
+    assert "unknown attribute 'num_dir_bin'" in problem.what and "'num_dir_bins'" in problem.fix

@@ -1,0 +1,262 @@
+"""Functions of the user that compute nodes, or the model, in onnxruntime's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+from onnx import helper as oh
+
+import trtsmith
+from tests.converter.models import load, value
+from tests.converter.plugin.fixtures import library
+from trtsmith.converter.cli.reports.comparison import render_verdict
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.engine.runtime.run_request import RunResult
+from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.node_functions import calling
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.verify import conversion_check, engine, verify_bundle
+from trtsmith.converter.verify.references import parse_references, references_of
+
+X = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
+
+
+def scaled(x: np.ndarray, by: np.ndarray | None = None, *, factor: float, name: str = "") -> np.ndarray:
+    assert name in ("", "text")
+    return x.astype(np.float64) * factor * (1 if by is None else by)
+
+
+def chain(folder: Path) -> Any:
+    """Two custom nodes one behind the other, standard ones before, between, beside and behind, and an initializer."""
+    nodes = [
+        oh.make_node("Relu", ["x"], ["a"]),
+        oh.make_node("Scale", ["a", "w"], ["b"], name="first", domain="them", factor=2.0, name_="", plugin_version="1"),
+        oh.make_node("Neg", ["x"], ["beside"]),
+        oh.make_node("Add", ["b", "beside"], ["c"]),
+        oh.make_node("Scale", ["c", ""], ["d"], name="second", domain="them", factor=3.0),
+        oh.make_node("Add", ["d", "a"], ["y"]),
+    ]  # fmt: skip
+    nodes[1].attribute.remove(next(a for a in nodes[1].attribute if a.name == "name_"))
+    nodes[1].attribute.append(oh.make_attribute("name", "text"))
+    weights = {"w": np.array([1, 2, 3], np.float32)}
+    outputs = [value("y", (2, 3)), value("beside", (2, 3)), value("b", (2, 3))]
+    return load(folder / "m.onnx", nodes, [value("x", (2, 3))], outputs, initializers=weights)
+
+
+def test_onnxruntime_runs_the_parts_between_the_functions(tmp_path: Path) -> None:
+    model = chain(tmp_path)
+    with pytest.raises(ConversionError, match="does not know them:Scale"):
+        run(model, {"x": X})
+    with calling(references_of({"them::Scale": scaled}).nodes):
+        found = run(model, {"x": X})
+    a = np.maximum(X, 0)
+    b = a * 2 * np.array([1, 2, 3], np.float32)
+    assert list(found) == ["y", "beside", "b"] and found["y"].dtype == np.float32
+    np.testing.assert_allclose(found["b"], b, rtol=1e-6)
+    np.testing.assert_allclose(found["beside"], -X)
+    np.testing.assert_allclose(found["y"], (b - X) * 3 + a, rtol=1e-5)
+
+
+def test_a_function_in_pytorch_gets_tensors(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    def tensors(x: torch.Tensor, by: Any = None, *, factor: float, name: str = "") -> torch.Tensor:
+        assert isinstance(x, torch.Tensor)
+        return x * factor * (1 if by is None else by)
+
+    tensors.__annotations__["x"] = "torch.Tensor"
+    with calling(references_of({"Scale": tensors}).nodes):
+        in_torch = run(chain(tmp_path), {"x": X})
+    with calling(references_of({"Scale": scaled}).nodes):
+        np.testing.assert_allclose(in_torch["y"], run(chain(tmp_path), {"x": X})["y"], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "what", "where"),
+    [
+        (lambda *x, **k: 1 / 0, "failed: ZeroDivisionError: division by zero", "test_references.py, line "),
+        (lambda x: x, "failed: TypeError", "--reference"),
+        (lambda *x, **k: (x[0], x[0]), "returned 2 outputs", "node 'first' (Scale)"),
+        (lambda *x, **k: [None], "returned no array: NoneType", "node 'first' (Scale)"),
+    ],
+)
+def test_mistakes_in_a_function_are_messages(
+    function: Callable[..., Any], what: str, where: str, tmp_path: Path
+) -> None:
+    with calling(references_of({"Scale": function}).nodes), pytest.raises(UsageError) as error:
+        run(chain(tmp_path), {"x": X})
+    (problem,) = error.value.problems
+    assert what in problem.what and where in problem.where and problem.expected and problem.fix
+
+
+def test_a_node_in_a_branch_is_no_functions_business(tmp_path: Path) -> None:
+    inner = oh.make_graph(
+        [oh.make_node("Scale", ["x"], ["t"], name="s", domain="them")], "t", [], [value("t", (2, 3))]
+    )
+    other = oh.make_graph([oh.make_node("Neg", ["x"], ["e"])], "e", [], [value("e", (2, 3))])
+    node = oh.make_node("If", ["c"], ["y"], name="if", then_branch=inner, else_branch=other)
+    model = load(
+        tmp_path / "m.onnx",
+        [node],
+        [value("x", (2, 3)), value("c", (), TensorProto.BOOL)],
+        [value("y", (2, 3))],
+    )
+    with (
+        calling(references_of({"Scale": scaled}).nodes),
+        pytest.raises(ConversionError, match="inside the If 'if'"),
+    ):
+        run(model, {"x": X, "c": np.array(True)})
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        ("nothing", "names no function"),
+        ("a b=m:f", "'a b' is no operator"),
+        ("Scale=no_module_here:f", "cannot be loaded: ModuleNotFoundError"),
+        ("broken_reference:f", "cannot be loaded: ZeroDivisionError"),
+        ("numpy:pi", "is no function"),
+    ],
+)
+def test_names_of_no_function(spec: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_reference.py").write_text("x = 1\ny = x / 0\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as error:
+        parse_references([spec])
+    (problem,) = error.value.problems
+    assert what in problem.what
+    assert ("broken_reference.py, line 2" in problem.where) == spec.startswith("broken")
+
+
+def test_two_functions_for_one_operator() -> None:
+    with pytest.raises(UsageError, match="two functions are given for Scale"):
+        parse_references(["Scale=numpy:abs", "Scale=numpy:sin"])
+
+
+def repeated(folder: Path) -> Path:
+    nodes = [
+        oh.make_node("Abs", ["x"], ["a"], name="abs"),
+        oh.make_node("Repeat0", ["a"], ["b"], name="rep", domain="fixture", repeats=3, weights=[1.0, 2.0]),
+        oh.make_node("Neg", ["b"], ["y"], name="neg"),
+    ]
+    load(folder / "m.onnx", nodes, [value("x", (2, 3))], [value("y", None)])
+    return folder / "m.onnx"
+
+
+def repeat(x: np.ndarray, *, repeats: int, weights: list[float]) -> np.ndarray:
+    assert weights == [1.0, 2.0]
+    return np.concatenate([x] * repeats)
+
+
+def converted(folder: Path, **options: Any) -> Any:
+    return trtsmith.convert(
+        repeated(folder),
+        folder / "m.plan",
+        flavour="tensorrt_rtx",
+        plugins=library("good_v3"),
+        verify="graph",
+        **options,
+    )
+
+
+def test_a_conversion_with_a_function_for_the_plugin(tmp_path: Path) -> None:
+    verdict = converted(tmp_path, reference={"Repeat0": repeat}).verdict
+    assert verdict.passed and "the plugin of Repeat0 itself was not run" in verdict.reason
+    assert "Repeat0 computed by repeat" in verdict.inputs
+
+
+def test_a_reference_that_disagrees_with_the_graph(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=X)
+    np.savez(tmp_path / "y.npz", y=np.concatenate([np.abs(X)] * 3))  # without the Neg
+    given = {"inputs": tmp_path / "x.npz", "expected": tmp_path / "y.npz"}
+    assert converted(tmp_path, reference={"Repeat0": repeat}, **given).verdict.status == "disagree"
+
+
+def test_what_would_make_it_comparable_is_told_and_nothing_is_said_to_have_run(tmp_path: Path) -> None:
+    verdict = converted(tmp_path).verdict
+    text = render_verdict(verdict)
+    assert verdict.status == "not comparable" and "--reference Repeat0=MODULE:FUNCTION" in text
+    assert "neither the graph from which the engine is built nor the engine was run" in text
+    assert "was run in onnxruntime" not in text
+
+
+def test_a_function_for_the_whole_model(tmp_path: Path) -> None:
+    """It says what the outputs are; without a GPU and a function for the plugin, there is nothing to compare them with."""
+    verdict = converted(tmp_path, reference=lambda x: -np.concatenate([np.abs(x)] * 3)).verdict
+    assert verdict.status == "not comparable" and verdict.reason.startswith(
+        "the rewritten graph: onnxruntime"
+    )
+    with pytest.raises(UsageError, match=r"returned 2 outputs"):
+        converted(tmp_path, reference=lambda x: (x, x))
+    with pytest.raises(UsageError, match="given twice"):
+        converted(tmp_path, reference=lambda x: x, expected=tmp_path / "y.npz")
+    with pytest.raises(UsageError, match="no node of the operator Repeat9"):
+        converted(tmp_path, reference={"Repeat9": repeat})
+
+
+def test_onnx_operators_can_be_computed_by_functions_too(tmp_path: Path) -> None:
+    model = load(
+        tmp_path / "m.onnx", [oh.make_node("Neg", ["x"], ["y"])], [value("x", (2, 3))], [value("y", (2, 3))]
+    )
+    with calling(references_of({"Neg": lambda x: x + 1}).nodes):
+        np.testing.assert_allclose(run(model, {"x": X})["y"], X + 1)
+    np.testing.assert_allclose(run(model, {"x": X})["y"], -X)
+    assert onnx.checker.check_model(model.proto) is None
+
+
+INFO = EngineInfo(
+    "tensorrt_rtx", "1.7.1.116", "NVIDIA A10", "8.6",
+    (TensorSpec("x", "float32", (2, 3), True),), (TensorSpec("y", "float32", (6, 3), False),), 1, 0,
+)  # fmt: skip
+
+
+def outputs_of_an_engine(
+    monkeypatch: pytest.MonkeyPatch, compute: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """A GPU of the target's kind, and an engine on it that gives these outputs."""
+
+    def run_engine(request: Any, feeds: Any, progress: Any = None) -> RunResult:
+        return RunResult(INFO, tuple({"y": compute(one["x"])} for one in feeds), 0.1)
+
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: Gpu("NVIDIA A10", (8, 6)))
+    monkeypatch.setattr(engine, "run_engine", run_engine)
+
+
+def whole(x: np.ndarray) -> np.ndarray:
+    return -np.concatenate([np.abs(x)] * 3)
+
+
+@pytest.mark.parametrize("reference", [whole, {"Repeat0": repeat}], ids=["whole", "operator"])
+@pytest.mark.parametrize("right", [True, False])
+def test_an_engine_with_a_plugin_of_others_is_compared_with_the_function(
+    reference: Any, right: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime runs the graph only if a function computes the plugin's nodes; the engine's outputs are known anyway."""
+    outputs_of_an_engine(monkeypatch, whole if right else lambda x: whole(x) * 1.1)
+    options = {"plugins": library("good_v3"), "reference": reference, "target": "sm86"}
+    done = trtsmith.convert(repeated(tmp_path), tmp_path / "m.plan", flavour="tensorrt_rtx", **options)
+    verdict = done.verdict
+    assert verdict is not None and verdict.engine_run and verdict.passed == right
+    known = "the graphs agree" if isinstance(reference, dict) else "nothing is known of the graph"
+    assert known in verdict.reason and "itself was not run" not in verdict.reason
+
+
+def test_verify_compares_with_a_function_for_every_set_of_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plan = repeated(tmp_path), tmp_path / "m.plan"
+    trtsmith.convert(path, plan, flavour="tensorrt_rtx", plugins=library("good_v3"), verify=None)
+    monkeypatch.setattr(verify_bundle, "describe_engine", lambda request: INFO)
+    outputs_of_an_engine(monkeypatch, whole)
+    assert trtsmith.verify(path, plan, reference=whole).passed
+    assert trtsmith.verify(path, plan, reference={"Repeat0": repeat}).passed
+    assert trtsmith.verify(path, plan, reference=lambda x: whole(x) + 1).status == "disagree"
+    verdict = trtsmith.verify(path, plan)
+    assert verdict.status == "not comparable" and "--reference Repeat0=MODULE:FUNCTION" in verdict.reason
