@@ -15,7 +15,7 @@ import onnx.defs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.call_guard import guarded, said_by_parser
 from trtsmith.converter.operators.conformity import nonconforming
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.operators.watched_import import place, what_of
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.fields import check_fields
@@ -31,7 +31,7 @@ Fault = tuple[str, str, str]
 """What is wrong, what was expected, and what mends it."""
 
 
-def checked_operators(module: ModuleType, source: Source) -> tuple[OpDef, ...]:
+def checked_operators(module: ModuleType, source: OperatorSource) -> tuple[OpDef, ...]:
     """The module's OPERATORS, whose functions say in messages whose they are. UsageError for every fault of theirs."""
     found = _listed(module, source)
     where = getattr(module, "__file__", None) or module.__name__
@@ -47,7 +47,7 @@ def checked_operators(module: ModuleType, source: Source) -> tuple[OpDef, ...]:
     return tuple(guarded(op, source.said) for op in found)
 
 
-def _listed(module: ModuleType, source: Source) -> tuple[OpDef, ...]:
+def _listed(module: ModuleType, source: OperatorSource) -> tuple[OpDef, ...]:
     where = getattr(module, "__file__", None) or module.__name__
     expected = "OPERATORS = (MY_OPERATOR,), a tuple of trtsmith.importers.opdef.OpDef"
     defined = [name for name, value in vars(module).items() if isinstance(value, OpDef)]

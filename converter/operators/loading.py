@@ -15,7 +15,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.clashes import check_clashes
 from trtsmith.converter.operators.definition_check import checked_operators
 from trtsmith.converter.operators.module_files import load_module, module_name
-from trtsmith.converter.operators.sources import VARIABLE, Source, from_environment, sources
+from trtsmith.converter.operators.sources import VARIABLE, OperatorSource, from_environment, sources
 from trtsmith.importers.operator_package import OperatorPackage
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import packages_in_force, using
@@ -27,7 +27,7 @@ LIBRARIES = "lib"
 """The folder beside a module that has the compiled libraries of its operators."""
 
 
-def load_package(source: Source, others: Iterable[OperatorPackage] = ()) -> OperatorPackage:
+def load_package(source: OperatorSource, others: Iterable[OperatorPackage] = ()) -> OperatorPackage:
     """The package of one source. UsageError in four parts for whatever is wrong with it. others: that stay in use."""
     module = load_module(source, {_module(package.spec).partition(".")[0] for package in others})
     operators = checked_operators(module, source)
@@ -63,7 +63,7 @@ def with_operators_of_parent(work: Callable[P, T]) -> Callable[P, T]:
     return known
 
 
-def _loaded(named: Iterable[Source]) -> tuple[OperatorPackage, ...]:
+def _loaded(named: Iterable[OperatorSource]) -> tuple[OperatorPackage, ...]:
     packages = list(packages_in_force())
     problems: list[Problem] = []
     for source in named:

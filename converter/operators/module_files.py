@@ -12,15 +12,18 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.operators.watched_import import import_watched
 
 _FORMS = "FILE.py, the FOLDER of a package or of a project that `trtsmith new` wrote, or a dotted MODULE"
 _MARK = "__trtsmith_files__"
+
+LOADED = "trtsmith_ops_"
+"""With what the names of modules begin that are files by themselves."""
 """Attribute of a module that was loaded from a path: its files, as they were."""
 
 
-def load_module(source: Source, in_use: Collection[str] = ()) -> ModuleType:
+def load_module(source: OperatorSource, in_use: Collection[str] = ()) -> ModuleType:
     """The module. UsageError if there is none, or if importing it fails.
 
     A path is looked for first. A file in a package folder is a module of that package, so that relative imports work; one
@@ -36,7 +39,7 @@ def load_module(source: Source, in_use: Collection[str] = ()) -> ModuleType:
     return import_watched(lambda: _dotted(source), source)
 
 
-def _dotted(source: Source) -> ModuleType:
+def _dotted(source: OperatorSource) -> ModuleType:
     try:
         return import_module(source.spec)
     except ModuleNotFoundError as error:
@@ -49,7 +52,7 @@ def _dotted(source: Source) -> ModuleType:
         ) from None
 
 
-def _file_of(source: Source, path: Path) -> Path:
+def _file_of(source: OperatorSource, path: Path) -> Path:
     """The file that has to be loaded. UsageError if the path holds none."""
     try:
         if path.is_dir():
@@ -66,7 +69,7 @@ def _file_of(source: Source, path: Path) -> Path:
     raise source.problem(what, str(path), _FORMS, fix)
 
 
-def _package(source: Source, folder: Path) -> Path:
+def _package(source: OperatorSource, folder: Path) -> Path:
     """The folder itself, or the one package of the project in it."""
     if (folder / "__init__.py").exists():
         return folder
@@ -91,7 +94,7 @@ def module_name(file: Path) -> str:
     """The name under which a file is imported by its path. A part of it may be none that Python takes."""
     root = _root(file)
     if root == file:
-        return f"trtsmith_ops_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+        return f"{LOADED}{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
     inner = file.relative_to(root).with_suffix("").parts
     return ".".join((root.name, *(inner[:-1] if inner[-1] == "__init__" else inner)))
 
@@ -104,7 +107,7 @@ def _root(file: Path) -> Path:
     return root
 
 
-def _from_path(source: Source, file: Path, in_use: Collection[str]) -> ModuleType:
+def _from_path(source: OperatorSource, file: Path, in_use: Collection[str]) -> ModuleType:
     root, name = _root(file), module_name(file)
     if root == file:
         return _loaded(source, name, file, name, in_use)
@@ -116,7 +119,7 @@ def _from_path(source: Source, file: Path, in_use: Collection[str]) -> ModuleTyp
 
 
 def _loaded(
-    source: Source, root_name: str, root_file: Path, name: str, in_use: Collection[str]
+    source: OperatorSource, root_name: str, root_file: Path, name: str, in_use: Collection[str]
 ) -> ModuleType:
     """The module `name` of the top-level module in root_file, which is loaded unless it is there as it now is."""
     there = sys.modules.get(root_name)

@@ -20,7 +20,7 @@ LEAVE_OUT = "--no-plugins-from-packages"
 
 
 @dataclass(frozen=True)
-class Source:
+class OperatorSource:
     """Where a package is said to be.
 
     spec:      FILE.py, FOLDER or dotted MODULE.
@@ -39,24 +39,26 @@ class Source:
         return UsageError(Problem(f"{self.said}: {what}", where, expected, fix))
 
 
-def sources(specs: Sequence[str], *, installed: bool = True) -> Iterator[Source]:
+def sources(specs: Sequence[str], *, installed: bool = True) -> Iterator[OperatorSource]:
     """What the user names, then the environment's, then those of installed packages, unless these are left out."""
-    yield from (Source(spec, f"--ops {spec}") for spec in specs)
+    yield from (OperatorSource(spec, f"--ops {spec}") for spec in specs)
     yield from from_environment()
     if installed:
         yield from _entry_points()
 
 
-def from_environment() -> Iterator[Source]:
+def from_environment() -> Iterator[OperatorSource]:
     """What TRTSMITH_OPS names."""
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
-    yield from (Source(spec, f"{VARIABLE}, {spec}") for spec in named if spec)
+    yield from (OperatorSource(spec, f"{VARIABLE}, {spec}") for spec in named if spec)
 
 
-def _entry_points() -> Iterator[Source]:
+def _entry_points() -> Iterator[OperatorSource]:
     for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         whose = f" of {point.dist.name} {point.dist.version}" if point.dist is not None else ""
-        source = Source(point.value.partition(":")[0].strip(), f"entry point {point.name}{whose}", True)
+        source = OperatorSource(
+            point.value.partition(":")[0].strip(), f"entry point {point.name}{whose}", True
+        )
         if point.value.partition(":")[2].strip() not in ("", "OPERATORS"):
             what = f"its value is {point.value!r}"
             fix = f"correct the entry point in the package's pyproject.toml: {point.name} = {source.spec!r}"

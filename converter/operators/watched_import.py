@@ -22,7 +22,7 @@ from types import FrameType, ModuleType
 from typing import NoReturn
 
 from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.importers.problem import Problem
 
 LIMIT_S = 60.0
@@ -61,7 +61,7 @@ def import_limit() -> float:
     return limit
 
 
-def import_watched(load: Callable[[], ModuleType], source: Source) -> ModuleType:
+def import_watched(load: Callable[[], ModuleType], source: OperatorSource) -> ModuleType:
     """What `load` imports. UsageError with the line of the user's file that raised, or that took too long.
 
     Ctrl-C passes. Every other ending of the import is an error of the module's, SystemExit too.
@@ -110,7 +110,7 @@ def _innermost(lines: Iterable[traceback.FrameSummary], otherwise: str) -> str:
     return _line(own[-1].filename, own[-1].lineno, own[-1].line)
 
 
-def _too_long(limit: float, source: Source, where: str) -> UsageError:
+def _too_long(limit: float, source: OperatorSource, where: str) -> UsageError:
     fix = f"let it do no more than define its operators, or set {LIMIT_VARIABLE} to more seconds"
     return source.problem(f"its import did not end within {limit:g} s", where, _EXPECTED, fix)
 
@@ -132,7 +132,7 @@ def _is_machinery(filename: str) -> bool:
     return filename.startswith(("<frozen importlib", f"{standard}/importlib", _OURS))
 
 
-def _fix(error: BaseException, source: Source) -> str:
+def _fix(error: BaseException, source: OperatorSource) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return (
             f"install {error.name.partition('.')[0]}; a module beside the file is reached in a package folder, "
@@ -143,14 +143,14 @@ def _fix(error: BaseException, source: Source) -> str:
     return "mend that line" if not isinstance(error, SystemExit) else "remove the exit from the module"
 
 
-def _time_limit(seconds: float, source: Source) -> AbstractContextManager[None]:
+def _time_limit(seconds: float, source: OperatorSource) -> AbstractContextManager[None]:
     """Raises _TookTooLong inside the block when the time is up, and again and again if the block goes on."""
     main = threading.current_thread() is threading.main_thread()
     return _by_signal(seconds, source) if main else _by_thread(seconds)
 
 
 @contextlib.contextmanager
-def _by_signal(seconds: float, source: Source) -> Iterator[None]:
+def _by_signal(seconds: float, source: OperatorSource) -> Iterator[None]:
     """A signal ends waiting, too, but only the main thread gets any. The process ends if none is of use."""
     running, started = True, time.monotonic()
 

@@ -12,7 +12,7 @@ from trtsmith.converter.compile.triton_kernels.declaration_checks import Declara
 from trtsmith.converter.compile.triton_kernels.kernel_plan import plan_of
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.module_files import load_module
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.from_torch import draft_of_function
 from trtsmith.converter.scaffold.names import Names
@@ -56,7 +56,7 @@ def _named(spec: str, where: str) -> tuple[ModuleType, str]:
     file = Path(*place.split(".")).with_suffix(".py")
     found = str(file) if not place.endswith(".py") and file.is_file() else place
     try:
-        module = load_module(Source(found, where))
+        module = load_module(OperatorSource(found, where))
     except UsageError as error:
         expected = "a module that can be imported, on a machine without a GPU, too; Triton must be installed"
         raise UsageError(

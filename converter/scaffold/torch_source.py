@@ -11,7 +11,7 @@ from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.module_files import load_module
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.importers.problem import Problem
 
 _FORM = "MODULE:FUNCTION or FILE.py:FUNCTION"
@@ -41,7 +41,7 @@ def load_function(spec: str) -> TorchFunction:
     file = Path(*place.split(".")).with_suffix(".py")
     found = str(file) if not place.endswith(".py") and file.is_file() else place
     try:
-        module = load_module(Source(found, where))
+        module = load_module(OperatorSource(found, where))
     except UsageError as error:
         expected = f"a module that can be imported, with the function {name}"
         raise UsageError([Problem(p.what, p.where, expected, p.fix) for p in error.problems]) from error

@@ -1,1 +1,1 @@
-"""What is run on machines with GPUs of packages of users' operators."""
+"""Runs packages of users' operators on machines with GPUs."""

@@ -24,7 +24,7 @@ import numpy as np  # noqa: E402
 
 from trtsmith.converter.compile.package_folder import find_package  # noqa: E402
 from trtsmith.converter.operators.loading import load_package  # noqa: E402
-from trtsmith.converter.operators.sources import Source  # noqa: E402
+from trtsmith.converter.operators.sources import OperatorSource  # noqa: E402
 from trtsmith.converter.plugin.cases import compute_reference, in_all_dtypes  # noqa: E402
 from trtsmith.converter.plugin.contract import GpuCase  # noqa: E402
 from trtsmith.converter.plugin.host.device_memory import MemoryLayout  # noqa: E402
@@ -90,7 +90,7 @@ def main() -> int:
     )
     parser.add_argument("folder", type=Path, metavar="DIR")
     package = find_package(parser.parse_args().folder)
-    operators = load_package(Source(str(package.module), str(package.root))).operators
+    operators = load_package(OperatorSource(str(package.module), str(package.root))).operators
     try:
         driver = Driver()
     except (OSError, RuntimeError) as error:

@@ -69,7 +69,7 @@ FIELDS = {
     "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings ran",
 }
 
-METHODS = {"load", "open", "session", "inspect", "close", "of_request"}
+METHODS = {"load", "open", "session", "inspect", "close", "of_request", "cuda_graph"}
 
 HEAVY = ("numpy", "onnx", "onnxruntime", "onnx_graphsurgeon", "torch", "tensorrt", "tensorrt_rtx")
 

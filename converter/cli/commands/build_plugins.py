@@ -14,7 +14,7 @@ from trtsmith.converter.compile.package_build import BuildOrder, build_package
 from trtsmith.converter.compile.package_folder import find_package
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.operators.loading import load_package
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     order = BuildOrder(package, options.v2, options.architectures, options.clean)
 
     def accept(library: Path) -> None:
-        source = Source(str(package.module), f"build-plugins {options.folder}")
+        source = OperatorSource(str(package.module), f"build-plugins {options.folder}")
         check_manifest(library, load_package(source).operators)
 
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
-from trtsmith.converter.compile.triton_kernels.kernel_plan import KernelPlan, Target, Variant
+from trtsmith.converter.compile.triton_kernels.kernel_plan import ImageTarget, KernelPlan, Variant
 from trtsmith.converter.compile.triton_kernels.rule_source import (
     check_body,
     identifier,
@@ -39,7 +39,7 @@ class Compiled:
 
 
 def binding_source(
-    plan: KernelPlan, rules: Rules, targets: Sequence[Target], images: Sequence[Compiled], file: Path
+    plan: KernelPlan, rules: Rules, targets: Sequence[ImageTarget], images: Sequence[Compiled], file: Path
 ) -> str:
     """The file. file: the binaries, one after the other, which the assembler puts into the library."""
     symbol = f"trtsmith_triton_{identifier(plan.op.name)}"
@@ -267,7 +267,7 @@ def _type_check(op: OpDef) -> str:
     return " && ".join(parts) or "true"
 
 
-def _image(plan: KernelPlan, targets: Sequence[Target], image: Compiled) -> str:
+def _image(plan: KernelPlan, targets: Sequence[ImageTarget], image: Compiled) -> str:
     variant = image.variant
     types = ", ".join(f"DType::{_TYPES[variant.types[name]]}" for name, _ in _variables(plan.op))
     constants = ", ".join(str(plan.kernel.ways[variant.tuning].constants[name]) for name in plan.constants)

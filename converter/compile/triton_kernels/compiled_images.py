@@ -11,8 +11,8 @@ from typing import Any
 from trtsmith.converter.compile.triton_kernels.binding_source import Compiled
 from trtsmith.converter.compile.triton_kernels.declaration_checks import DeclarationError
 from trtsmith.converter.compile.triton_kernels.kernel_plan import (
+    ImageTarget,
     KernelPlan,
-    Target,
     Variant,
 )
 
@@ -45,13 +45,15 @@ _PTX_ISA = 80
 class Images:
     """Every binary, and the file that holds them. targets: those that were compiled; notes: why one was not."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[ImageTarget, ...]
     compiled: tuple[Compiled, ...]
     data: bytes
     notes: tuple[str, ...]
 
 
-def compile_images(plan: KernelPlan, targets: Sequence[Target], announce: Callable[[str], None]) -> Images:
+def compile_images(
+    plan: KernelPlan, targets: Sequence[ImageTarget], announce: Callable[[str], None]
+) -> Images:
     """Compile for all targets. Raises DeclarationError with the first thing that a kernel must not do.
 
     The PTX for later GPUs is left out, with a note, where the kernel needs what only one GPU has.
@@ -59,7 +61,7 @@ def compile_images(plan: KernelPlan, targets: Sequence[Target], announce: Callab
     data = bytearray()
     compiled: list[Compiled] = []
     notes: list[str] = []
-    taken: list[Target] = []
+    taken: list[ImageTarget] = []
     for target in targets:
         announce(f"compiling {plan.kernel.kernel.__name__} for {_name(target)}")
         try:
@@ -84,7 +86,7 @@ def compile_images(plan: KernelPlan, targets: Sequence[Target], announce: Callab
     return Images(tuple(taken), tuple(compiled), bytes(data), tuple(notes))
 
 
-def _name(target: Target) -> str:
+def _name(target: ImageTarget) -> str:
     capability = f"{target.capability // 10}.{target.capability % 10}"
     return f"later GPUs (PTX of {capability})" if target.ptx else f"compute capability {capability}"
 

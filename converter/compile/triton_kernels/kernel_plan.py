@@ -15,7 +15,7 @@ from trtsmith.converter.compile.triton_kernels.declaration_checks import (
 from trtsmith.converter.compile.triton_kernels.launch_expressions import (
     ALLOWED,
     ExpressionError,
-    Scope,
+    LaunchScope,
     bare_name,
     condition,
     integers,
@@ -45,7 +45,7 @@ _FIRST_EXACT = 90
 
 
 @dataclass(frozen=True)
-class Target:
+class ImageTarget:
     """GPUs that one set of binaries is for. capability: without a point."""
 
     capability: int
@@ -57,11 +57,11 @@ class Target:
         return not self.ptx and self.capability >= _FIRST_EXACT
 
 
-def targets_of(architectures: Sequence[int]) -> tuple[Target, ...]:
+def targets_of(architectures: Sequence[int]) -> tuple[ImageTarget, ...]:
     """Machine code for every architecture, and PTX for later GPUs."""
     wanted = sorted(set(architectures))
     portable = [capability for capability in wanted if capability <= PORTABLE]
-    return (*map(Target, wanted), Target(portable[-1] if portable else PORTABLE, ptx=True))
+    return (*map(ImageTarget, wanted), ImageTarget(portable[-1] if portable else PORTABLE, ptx=True))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Argument:
 class Variant:
     """What one binary is compiled for. tuning: its place in the kernel's `ways`."""
 
-    target: Target
+    target: ImageTarget
     types: Mapping[str, str]
     nb_inputs: int
     tuning: int
@@ -118,7 +118,7 @@ class KernelPlan:
     conditions: tuple[str, ...]
     constants: tuple[str, ...]
 
-    def variants(self, targets: Sequence[Target]) -> Iterator[Variant]:
+    def variants(self, targets: Sequence[ImageTarget]) -> Iterator[Variant]:
         """All that is compiled, for each target in turn."""
         variables = list(dict.fromkeys(p.type for p in (*self.op.inputs, *self.op.outputs)))
         least = sum(not port.optional for port in self.op.inputs)
@@ -130,7 +130,7 @@ class KernelPlan:
                         for aligned in (True, False):
                             yield Variant(target, types, nb_inputs, tuning, aligned)
 
-    def _tunings(self, target: Target, dtype: str) -> Iterator[int]:
+    def _tunings(self, target: ImageTarget, dtype: str) -> Iterator[int]:
         for place, way in enumerate(self.kernel.ways):
             if target.capability >= way.since and (not way.dtypes or dtype in way.dtypes):
                 yield place
@@ -163,7 +163,7 @@ def plan_kernel(
         if name not in sources and name not in constants and name in names:
             sources[name] = name
     require_all_known(parameters, sources, constants, kernel)
-    scope = Scope(op, _integer_parameters(op, sources), _integers_of_all(kernel.ways))
+    scope = LaunchScope(op, _integer_parameters(op, sources), _integers_of_all(kernel.ways))
     arguments = tuple(
         _argument(op, kernel, name, sources[name], annotations.get(name, ""), scope)
         for name in parameters
@@ -207,7 +207,7 @@ def _integers_of_all(ways: Sequence[Tuning]) -> frozenset[str]:
 
 
 def _argument(
-    op: OpDef, kernel: TritonKernel, name: str, text: str, annotation: str, scope: Scope
+    op: OpDef, kernel: TritonKernel, name: str, text: str, annotation: str, scope: LaunchScope
 ) -> Argument:
     where = f'arguments["{name}"] = {text!r}'
     plain = _in_part(f'arguments["{name}"]', text, bare_name)

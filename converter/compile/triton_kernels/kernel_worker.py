@@ -28,7 +28,7 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.operators.loading import load_package
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.triton_kernel import TritonKernel
@@ -176,7 +176,7 @@ def _declaration(file: Path, module: ModuleType) -> TritonKernel:
 def _operator(asked: Mapping[str, Any]) -> OpDef:
     """The operator that the kernel is said to compute."""
     package = find_package(Path(asked["root"]))
-    operators = load_package(Source(str(package.module), f"build-plugins {package.root}")).operators
+    operators = load_package(OperatorSource(str(package.module), f"build-plugins {package.root}")).operators
     found = next((op for op in operators if op.name == asked["operator"]), None)
     if found is None:
         raise UsageError(

@@ -40,7 +40,7 @@ class ExpressionError(Exception):
 
 
 @dataclass(frozen=True)
-class Scope:
+class LaunchScope:
     """What the names of an expression mean.
 
     parameters: the kernel's integer parameters, with the expression that each stands for.
@@ -53,7 +53,7 @@ class Scope:
     used: dict[str, None] = field(default_factory=dict)
 
 
-def integers(text: str, scope: Scope, count: tuple[int, int] = (1, 1)) -> tuple[str, ...]:
+def integers(text: str, scope: LaunchScope, count: tuple[int, int] = (1, 1)) -> tuple[str, ...]:
     """The C++ of a list of integer expressions. count: the fewest and the most that there may be."""
     tree = _parse(text)
     parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
@@ -64,7 +64,7 @@ def integers(text: str, scope: Scope, count: tuple[int, int] = (1, 1)) -> tuple[
     return tuple(_integer(part, scope, ()) for part in parts)
 
 
-def condition(text: str, scope: Scope) -> str:
+def condition(text: str, scope: LaunchScope) -> str:
     """The C++ of a condition; "" always holds."""
     return _condition(_parse(text), scope) if text else "true"
 
@@ -103,7 +103,7 @@ def _check_depth(tree: ast.AST) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 
-def _integer(node: ast.expr, scope: Scope, within: tuple[str, ...]) -> str:
+def _integer(node: ast.expr, scope: LaunchScope, within: tuple[str, ...]) -> str:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         if abs(node.value) > _LARGEST:
             raise ExpressionError(f"{node.value} does not fit into 64 bits")
@@ -125,7 +125,7 @@ def _integer(node: ast.expr, scope: Scope, within: tuple[str, ...]) -> str:
     raise ExpressionError(f"`{ast.unparse(node)}` is none of what an expression may hold")
 
 
-def _named(name: str, scope: Scope, within: tuple[str, ...]) -> str:
+def _named(name: str, scope: LaunchScope, within: tuple[str, ...]) -> str:
     if name in scope.constants:
         scope.used[name] = None
         return f"constants[{list(scope.used).index(name)}]"
@@ -143,7 +143,7 @@ def _named(name: str, scope: Scope, within: tuple[str, ...]) -> str:
     raise ExpressionError(f"nothing is called '{name}'")
 
 
-def _of_port_or_field(node: ast.Subscript | ast.Attribute, scope: Scope) -> str:
+def _of_port_or_field(node: ast.Subscript | ast.Attribute, scope: LaunchScope) -> str:
     if isinstance(node, ast.Attribute):
         if isinstance(node.value, ast.Name) and node.attr == "size":
             return f"elements({_tensor(node.value.id, scope)})"
@@ -171,7 +171,7 @@ def _of_port_or_field(node: ast.Subscript | ast.Attribute, scope: Scope) -> str:
     return f'dimension({tensor}, {index}, "{name}")'
 
 
-def _tensor(name: str, scope: Scope) -> str:
+def _tensor(name: str, scope: LaunchScope) -> str:
     for place, port in enumerate(scope.op.inputs):
         if port.name == name:
             if port.optional:
@@ -193,7 +193,7 @@ def _axis(node: ast.expr) -> int:
     return value
 
 
-def _condition(node: ast.expr, scope: Scope) -> str:
+def _condition(node: ast.expr, scope: LaunchScope) -> str:
     if isinstance(node, ast.BoolOp):
         joint = " && " if isinstance(node.op, ast.And) else " || "
         return "(" + joint.join(_condition(part, scope) for part in node.values) + ")"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from trtsmith.converter.compile.triton_kernels.formulas import Formula, parts_of
-from trtsmith.converter.compile.triton_kernels.symbols import Fork, Leaf
+from trtsmith.converter.compile.triton_kernels.symbols import Fork, ForkEnd
 from trtsmith.converter.compile.triton_kernels.traced_rules import Rules, Traced
 from trtsmith.importers.opdef import OpDef
 
@@ -21,8 +21,8 @@ Shapes = tuple[tuple[Formula, ...], ...]
 def shape_body(op: OpDef, rules: Rules) -> str:
     """Statements that set `out` from `in`, `nbInputs` and `p`, for dimensions of any kind D."""
 
-    def ending(ranks: tuple[int, ...]) -> Callable[[Leaf[Shapes]], list[str]]:
-        def statements(leaf: Leaf[Shapes]) -> list[str]:
+    def ending(ranks: tuple[int, ...]) -> Callable[[ForkEnd[Shapes]], list[str]]:
+        def statements(leaf: ForkEnd[Shapes]) -> list[str]:
             if leaf.value is None:
                 return ['fail("inputs of these ranks and fields have no outputs");']
             shapes = (_assignment(i, dims, ranks) for i, dims in enumerate(leaf.value))
@@ -36,8 +36,8 @@ def shape_body(op: OpDef, rules: Rules) -> str:
 def check_body(op: OpDef, rules: Rules) -> str:
     """Statements that return "" or what does not fit, from `t`, `nbInputs` and `p`."""
 
-    def ending(_ranks: tuple[int, ...]) -> Callable[[Leaf[tuple[str, ...]]], list[str]]:
-        def statements(leaf: Leaf[tuple[str, ...]]) -> list[str]:
+    def ending(_ranks: tuple[int, ...]) -> Callable[[ForkEnd[tuple[str, ...]]], list[str]]:
+        def statements(leaf: ForkEnd[tuple[str, ...]]) -> list[str]:
             if leaf.value is None:
                 return ['return "inputs of these ranks and fields are not taken";']
             pieces = ['std::string("")']
@@ -58,7 +58,7 @@ def check_body(op: OpDef, rules: Rules) -> str:
 def _by_ranks(
     found: tuple[Traced[T], ...],
     rank: str,
-    ending: Callable[[tuple[int, ...]], Callable[[Leaf[T]], list[str]]],
+    ending: Callable[[tuple[int, ...]], Callable[[ForkEnd[T]], list[str]]],
     otherwise: str,
 ) -> str:
     """One block for all ranks that are treated alike, none where there is but one."""
@@ -79,8 +79,8 @@ def _by_ranks(
     return "\n".join([*lines, otherwise])
 
 
-def _statements(tree: Fork[T] | Leaf[T], ending: Callable[[Leaf[T]], list[str]]) -> list[str]:
-    if isinstance(tree, Leaf):
+def _statements(tree: Fork[T] | ForkEnd[T], ending: Callable[[ForkEnd[T]], list[str]]) -> list[str]:
+    if isinstance(tree, ForkEnd):
         return ending(tree)
     condition = _condition(tree.condition)
     yes, no = (_statements(way, ending) for way in (tree.yes, tree.no))

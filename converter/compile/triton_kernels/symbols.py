@@ -19,7 +19,7 @@ class TooManyWaysError(Exception):
 
 
 @dataclass(frozen=True)
-class Leaf(Generic[T]):
+class ForkEnd(Generic[T]):
     """The end of a way: what the rule gave back, or how it failed. told: the symbols in its text, by their numbers."""
 
     value: T | None
@@ -32,8 +32,8 @@ class Fork(Generic[T]):
     """Where a rule asks whether something holds."""
 
     condition: Formula
-    yes: Fork[T] | Leaf[T]
-    no: Fork[T] | Leaf[T]
+    yes: Fork[T] | ForkEnd[T]
+    no: Fork[T] | ForkEnd[T]
 
 
 Answer = Callable[[Formula], bool]
@@ -163,8 +163,10 @@ class Symbol:
 
 
 def explore(
-    rule: Callable[[Walk], T], settled: Callable[[Leaf[T]], bool] | None = None, known: Sequence[Answer] = ()
-) -> Fork[T] | Leaf[T]:
+    rule: Callable[[Walk], T],
+    settled: Callable[[ForkEnd[T]], bool] | None = None,
+    known: Sequence[Answer] = (),
+) -> Fork[T] | ForkEnd[T]:
     """All ways of a rule, which gets its symbols from the Walk. Raises TooManyWaysError.
 
     settled: ends that need not be told apart. With it, a way is followed no further if it comes to such an end with the
@@ -172,7 +174,7 @@ def explore(
     """
     left = [_MOST_WAYS]
 
-    def run(answers: tuple[bool, ...], otherwise: Answer) -> tuple[Walk, Leaf[T]]:
+    def run(answers: tuple[bool, ...], otherwise: Answer) -> tuple[Walk, ForkEnd[T]]:
         left[0] -= 1
         if left[0] < 0:
             raise TooManyWaysError(f"it takes more than {_MOST_WAYS} ways")
@@ -182,14 +184,14 @@ def explore(
             value = rule(way)
         except Exception as error:  # of the user's rule: a way that it refuses
             failure = f"{type(error).__name__}: {error}"
-        return way, Leaf(value, failure, tuple(way.told))
+        return way, ForkEnd(value, failure, tuple(way.told))
 
     def is_settled(answers: tuple[bool, ...]) -> bool:
         if settled is None or not known:
             return False
         return all(settled(run(answers, answer)[1]) for answer in known)
 
-    def walk(answers: tuple[bool, ...]) -> Fork[T] | Leaf[T]:
+    def walk(answers: tuple[bool, ...]) -> Fork[T] | ForkEnd[T]:
         way, end = run(answers, known[0] if known else _yes)
         if len(way.asked) <= len(answers) or is_settled(answers):
             return end

@@ -14,7 +14,7 @@ from trtsmith.converter.compile.triton_kernels.formulas import Formula, Sizes, v
 from trtsmith.converter.compile.triton_kernels.symbols import (
     Answer,
     Fork,
-    Leaf,
+    ForkEnd,
     Symbol,
     TooManyWaysError,
     Walk,
@@ -41,7 +41,7 @@ class Traced(Generic[T]):
     """What a rule does for inputs of these ranks, in the order of the ports; those that are left out come last."""
 
     ranks: tuple[int, ...]
-    tree: Fork[T] | Leaf[T]
+    tree: Fork[T] | ForkEnd[T]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def trace_rules(op: OpDef) -> Rules:
     return rules
 
 
-def _is_fault(end: Leaf[tuple[str, ...]]) -> bool:
+def _is_fault(end: ForkEnd[tuple[str, ...]]) -> bool:
     return bool(end.failure or end.value)
 
 
@@ -81,7 +81,7 @@ def _trace(
     op: OpDef,
     name: str,
     rule: Callable[[Walk, Dims], T],
-    settled: Callable[[Leaf[T]], bool] | None = None,
+    settled: Callable[[ForkEnd[T]], bool] | None = None,
 ) -> tuple[Traced[T], ...]:
     found = []
     numbers = _answers_of_cases(op)
@@ -105,8 +105,8 @@ def _trace(
 
 
 def _explored(
-    rule: Callable[[Walk], T], settled: Callable[[Leaf[T]], bool] | None, known: Sequence[Answer]
-) -> Fork[T] | Leaf[T]:
+    rule: Callable[[Walk], T], settled: Callable[[ForkEnd[T]], bool] | None, known: Sequence[Answer]
+) -> Fork[T] | ForkEnd[T]:
     """Every way; if there are too many, those that differ from a case's own way in one answer at a time."""
     try:
         return explore(rule)
@@ -136,13 +136,13 @@ def _shapes_of_cases(op: OpDef) -> Iterator[tuple[Case, Sizes]]:
 
 
 def _joined(
-    tree: Fork[tuple[str, ...]] | Leaf[tuple[str, ...]],
-) -> Fork[tuple[str, ...]] | Leaf[tuple[str, ...]]:
+    tree: Fork[tuple[str, ...]] | ForkEnd[tuple[str, ...]],
+) -> Fork[tuple[str, ...]] | ForkEnd[tuple[str, ...]]:
     """The tree of a check with one end for all ways that end in faults: a plugin says the first thing that does not fit."""
-    if isinstance(tree, Leaf):
+    if isinstance(tree, ForkEnd):
         return tree
     yes, no = _joined(tree.yes), _joined(tree.no)
-    ends = [way for way in (yes, no) if isinstance(way, Leaf)]
+    ends = [way for way in (yes, no) if isinstance(way, ForkEnd)]
     if len(ends) == 2 and _is_fault(ends[0]) == _is_fault(ends[1]):
         return ends[0]
     return Fork(tree.condition, yes, no)
@@ -158,9 +158,9 @@ def _ranks(op: OpDef) -> Iterator[tuple[int, ...]]:
         yield from product(*choices)
 
 
-def leaves(tree: Fork[T] | Leaf[T]) -> Iterator[Leaf[T]]:
+def leaves(tree: Fork[T] | ForkEnd[T]) -> Iterator[ForkEnd[T]]:
     """The ends of all ways."""
-    if isinstance(tree, Leaf):
+    if isinstance(tree, ForkEnd):
         yield tree
     else:
         yield from leaves(tree.yes)
@@ -189,8 +189,8 @@ def _formula(value: Any) -> Formula:
     raise TypeError(f"a dimension is a {type(value).__name__}")
 
 
-def _require_no_sizes_in_questions(tree: Fork[T] | Leaf[T]) -> None:
-    if isinstance(tree, Leaf):
+def _require_no_sizes_in_questions(tree: Fork[T] | ForkEnd[T]) -> None:
+    if isinstance(tree, ForkEnd):
         return
     if tree.condition.uses("dimension"):
         raise NotTracedError(
@@ -200,7 +200,7 @@ def _require_no_sizes_in_questions(tree: Fork[T] | Leaf[T]) -> None:
     _require_no_sizes_in_questions(tree.no)
 
 
-def leaf_for(found: tuple[Traced[T], ...], fields: Mapping[str, Any], shapes: Sizes) -> Leaf[T]:
+def leaf_for(found: tuple[Traced[T], ...], fields: Mapping[str, Any], shapes: Sizes) -> ForkEnd[T]:
     """Where the way of known fields and input shapes ends."""
     ranks = tuple(len(shape) for shape in shapes)
     tree = next((traced.tree for traced in found if traced.ranks == ranks), None)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from trtsmith.converter.convert.pytorch.exported_program import quiet
+from trtsmith.converter.operators.module_files import LOADED
 from trtsmith.importers import torch_ops
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.torch_aliases import argument_faults, node_of_call, translation_of
@@ -154,6 +155,8 @@ def _function_of(call: OperatorCall) -> str:
     module = function.__module__
     if module == "__main__":  # a script, which is imported by its file's name
         module = Path(function.__code__.co_filename).stem
+    elif module.startswith(LOADED):  # a file that --ops named, by no name of its own
+        module = function.__code__.co_filename
     return f"{module}:{function.__qualname__}"
 
 

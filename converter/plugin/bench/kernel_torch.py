@@ -139,17 +139,12 @@ class TorchSubject:
             ready.run(buffers[0])  # a failure says here what it is
             before = self.error(outputs[0])
             times = time_runs(lambda i: ready.enqueue(buffers[i]), len(buffers), count)
-            last = outputs[set_of_run(count - 1, len(outputs))]
+            last = outputs[min(len(outputs), WARMUP + count) - 1]  # of many sets not all are taken
             return Measured(times, max(before, self.error(last)), ready.workspace_size)
 
     def close(self) -> None:
         self.sets, self._reference = [], None
         torch.cuda.empty_cache()
-
-
-def set_of_run(run: int, sets: int) -> int:
-    """Which set a timed run takes: with many sets and few runs, not all are ever taken."""
-    return (run + WARMUP) % sets
 
 
 def time_runs(call: Callable[[int], Any], sets: int, count: int) -> Times:
@@ -166,7 +161,7 @@ def time_runs(call: Callable[[int], Any], sets: int, count: int) -> Times:
     for i, (start, stop) in enumerate(events):
         torch.cuda._sleep(spin)
         start.record()
-        call(set_of_run(i, sets))
+        call((i + WARMUP) % sets)
         stop.record()
     torch.cuda.synchronize()
     return Times.of([1000.0 * start.elapsed_time(stop) for start, stop in events])

@@ -20,7 +20,7 @@ from trtsmith.converter.compile.package_folder import PackageFolder, find_packag
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.operators.library_manifest import library_manifest
 from trtsmith.converter.operators.loading import load_package
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.contract import CheckStatus
 from trtsmith.converter.plugin.test import test_library as run_contract
@@ -33,7 +33,7 @@ NAMES = Names("PointWindows", "acme")
 
 def build(package: PackageFolder, *, v2: bool = False) -> BuiltPackage:
     def accept(library: Path) -> None:
-        operators = load_package(Source(str(package.module), "a test")).operators
+        operators = load_package(OperatorSource(str(package.module), "a test")).operators
         check_manifest(library, operators)
 
     order = BuildOrder(package, v2=v2, architectures="86")
@@ -75,7 +75,7 @@ def package(compiled: PackageFolder, installed_sdk: Path, monkeypatch: pytest.Mo
 
 def test_it_keeps_the_whole_contract(package: PackageFolder) -> None:
     assert library_manifest(package.library())["cuda_architectures"].split()[0] == "86-real"
-    operators = load_package(Source(str(package.module), "a test")).operators
+    operators = load_package(OperatorSource(str(package.module), "a test")).operators
     report = run_contract(package.library(), gpu=False, definitions=contract_cases(operators))
     assert [r for r in report.results if r.verdict is CheckStatus.FAIL] == []
     assert sum(r.verdict is CheckStatus.PASS for r in report.results) > 100

@@ -19,14 +19,14 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.operators.clashes import check_clashes
 from trtsmith.converter.operators.conformity import nonconforming
 from trtsmith.converter.operators.definition_check import checked_operators
-from trtsmith.converter.operators.sources import Source
+from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.importers.opdef import Alias, Attr, Case, Field, Kind, OpDef, Port
 from trtsmith.importers.operator_package import OperatorPackage
 from trtsmith.importers.registry import OPS, using
 
-SOURCE = Source("mine.py", "--ops mine.py")
+SOURCE = OperatorSource("mine.py", "--ops mine.py")
 
 
 def module(*ops: OpDef) -> ModuleType:

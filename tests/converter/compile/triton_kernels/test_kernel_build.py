@@ -20,7 +20,7 @@ import pytest
 
 from tests.converter.plugin.fixtures import ROOT
 from trtsmith.converter.compile.triton_kernels.kernel_build import WORKER, architectures
-from trtsmith.converter.compile.triton_kernels.kernel_plan import Target, targets_of
+from trtsmith.converter.compile.triton_kernels.kernel_plan import ImageTarget, targets_of
 from trtsmith.converter.engine.child.process import run_child
 from trtsmith.converter.model.errors import TrtsmithError
 
@@ -160,8 +160,13 @@ def test_architectures_are_those_of_the_other_kernels() -> None:
 
 
 def test_ptx_is_of_the_last_architecture_that_is_not_exact() -> None:
-    assert targets_of((90, 86, 80)) == (Target(80), Target(86), Target(90), Target(86, ptx=True))
-    assert targets_of((90, 100)) == (Target(90), Target(100), Target(89, ptx=True))
+    assert targets_of((90, 86, 80)) == (
+        ImageTarget(80),
+        ImageTarget(86),
+        ImageTarget(90),
+        ImageTarget(86, ptx=True),
+    )
+    assert targets_of((90, 100)) == (ImageTarget(90), ImageTarget(100), ImageTarget(89, ptx=True))
     assert [target.exact for target in targets_of((86, 90))] == [False, True, False]
 
 

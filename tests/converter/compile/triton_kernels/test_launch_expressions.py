@@ -6,7 +6,7 @@ import pytest
 
 from trtsmith.converter.compile.triton_kernels.launch_expressions import (
     ExpressionError,
-    Scope,
+    LaunchScope,
     bare_name,
     condition,
     integers,
@@ -17,14 +17,14 @@ SCOPE_OF = by_name()["DeformableConvolution"]
 """With inputs x, offset and weight of rank 4, an optional bias, and lists of integers as fields."""
 
 
-def scope() -> Scope:
+def scope() -> LaunchScope:
     parameters = {
         "rows": "x.shape[0] * columns",
         "columns": "x.shape[-1]",
         "round": "again",
         "again": "round",
     }
-    return Scope(SCOPE_OF, parameters, frozenset({"BLOCK", "WIDTH"}))
+    return LaunchScope(SCOPE_OF, parameters, frozenset({"BLOCK", "WIDTH"}))
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def test_without_the_definitions_both_are_unknown() -> None:
         "mycompany::mix1x1",
         "mycompany::logit",
     ]
-    assert (
-        caught.value.problems[1].fix == f"trtsmith new Logit --domain mycompany --from-torch {__name__}:logit"
-    )
+    begin = "trtsmith new Logit --domain mycompany --from-torch "
+    # The file, where another test had this one loaded as --ops does: the last registration counts.
+    assert caught.value.problems[1].fix in (f"{begin}{__name__}:logit", f"{begin}{__file__}:logit")
 
 
 def test_an_argument_that_is_computed_is_refused() -> None:
