@@ -1,17 +1,23 @@
-"""The pass does work in proportion to the graph: calls are counted, no clock is read."""
+"""The pass does work in proportion to the graph: calls are counted, no clock is read.
+
+They are counted in a process of one thread: where another waits for the interpreter, CPython 3.11 with a profile function
+can turn in its loop for ever at the entry of a function.
+"""
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import pytest
-
 from tests.converter.rewrite.precision.networks import network, normal, reduce_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FP16
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def chain(folder: Path, blocks: int) -> Model:
@@ -47,7 +53,14 @@ def calls(model: Model) -> int:
     return count
 
 
-@pytest.mark.parametrize("blocks", [(200, 2000)])
-def test_ten_times_the_nodes_are_ten_times_the_work(tmp_path: Path, blocks: tuple[int, int]) -> None:
-    small, large = (calls(chain(tmp_path, size)) for size in blocks)  # 1,000 and 10,000 nodes
-    assert large < 10.5 * small
+def test_ten_times_the_nodes_are_ten_times_the_work() -> None:
+    command = [sys.executable, "-m", "tests.converter.rewrite.precision.test_work"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    small, large = map(int, done.stdout.split())
+    assert 100_000 < small < large < 10.5 * small
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        print(*(calls(chain(Path(name), blocks)) for blocks in (200, 2000)))  # 1,000 and 10,000 nodes
