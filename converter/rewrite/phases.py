@@ -135,7 +135,7 @@ def _freeze(work: Rewriting) -> Rewriting:
 
 
 def _profile(work: Rewriting) -> Rewriting:
-    """Before all that reads shapes and constants, so that guards and rules see what is decided; frozen inputs decide, too."""
+    """Before all that reads shapes and constants: guards and rules see what is decided. Frozen inputs decide, too."""
     if work.options.profile is None:
         return work
     return replace(work, rewrites=(*work.rewrites, *decide_by_profile(work.graph, work.options.profile)))
@@ -229,7 +229,9 @@ def _outputs(work: Rewriting) -> Rewriting:
 
 PHASES = (
     Phase("freeze", "inputs that the user gave values are constants", _freeze),
-    Phase("profile", "what the sizes of the profile decide is written down: constants, branches, axes", _profile),
+    Phase(
+        "profile", "what the sizes of the profile decide is written down: constants, branches, axes", _profile
+    ),
     Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
     Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
     Phase(

@@ -34,6 +34,7 @@ from trtsmith.converter.rewrite.phases import (
 )
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import own_long_sums
+from trtsmith.converter.rewrite.profile.decisions import NAME
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, with_fixed_sizes
 from trtsmith.converter.rewrite.rules import RULES, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
@@ -99,8 +100,16 @@ class Rewritten:
             *map(str, self.frozen),
             *map(str, self.io_types),
             *(f"{r.node} ({r.op_type}): {sentence}" for r in self.rewrites for sentence in r.numerics),
+            *self._of_profile(),
             *self._own_sums(),
         )
+
+    def _of_profile(self) -> tuple[str, ...]:
+        decided = sum(NAME in record.pass_name.split(", ") for record in self.rewrites)
+        if not decided:
+            return ()
+        nodes = "1 node" if decided == 1 else f"{decided} nodes"
+        return (f"sizes decide {nodes}: the graph holds for the shapes of the profile only",)
 
     def _own_sums(self) -> tuple[str, ...]:
         names = own_long_sums(self.model, self.target) if self.precision is None else ()

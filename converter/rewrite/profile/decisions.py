@@ -214,7 +214,9 @@ class _Decisions:
                     continue
                 elem_type = scope.elem_type(name) or one.elem_type
                 if elem_type:
-                    dims = [b if b is not None else old[i] if old is not None else None for i, b in enumerate(new)]
+                    dims = [
+                        b if b is not None else old[i] if old is not None else None for i, b in enumerate(new)
+                    ]
                     scope.set_type(name, helper.make_tensor_type_proto(elem_type, dims))
 
 
@@ -250,7 +252,7 @@ def _array(one: Known) -> np.ndarray | None:
 
 
 def _target(data: Known, made: Known) -> list[int] | None:
-    """The sizes as a Reshape takes them; None where more than one is neither a number nor a copy, or a -1 has many meanings."""
+    """The sizes as a Reshape takes them, with one -1 at most, and none beside a size that may be 0. Else None."""
     if made.dims is None:
         return None
     target: list[int] = []

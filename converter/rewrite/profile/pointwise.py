@@ -8,17 +8,17 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from trtsmith.converter.rewrite.profile.known_value import FLOATS, Known, broadcast, known
+from trtsmith.converter.rewrite.profile.known_value import Known, broadcast, known
 from trtsmith.converter.rewrite.profile.operator_view import Carriers, Carry, OperatorView
 from trtsmith.converter.rewrite.profile.size_algebra import SizeAlgebra, SizeExpr, constant
 
 Step = Callable[[SizeAlgebra, SizeExpr, SizeExpr], "SizeExpr | None"]
 
-_LIKE_THE_FIRST = """Relu Sigmoid Tanh Sqrt Exp Log Erf Clip LeakyRelu Elu Selu HardSigmoid HardSwish Softplus Softsign Sin Cos
-    Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Softmax LogSoftmax Hardmax IsNaN IsInf Sign Reciprocal ThresholdedRelu Celu
-    Mish Gelu Swish LpNormalization LRN InstanceNormalization QuantizeLinear DequantizeLinear CumSum Trilu
-    MeanVarianceNormalization GroupNormalization RandomNormalLike RandomUniformLike Bernoulli ReverseSequence ScatterElements
-    ScatterND Scatter TensorScatter Shrink BitwiseNot PRelu Dropout LayerNormalization BatchNormalization
+_LIKE_THE_FIRST = """Relu Sigmoid Tanh Sqrt Exp Log Erf Clip LeakyRelu Elu Selu HardSigmoid HardSwish Softplus Softsign Sin
+    Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Softmax LogSoftmax Hardmax IsNaN IsInf Sign Reciprocal ThresholdedRelu
+    Celu Mish Gelu Swish LpNormalization LRN InstanceNormalization QuantizeLinear DequantizeLinear CumSum Trilu
+    MeanVarianceNormalization GroupNormalization RandomNormalLike RandomUniformLike Bernoulli ReverseSequence
+    ScatterElements ScatterND Scatter TensorScatter Shrink BitwiseNot PRelu Dropout LayerNormalization BatchNormalization
     DynamicQuantizeLinear EyeLike RMSNormalization CastLike""".split()  # noqa: SIM905
 """Operators whose first output has the shape of their first input."""
 
@@ -81,10 +81,11 @@ def _folded(step: Step, elem_type: int, v: OperatorView) -> Sequence[Known] | No
         return [known(result, dims)]
     total = given[0]
     for other in given[1:]:
-        total = _pairs(v.algebra, step, total, other)
-        total = known(result, tuple(map(constant, total.shape)), total).items
-        if total is None:
+        pairs = _pairs(v.algebra, step, total, other)
+        items = known(result, tuple(map(constant, pairs.shape)), pairs).items
+        if items is None:
             return [known(result, dims)]
+        total = items
     return [known(result, dims, total)]
 
 
@@ -202,9 +203,7 @@ def _chosen(
         return left if left == right else None
     if which is None:
         return None
-    return algebra.atom(
-        ("where", which, left, right), min(left.low, right.low), max(left.high, right.high)
-    )
+    return algebra.atom(("where", which, left, right), min(left.low, right.low), max(left.high, right.high))
 
 
 def _range_of(step: Step, elem_type: int = 0) -> Carry:

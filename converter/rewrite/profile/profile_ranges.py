@@ -25,7 +25,7 @@ class ProfileRanges:
 def ranges_of(
     profiles: Sequence[Mapping[str, ShapeRange]], values: Sequence[Mapping[str, ShapeRange]] = ()
 ) -> ProfileRanges:
-    """The ranges that hold whichever profile runs. An input that one of them leaves out is unknown, as is one of two ranks."""
+    """The ranges that hold whichever profile runs. An input that one of them leaves out is unknown."""
     return ProfileRanges(_hulls(profiles), _hulls(values))
 
 

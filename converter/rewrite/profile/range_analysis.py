@@ -14,7 +14,15 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.graph.walk import graph_attributes
-from trtsmith.converter.rewrite.profile.known_value import MOST_ITEMS, UNKNOWN, Dims, Known, fixed, known, of_array
+from trtsmith.converter.rewrite.profile.known_value import (
+    MOST_ITEMS,
+    UNKNOWN,
+    Dims,
+    Known,
+    fixed,
+    known,
+    of_array,
+)
 from trtsmith.converter.rewrite.profile.operator_view import Carriers, OperatorView
 from trtsmith.converter.rewrite.profile.pointwise import POINTWISE
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
@@ -78,15 +86,17 @@ class RangeAnalysis:
         sizes = tuple(
             constant(dim)
             if isinstance(dim, int)
-            else self.algebra.fresh(("symbol", dim) if dim else ("input", name, axis), max(low, 0), min(high, MOST))
+            else self.algebra.fresh(
+                ("symbol", dim) if dim else ("input", name, axis), max(low, 0), min(high, MOST)
+            )
             for axis, (dim, (low, high)) in enumerate(zip(dims, bounds, strict=True))
         )
-        values, numbers = self._ranges.values.get(name, ()), [size.number for size in sizes]
-        if not values or None in numbers or int(np.prod(numbers, dtype=np.int64)) != len(values):  # type: ignore[arg-type]
+        values, shape = self._ranges.values.get(name, ()), Known(elem_type, sizes).sizes
+        if not values or shape is None or int(np.prod(shape, dtype=np.int64)) != len(values):
             return Known(elem_type, sizes)
         items = np.empty(len(values), object)
         items[:] = [self.algebra.fresh(("value", name, i), *ends) for i, ends in enumerate(values)]
-        return known(elem_type, sizes, items.reshape(numbers))  # type: ignore[arg-type]
+        return known(elem_type, sizes, items.reshape(shape))
 
     def _run(self, scope: Scope, given: Mapping[str, Known]) -> list[Known]:
         """The results of a graph for what is known of its inputs."""
@@ -171,7 +181,8 @@ class RangeAnalysis:
         if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
             return Known(elem_type)
         dims = tuple(
-            self._joined(a, b, (*key, axis)) for axis, (a, b) in enumerate(zip(one.dims, other.dims, strict=True))
+            self._joined(a, b, (*key, axis))
+            for axis, (a, b) in enumerate(zip(one.dims, other.dims, strict=True))
         )
         if one.items is None or other.items is None or one.items.shape != other.items.shape:
             return Known(elem_type, dims)
@@ -194,7 +205,9 @@ class RangeAnalysis:
         start = self.of(node.scope, node.inputs[1]).numbers() if node.inputs[1:2] and node.inputs[1] else (1,)
         inputs = list(body.inputs)
         mark = self._marks.setdefault(id(node), self.algebra.count)
-        number = self.algebra.fresh((id(node), "run"), 0, max(most.high - 1, 0) if most is not None else 2**63 - 1)
+        number = self.algebra.fresh(
+            (id(node), "run"), 0, max(most.high - 1, 0) if most is not None else 2**63 - 1
+        )
         first = known(onnx.TensorProto.INT64, (), np.array(number, object))
         fixed_inputs = {inputs[0]: first, inputs[1]: Known(onnx.TensorProto.BOOL, ())}
         states = [self.of(node.scope, name) for name in node.inputs[2:]]
@@ -204,7 +217,8 @@ class RangeAnalysis:
             runs = self.algebra.larger(most, constant(0))
         final = [self._escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
         collected = [
-            self._collected(one, mark, runs, (id(node), i)) for i, one in enumerate(results[1 + len(states) :], len(states))
+            self._collected(one, mark, runs, (id(node), i))
+            for i, one in enumerate(results[1 + len(states) :], len(states))
         ]
         return [*final, *collected]
 
@@ -276,7 +290,8 @@ class RangeAnalysis:
         count = runs if runs is not None and runs.high <= MOST else self.algebra.fresh((*key, "runs"))
         if count.low < 1:
             return Known(
-                one.elem_type, (count, *(self.algebra.fresh((*key, "any", axis)) for axis in range(len(one.dims))))
+                one.elem_type,
+                (count, *(self.algebra.fresh((*key, "any", axis)) for axis in range(len(one.dims)))),
             )
         return Known(one.elem_type, (count, *(self._escaped(Known(0, one.dims), mark, key).dims or ())))
 
@@ -305,5 +320,8 @@ class RangeAnalysis:
         final = [self._escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
         return [
             *final,
-            *(self._collected(one, mark, runs, (id(node), i)) for i, one in enumerate(results[first:], first)),
+            *(
+                self._collected(one, mark, runs, (id(node), i))
+                for i, one in enumerate(results[first:], first)
+            ),
         ]

@@ -164,8 +164,9 @@ def _expand(v: OperatorView) -> Sequence[Known]:
     )
     dims = broadcast(v.algebra, [data.dims, target])
     sizes = numbers(dims)
-    fits = data.items is not None and sizes is not None and int(np.prod(sizes)) <= MOST_ITEMS
-    return [v.made(dims, np.broadcast_to(data.items, sizes) if fits and data.items is not None else None)]
+    if data.items is None or sizes is None or int(np.prod(sizes)) > MOST_ITEMS:
+        return [v.made(dims)]
+    return [v.made(dims, np.broadcast_to(data.items, sizes))]
 
 
 def _tile(v: OperatorView) -> Sequence[Known] | None:

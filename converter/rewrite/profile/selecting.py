@@ -112,8 +112,9 @@ def _concat(v: OperatorView) -> Sequence[Known]:
     if any(one.sizes is None for one in v.inputs) or all(one.items is None for one in v.inputs):
         return [v.made(tuple(sizes))]
     parts = [_items(one) for one in v.inputs]
-    joined = None if any(part is None for part in parts) else np.concatenate(parts, axis=axis)  # type: ignore[arg-type]
-    return [v.made(tuple(sizes), joined)]
+    known_parts = [part for part in parts if part is not None]
+    whole = len(known_parts) == len(parts)
+    return [v.made(tuple(sizes), np.concatenate(known_parts, axis=axis) if whole else None)]
 
 
 def _items(one: Known) -> np.ndarray | None:

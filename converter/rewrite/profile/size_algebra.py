@@ -124,7 +124,7 @@ class SizeAlgebra:
         return result
 
     def floor_div(self, a: SizeExpr, b: SizeExpr) -> SizeExpr | None:
-        """The largest integer that is not above a / b. None unless b is positive, and where it is no number a is not negative."""
+        """The largest integer not above a / b. None unless b is positive, and a not negative where b is no number."""
         divisor = b.number
         if divisor is not None and divisor > 0:
             return self._floor_div_number(a, divisor)
