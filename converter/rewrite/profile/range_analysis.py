@@ -155,8 +155,9 @@ class RangeAnalysis:
         return Known((node.scope.elem_type(name) if name else 0) or elem_type, sizes)
 
     def _sizes(self, key: tuple[object, ...], dims: Sequence[Dim]) -> Dims:
+        """A 0 of onnx's may be one that it multiplied with a size that it does not know, as in Attention."""
         return tuple(
-            constant(dim) if isinstance(dim, int) else self.algebra.fresh((*key, axis))
+            constant(dim) if isinstance(dim, int) and dim > 0 else self.algebra.fresh((*key, axis))
             for axis, dim in enumerate(dims)
         )
 

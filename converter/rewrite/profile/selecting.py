@@ -60,6 +60,8 @@ def _slice(v: OperatorView) -> Sequence[Known]:
             return [v.made(v.sizes(len(data.dims)))]
         if start is None or end is None or start.number is None or end.number is None:
             followed = False
+        elif step < 0 and end.number >= _FAR:
+            followed = False
         else:
             cuts[place] = slice(start.number, end.number, step)
         dims[place] = _sliced(v, data.dims[place], start, end, step, place)
@@ -70,8 +72,8 @@ def _sliced(
     v: OperatorView, size: SizeExpr, start: SizeExpr | None, end: SizeExpr | None, step: int, axis: int
 ) -> SizeExpr:
     unknown = v.size((0, axis), 0, size.high)
-    if start is None or end is None:
-        return unknown
+    if start is None or end is None or (step < 0 and end.high >= _FAR):
+        return unknown  # backwards to the largest integer: nothing by ONNX, all in onnxruntime
     if size.number is not None and start.number is not None and end.number is not None:
         return constant(len(range(*slice(start.number, end.number, step).indices(size.number))))
     if step < 0:  # the whole axis, backwards
