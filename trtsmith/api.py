@@ -46,7 +46,7 @@ from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
 from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.model.shapes import check_ranges, parse_shapes
 from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
@@ -64,6 +64,8 @@ def check(
     export_timeout: float | None = None,
     data_folder: StrPath | None = None,
     flavour: str = "auto",
+    shapes: Ranges | None = None,
+    values: Ranges | None = None,
     freeze: str | Freeze = (),
     inputs: Arrays | None = None,
     plugins: Paths = (),
@@ -97,22 +99,23 @@ def check(
         inputs=arrays_of(inputs, "inputs"),
         plugins=paths_of(plugins),
         precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
+        profiles=(parse_shapes(ranges_of(shapes, "x", "{}")),),
+        values=(parse_values(ranges_of(values, ",", "[{}]")),),
     )
-    return analyse(
-        open_model(
-            model_of(
-                model,
-                args,
-                kwargs,
-                dynamic_shapes,
-                custom_translation_table,
-                save_onnx,
-                export_timeout,
-                data_folder,
-            )
-        ).model,
-        options,
-    )
+    opened = open_model(
+        model_of(
+            model,
+            args,
+            kwargs,
+            dynamic_shapes,
+            custom_translation_table,
+            save_onnx,
+            export_timeout,
+            data_folder,
+        )
+    ).model
+    check_ranges(opened.proto, options.profiles[0])
+    return analyse(opened, options)
 
 
 @with_operators
@@ -128,6 +131,8 @@ def rewrite(
     export_timeout: float | None = None,
     data_folder: StrPath | None = None,
     flavour: str = "auto",
+    shapes: Ranges | None = None,
+    values: Ranges | None = None,
     freeze: str | Freeze = (),
     inputs: Arrays | None = None,
     precision: str = "",
@@ -175,6 +180,8 @@ def rewrite(
         precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
         expand=expand,
         plugin_v2=plugin_v2,
+        shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
+        values=parse_values(ranges_of(values, ",", "[{}]")),
     )
     return rewrite_model(options)
 

@@ -77,7 +77,12 @@ class Subject:
 def open_source(options: BenchOptions) -> BuildSource:
     """The model, loaded and rewritten as `convert` does it. TrtsmithError where that is not possible."""
     original = load_model(options.target)
-    asked = AnalysisOptions(expected_target(options.flavour), tuple(options.freeze), inputs=options.inputs)
+    asked = AnalysisOptions(
+        expected_target(options.flavour),
+        tuple(options.freeze),
+        inputs=options.inputs,
+        profiles=(options.shapes,),
+    )
     analysis = analyse(original, asked)
     return BuildSource(original, analysis.rewritten, analysis.frozen)
 

@@ -15,6 +15,7 @@ from trtsmith.converter.convert.pytorch.torch_source import (
 )
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
+from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
 from trtsmith.importers.problem import Problem
 
@@ -120,6 +121,34 @@ def add_freezing(parser: ArgumentParser, use: str) -> None:
         help="make an input a constant: axes=[0,1], k=3, ratio=0.5, training=true, or grid=@FILE.npy; may be repeated",
     )
     group.add_argument("--inputs", type=Path, metavar="NPZ", help=f"example inputs, {use}")
+
+
+def add_shapes(parser: ArgumentParser) -> None:
+    """--shapes, trtexec's three flags and --values: the profile. See `shapes_of`, and parse_values for the last."""
+    shapes = parser.add_argument_group("shapes of dynamic inputs")
+    shapes.add_argument(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="NAME=MIN:OPT:MAX",
+        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
+    )
+    for name in ("min", "opt", "max"):
+        shapes.add_argument(
+            f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
+        )
+    shapes.add_argument(
+        "--values",
+        action="append",
+        default=[],
+        metavar="NAME=MIN:OPT:MAX",
+        help="values of an integer input that decides shapes, as sizes=[1,1]:[2,3]:[8,8]; once for each such input",
+    )
+
+
+def shapes_of(options: Namespace) -> dict[str, ShapeRange]:
+    """The shapes that the flags of `add_shapes` give. UsageError for what is none."""
+    return parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes)
 
 
 def add_flavour(parser: Any) -> None:

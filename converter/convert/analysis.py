@@ -19,6 +19,8 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.problem import Problem
@@ -36,6 +38,8 @@ class AnalysisOptions:
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that nobody named.
     compiled: whether the libraries of plugins from outside are looked for, which an engine needs.
+    profiles, values: the shapes of inputs, and the values of shape tensors, for which alone the graph has to hold, one
+        mapping for each optimisation profile. What holds in all of them is knowledge; (): nothing is.
     """
 
     target: Target = TENSORRT
@@ -46,6 +50,13 @@ class AnalysisOptions:
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     whole: bool = True
     compiled: bool = True
+    profiles: tuple[Mapping[str, ShapeRange], ...] = ()
+    values: tuple[Mapping[str, ShapeRange], ...] = ()
+
+    @property
+    def ranges(self) -> ProfileRanges | None:
+        """What holds in all profiles; None without any."""
+        return ranges_of(self.profiles, self.values) if self.profiles or self.values else None
 
 
 @dataclass(frozen=True)
@@ -97,9 +108,11 @@ def analyse(
     given: whether they are the user's.
     """
     if options.frozen is None:
-        plain, frozen = rewrite_frozen(original, options.freeze, options.inputs, options.target)
+        plain, frozen = rewrite_frozen(
+            original, options.freeze, options.inputs, options.target, options.ranges
+        )
     else:
-        plain = rewrite(original, options.target, freeze=options.frozen)
+        plain = rewrite(original, options.target, freeze=options.frozen, profile=options.ranges)
         frozen = dict(options.frozen)
     foreign = foreign_plugins(options.plugins, options.target)
     settled = with_libraries if options.compiled else _as_it_is

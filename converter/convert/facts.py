@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Container, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from trtsmith.converter.convert.plan import Plan, Route
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.operators.compiled import build_command
+from trtsmith.converter.rewrite.freeze import shape_inputs
+from trtsmith.converter.rewrite.profile.decisions import NAME
+from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.importers.registry import package_of
 
@@ -43,6 +48,28 @@ def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tu
         for name, r in values.items()
         if name not in given
     )
+
+
+def profile_facts(rewritten: Rewritten, values: Mapping[str, ShapeRange]) -> dict[str, Any]:
+    """What the engine holds for, and what of its graph the profile decided. values: of shape tensors, as they were given."""
+    decided = [
+        {"node": record.node, "op_type": record.op_type, "what": record.what}
+        for record in rewritten.rewrites
+        if NAME in record.pass_name.split(", ")
+    ]
+    return {
+        "holds_for": "the sizes of its profiles only",
+        "decided_by_profile": decided,
+        "given_values": [{name: asdict(ranges) for name, ranges in values.items()}] if values else [],
+    }
+
+
+def still_read(
+    values: Mapping[str, ShapeRange], original: Model, rewritten: Rewritten
+) -> dict[str, ShapeRange]:
+    """Values without those of inputs that decided shapes, until all that they decide was written into the graph."""
+    decided = shape_inputs(original.proto) - shape_inputs(rewritten.model.proto)
+    return {name: ranges for name, ranges in values.items() if name not in decided}
 
 
 def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:

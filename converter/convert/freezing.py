@@ -15,6 +15,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.dtypes import numpy_dtype
@@ -28,27 +29,32 @@ Freeze = Sequence[str] | Mapping[str, Any]
 
 
 def rewrite_frozen(
-    model: Model, freeze: Freeze = (), inputs: ArraySource | None = None, target: Target = TENSORRT
+    model: Model,
+    freeze: Freeze = (),
+    inputs: ArraySource | None = None,
+    target: Target = TENSORRT,
+    profile: ProfileRanges | None = None,
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
     """The model rewritten with inputs frozen, and what they are frozen to.
 
     inputs: an .npz file, or arrays; what TensorRT wants constant, and `freeze` does not name, gets the value that is there.
-    target: the TensorRT for which it is rewritten. UsageError lists what is wrong.
+    target: the TensorRT for which it is rewritten. profile: what the graph has to hold for; None: for any sizes.
+    UsageError lists what is wrong.
     """
     values = parse_freeze(freeze, model.proto)
     if inputs is None:
-        return rewrite(model, target, freeze=values), values
+        return rewrite(model, target, freeze=values, profile=profile), values
     examples = load_arrays(inputs, "--inputs")
     whole = inline(
         model, frozenset(all_functions(model))
     ).proto  # functions read inputs under names of their own
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
-    result = rewrite(model, target, freeze=values)
+    result = rewrite(model, target, freeze=values, profile=profile)
     if any(record.fatal for record in result.declined):
         more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
         if more:
             values |= more
-            result = rewrite(model, target, freeze=values)
+            result = rewrite(model, target, freeze=values, profile=profile)
     return result, values
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.declared_shapes import contradictions
-from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
+from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values, profile_facts, still_read
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
@@ -154,7 +154,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
-    profiles = _profiles(prepared.profile, prepared.values)
+    profiles = _profiles(prepared.profile, still_read(prepared.values, original, rewritten))
     clock.done("rewrite and plan")
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
@@ -213,6 +213,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
             "io_types": [asdict(io) for io in rewritten.io_types],
             "warnings": warnings,
             **precision_facts(options.precision, rewritten.precision),
+            **profile_facts(rewritten, options.values),
             **({} if opened.calling is None else {"calling": opened.calling}),
         }
         bundle, engine = None, b""
@@ -265,6 +266,8 @@ def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
         inputs=options.inputs,
         plugins=options.plugins,
         precision=options.precision,
+        profiles=(options.shapes,),
+        values=(options.values,),
     )
 
 

@@ -84,6 +84,8 @@ def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
 
 def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
     """The report of `convert`: the engine, its files, and the verdict."""
+    from trtsmith.converter.convert.facts import profile_facts  # only who converts has imported it
+
     bundle = done.bundle
     return {
         "converted": True,
@@ -94,6 +96,7 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
         "manifest": str(bundle.manifest) if bundle is not None else None,
         "routes": done.plan.routes(),
         "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
+        **profile_facts(done.rewritten, asked.values),
         "warnings": list(done.warnings),
         "seconds": done.seconds,
         "verdict": done.verdict.to_json() if done.verdict is not None else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shapes import ShapeRange, check_ranges
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.target import TENSORRT
 from trtsmith.importers.problem import Problem
@@ -24,6 +26,7 @@ class RewriteOptions:
     """What `trtsmith rewrite` is told. Paths are as the user gave them.
 
     output: the .onnx file to write; None: write nothing. inputs: example inputs.
+    shapes, values: of inputs, for which alone the graph has to hold.
     expand: custom operators as standard ones, for onnxruntime. plugin_v2: plugin nodes for V2 plugins.
     """
 
@@ -35,6 +38,8 @@ class RewriteOptions:
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     expand: bool = False
     plugin_v2: bool = False
+    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
+    values: Mapping[str, ShapeRange] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.expand and self.plugin_v2:
@@ -50,9 +55,20 @@ def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> 
     """
     target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
     asked = AnalysisOptions(
-        target, options.freeze, None, options.inputs, (), options.precision, whole=False, compiled=False
+        target,
+        options.freeze,
+        None,
+        options.inputs,
+        (),
+        options.precision,
+        whole=False,
+        compiled=False,
+        profiles=(options.shapes,),
+        values=(options.values,),
     )
-    analysis = analyse(open_model(options.model, progress).model, asked)
+    model = open_model(options.model, progress).model
+    check_ranges(model.proto, options.shapes)
+    analysis = analyse(model, asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)

@@ -127,6 +127,8 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         asked.inputs,
         asked.plugins,
         compiled=not asked.native,
+        profiles=(asked.shapes,) if request is None else origin.profiles,
+        values=(asked.values,) if request is None else origin.values,
     )
     analysis = analyse(original, options).needed()
     rewritten, planned = analysis.rewritten, analysis.plan

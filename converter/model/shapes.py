@@ -114,8 +114,19 @@ def parse_shapes(
     return ranges
 
 
-def profile_for(inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange]) -> dict[str, ShapeRange]:
-    """The profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one."""
+def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> None:
+    """UsageError for ranges of inputs that the model does not have, or that contradict it; inputs may lack one."""
+    if ranges:
+        profile_for(graph_inputs(proto), ranges, whole=False)
+
+
+def profile_for(
+    inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange], *, whole: bool = True
+) -> dict[str, ShapeRange]:
+    """The profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one.
+
+    whole: whether every dynamic input needs one.
+    """
     problems = []
     profile = {}
     known = {spec.name: spec for spec in inputs}
@@ -141,6 +152,8 @@ def profile_for(inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange]) -
                         f"remove the flag, or export the model with dynamic dimensions for {spec.name!r}",
                     )
                 )
+            continue
+        if given is None and not whole:
             continue
         if given is None:
             problems.append(

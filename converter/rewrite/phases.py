@@ -27,6 +27,8 @@ from trtsmith.converter.rewrite.freeze import Frozen, freeze_inputs
 from trtsmith.converter.rewrite.precision.opset import at_least
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
+from trtsmith.converter.rewrite.profile.decisions import decide_by_profile
+from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separate_outputs
 from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
@@ -41,10 +43,12 @@ class Options:
     """What a graph is rewritten for, and with what.
 
     freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
+    profile: the ranges of the inputs' sizes, for which alone the graph has to hold; None: for any.
     """
 
     target: Target = TENSORRT
     freeze: Mapping[str, np.ndarray] = field(default_factory=dict)
+    profile: ProfileRanges | None = None
     passes: Sequence[Pass] = PASSES
     rules: Sequence[NodeRule] = RULES
 
@@ -128,6 +132,13 @@ def _freeze(work: Rewriting) -> Rewriting:
     model, frozen = freeze_inputs(work.model, work.options.freeze)
     work.graph.become(model)
     return replace(work, frozen=frozen)
+
+
+def _profile(work: Rewriting) -> Rewriting:
+    """Before all that reads shapes and constants: guards and rules see what is decided. Frozen inputs decide, too."""
+    if work.options.profile is None:
+        return work
+    return replace(work, rewrites=(*work.rewrites, *decide_by_profile(work.graph, work.options.profile)))
 
 
 def _fold(work: Rewriting) -> Rewriting:
@@ -218,6 +229,9 @@ def _outputs(work: Rewriting) -> Rewriting:
 
 PHASES = (
     Phase("freeze", "inputs that the user gave values are constants", _freeze),
+    Phase(
+        "profile", "what the sizes of the profile decide is written down: constants, branches, axes", _profile
+    ),
     Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
     Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
     Phase(

@@ -34,6 +34,8 @@ from trtsmith.converter.rewrite.phases import (
 )
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import own_long_sums
+from trtsmith.converter.rewrite.profile.decisions import NAME
+from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, with_fixed_sizes
 from trtsmith.converter.rewrite.rules import RULES, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
@@ -98,8 +100,16 @@ class Rewritten:
             *map(str, self.frozen),
             *map(str, self.io_types),
             *(f"{r.node} ({r.op_type}): {sentence}" for r in self.rewrites for sentence in r.numerics),
+            *self._of_profile(),
             *self._own_sums(),
         )
+
+    def _of_profile(self) -> tuple[str, ...]:
+        decided = sum(NAME in record.pass_name.split(", ") for record in self.rewrites)
+        if not decided:
+            return ()
+        nodes = "1 node" if decided == 1 else f"{decided} nodes"
+        return (f"sizes decide {nodes}: the graph holds for the shapes of the profile only",)
 
     def _own_sums(self) -> tuple[str, ...]:
         names = own_long_sums(self.model, self.target) if self.precision is None else ()
@@ -117,18 +127,20 @@ def rewrite(
     target: Target = TENSORRT,
     *,
     freeze: Mapping[str, np.ndarray] = _NOTHING,
+    profile: ProfileRanges | None = None,
     passes: Sequence[Pass] = PASSES,
     rules: Sequence[NodeRule] = RULES,
 ) -> Rewritten:
     """The graph that the target gets: every phase of converter/rewrite/phases.py, in order, in the precision of the model.
 
     freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
+    profile: the ranges of the inputs' sizes, for which alone the graph has to hold; sizes that it fixes are the inputs'.
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
-    options = Options(target, freeze, passes, rules)
+    options = Options(target, freeze, profile, passes, rules)
     with collector_paused():
-        inferred = infer_checked(model)
+        inferred = infer_checked(model if profile is None else with_fixed_sizes(model, profile))
         whole = inline(inferred, functions_holding(inferred, not_native))
         result = _finished(run_to_precision(whole if whole is inferred else infer_shapes(whole), options))
         kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.kinds}

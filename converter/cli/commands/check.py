@@ -14,7 +14,9 @@ from trtsmith.converter.cli.arguments import (
     add_operators,
     add_plugins,
     add_prefer_stock,
+    add_shapes,
     model_of,
+    shapes_of,
 )
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
@@ -25,6 +27,8 @@ from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
+from trtsmith.converter.model.shape_tensors import parse_values
+from trtsmith.converter.model.shapes import check_ranges
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -40,6 +44,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_plugins(parser, "of your own")
     add_flavour(parser)
     add_prefer_stock(parser)
+    add_shapes(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
@@ -56,7 +61,11 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
     model, plugins, report = model_of(options), tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    analysis = analyse(open_model(model, console.progress).model, analysis_options(options))
+    asked = analysis_options(options)
+    opened = open_model(model, console.progress).model
+    for shapes in asked.profiles:
+        check_ranges(opened.proto, shapes)
+    analysis = analyse(opened, asked)
     document = analysis_report(model, analysis)
     write_report(report, document)
     if as_json:
@@ -75,6 +84,8 @@ def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
         inputs=options.inputs,
         plugins=tuple(options.plugins),
         precision=precision_of(options),
+        profiles=(shapes_of(options),),
+        values=(parse_values(options.values),),
     )
 
 

@@ -14,10 +14,12 @@ from trtsmith.converter.cli.arguments import (
     add_plugins,
     add_prefer_stock,
     add_references,
+    add_shapes,
     add_tolerances,
     model_of,
     positive_int,
     positive_seconds,
+    shapes_of,
     targets,
 )
 from trtsmith.converter.cli.commands.check import precision_lines
@@ -31,7 +33,6 @@ from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.conversion_check import MODES
 from trtsmith.converter.verify.references import parse_references
 from trtsmith.converter.verify.tolerances import parse_tolerances
@@ -60,25 +61,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write"
     )
-    shapes = parser.add_argument_group("shapes of dynamic inputs")
-    shapes.add_argument(
-        "--shapes",
-        action="append",
-        default=[],
-        metavar="NAME=MIN:OPT:MAX",
-        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
-    )
-    for name in ("min", "opt", "max"):
-        shapes.add_argument(
-            f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
-        )
-    shapes.add_argument(
-        "--values",
-        action="append",
-        default=[],
-        metavar="NAME=MIN:OPT:MAX",
-        help="values of an integer input that decides shapes, as sizes=[1,1]:[2,3]:[8,8]; once for each such input",
-    )
+    add_shapes(parser)
     add_freezing(
         parser,
         "to compare with (default: generated), and to which axes and other inputs that TensorRT wants constant are frozen",
@@ -148,7 +131,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     asked = ConvertOptions(
         model=model_of(options),
         output=options.output,
-        shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
+        shapes=shapes_of(options),
         values=parse_values(options.values),
         freeze=tuple(options.freeze),
         targets=options.target,

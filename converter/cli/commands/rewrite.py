@@ -6,12 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_flavour, add_freezing, add_model, add_operators, model_of
+from trtsmith.converter.cli.arguments import (
+    add_flavour,
+    add_freezing,
+    add_model,
+    add_operators,
+    add_shapes,
+    model_of,
+    shapes_of,
+)
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
 from trtsmith.converter.model.errors import EXIT_OK
+from trtsmith.converter.model.shape_tensors import parse_values
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -27,6 +36,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
     )
     add_flavour(parser)
+    add_shapes(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)
     form = parser.add_mutually_exclusive_group()
@@ -70,4 +80,6 @@ def rewrite_options(options: argparse.Namespace) -> RewriteOptions:
         precision=precision_of(options),
         expand=options.expand,
         plugin_v2=options.plugin_v2,
+        shapes=shapes_of(options),
+        values=parse_values(options.values),
     )

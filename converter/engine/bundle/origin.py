@@ -13,6 +13,7 @@ import numpy as np
 from trtsmith.converter.engine.bundle.manifest import dtype, flag, items, mapping, read_manifest, sizes, text
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.precision.keep import Kept
 
 
@@ -61,12 +62,15 @@ class EngineOrigin:
     """precision: the type that the engine's arithmetic was asked for in.
 
     fingerprint: of the model's files; "" if nobody says. reduction: None where the precision pass did not run.
+    profiles, values: the shapes of inputs, and the values of shape tensors, by which its graph was decided.
     """
 
     precision: str = "float32"
     fingerprint: str = ""
     frozen: tuple[FrozenInput, ...] = ()
     reduction: PrecisionSummary | None = None
+    profiles: tuple[Mapping[str, ShapeRange], ...] = ()
+    values: tuple[Mapping[str, ShapeRange], ...] = ()
 
 
 def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -92,7 +96,18 @@ def _origin(document: Mapping[str, Any]) -> EngineOrigin:
         text(mapping(document.get("model", {})).get("fingerprint", "")),
         _frozen(items(document.get("frozen", []))),
         _reduction(document.get("precision_report")),
+        tuple(_ranges(profile) for profile in items(document.get("profiles", []))),
+        tuple(_ranges(profile) for profile in items(document.get("given_values", []))),
     )
+
+
+def _ranges(profile: Any) -> dict[str, ShapeRange]:
+    """The shapes of a profile; it has values of shape tensors, too."""
+    return {
+        name: ShapeRange(*(tuple(map(int, items(range_[end]))) for end in ("min", "opt", "max")))
+        for name, range_ in mapping(profile).items()
+        if not flag(range_.get("values", False))
+    }
 
 
 def _precision(entry: Any) -> str:

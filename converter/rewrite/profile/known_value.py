@@ -1,0 +1,136 @@
+"""What is known of one value of a graph: its sizes, and of small ones the elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from trtsmith.converter.rewrite.profile.size_algebra import SizeAlgebra, SizeExpr, constant
+
+Dims = tuple[SizeExpr, ...]
+
+MOST_ITEMS = 1024
+"""Elements of the largest value whose elements are followed."""
+
+_RANGES: dict[int, tuple[int, int]] = {
+    TensorProto.BOOL: (0, 1),
+    TensorProto.INT8: (-(2**7), 2**7 - 1),
+    TensorProto.INT16: (-(2**15), 2**15 - 1),
+    TensorProto.INT32: (-(2**31), 2**31 - 1),
+    TensorProto.INT64: (-(2**63), 2**63 - 1),
+    TensorProto.UINT8: (0, 2**8 - 1),
+    TensorProto.UINT16: (0, 2**16 - 1),
+    TensorProto.UINT32: (0, 2**32 - 1),
+    TensorProto.UINT64: (0, 2**64 - 1),
+    TensorProto.FLOAT16: (-(2**11), 2**11),  # the integers that a type of floats has all of
+    TensorProto.BFLOAT16: (-(2**8), 2**8),
+    TensorProto.FLOAT: (-(2**24), 2**24),
+    TensorProto.DOUBLE: (-(2**53), 2**53),
+}
+"""Integers that an element type has without a gap."""
+
+FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE})
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """elem_type: onnx.TensorProto.DataType, 0 if unknown. dims: None for an unknown rank.
+
+    items: an array of SizeExpr, and None for elements of which nothing is known; None altogether for values that are not
+        followed. Its shape is then the value's. Elements are integers, in types of floats, too.
+    """
+
+    elem_type: int = 0
+    dims: Dims | None = None
+    items: np.ndarray | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Known) or (self.elem_type, self.dims) != (other.elem_type, other.dims):
+            return False
+        if self.items is None or other.items is None:
+            return self.items is other.items
+        return self.items.shape == other.items.shape and bool(np.all(self.items == other.items))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        """The shape, where it is one."""
+        return None if self.dims is None else numbers(self.dims)
+
+    def numbers(self) -> tuple[int, ...] | None:
+        """The elements, row by row, where each has one value."""
+        if self.items is None:
+            return None
+        flat = self.items.reshape(-1).tolist()
+        return None if None in flat else numbers(flat)
+
+    def exprs(self) -> list[SizeExpr | None] | None:
+        """The elements, row by row."""
+        return None if self.items is None else self.items.reshape(-1).tolist()
+
+
+UNKNOWN = Known()
+
+
+def numbers(exprs: Sequence[SizeExpr]) -> tuple[int, ...] | None:
+    """The values of expressions that have one each."""
+    found = tuple(expr.low for expr in exprs if expr.low == expr.high)
+    return found if len(found) == len(exprs) else None
+
+
+def fixed(sizes: Sequence[int]) -> Dims:
+    return tuple(map(constant, sizes))
+
+
+def known(elem_type: int, dims: Dims | None, items: Any = None) -> Known:
+    """Elements that the type does not have are unknown: it would wrap around, or round."""
+    if items is None or dims is None or items.size > MOST_ITEMS:
+        return Known(elem_type, dims)
+    array = np.empty(items.shape, object)
+    low, high = _RANGES.get(elem_type, (1, 0))
+    flat = array.reshape(-1)
+    for place, item in enumerate(items.reshape(-1).tolist()):
+        flat[place] = item if item is not None and low <= item.low and item.high <= high else None
+    if array.size and all(item is None for item in flat.tolist()):
+        return Known(elem_type, dims)
+    return Known(elem_type, fixed(array.shape), array)
+
+
+def of_array(array: np.ndarray, elem_type: int) -> Known:
+    """A constant."""
+    dims = fixed(array.shape)
+    if array.size > MOST_ITEMS or elem_type not in _RANGES:
+        return Known(elem_type, dims)
+    items = np.empty(array.size, object)
+    for place, value in enumerate(array.reshape(-1).tolist()):
+        whole = isinstance(value, (int, bool)) or (isinstance(value, float) and value.is_integer())
+        items[place] = constant(int(value)) if whole else None
+    return known(elem_type, dims, items.reshape(array.shape))
+
+
+def broadcast(algebra: SizeAlgebra, shapes: Sequence[Dims]) -> Dims:
+    """The common shape of several. Sizes that differ are 1 on one side, or the model does not run."""
+    result: list[SizeExpr] = []
+    for axis in range(1, max(map(len, shapes), default=0) + 1):
+        size = constant(1)
+        for dims in shapes:
+            if axis <= len(dims):
+                size = _common(algebra, size, dims[-axis])
+        result.append(size)
+    return tuple(result[::-1])
+
+
+def _common(algebra: SizeAlgebra, a: SizeExpr, b: SizeExpr) -> SizeExpr:
+    if a == b or b.number == 1:
+        return a
+    if a.number == 1:
+        return b
+    for one in (a, b):
+        if one.number is not None or one.low > 1:
+            return one
+    return algebra.atom(("broadcast", frozenset((a, b))), min(a.low, b.low), max(a.high, b.high))

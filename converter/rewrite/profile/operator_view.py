@@ -1,0 +1,106 @@
+"""What the functions that carry sizes through operators see of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import TensorProto
+
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.rewrite.engine.node_rule import schema_defaults
+from trtsmith.converter.rewrite.profile.known_value import FLOATS, UNKNOWN, Dims, Known, known
+from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, SizeExpr, constant
+
+
+class OperatorView:
+    """A node of ONNX's own domain with what is known of its inputs.
+
+    algebra: that of the analysis. opset: of ONNX's domain. inputs: UNKNOWN for one that is left out.
+    """
+
+    def __init__(self, node: Node, algebra: SizeAlgebra, inputs: Sequence[Known]) -> None:
+        self.node = node
+        self.algebra = algebra
+        self.inputs = inputs
+        self._attributes: dict[str, Any] | None = None
+
+    @property
+    def opset(self) -> int:
+        return self.node.scope.whole.opset("")
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """A value of the node's own, else the schema's default, else the one that is given."""
+        if self._attributes is None:
+            own = {a.name: onnx.helper.get_attribute_value(a) for a in self.node.proto.attribute}
+            self._attributes = {**schema_defaults("", self.node.op_type, self.opset), **own}
+        value = self._attributes.get(name, default)
+        return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+    def given(self, index: int) -> bool:
+        """Whether the input is there."""
+        return index < len(self.node.inputs) and bool(self.node.inputs[index])
+
+    def input(self, index: int) -> Known:
+        return self.inputs[index] if index < len(self.inputs) else UNKNOWN
+
+    def rank(self, index: int) -> int | None:
+        dims = self.input(index).dims
+        return None if dims is None else len(dims)
+
+    def ints(self, index: int, attribute: str = "") -> tuple[int, ...] | None:
+        """The numbers of an input, or of the attribute that older opsets have in its place; None if they are not known."""
+        value = self.attribute(attribute) if attribute else None
+        if value is not None:
+            return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        return self.input(index).numbers()
+
+    def exprs(self, index: int, attribute: str = "") -> list[SizeExpr | None] | None:
+        """The same, where they need not be numbers."""
+        value = self.attribute(attribute) if attribute else None
+        if value is not None:
+            return list(map(constant, value))
+        return self.input(index).exprs()
+
+    def elem_type(self, index: int = 0) -> int:
+        """Of an output, as inference has it; of the first input where that has nothing."""
+        name = self.node.outputs[index] if index < len(self.node.outputs) else ""
+        return (self.node.scope.elem_type(name) if name else 0) or self.input(0).elem_type
+
+    def is_float(self, index: int = 0) -> bool:
+        return self.elem_type(index) in FLOATS
+
+    def size(self, hint: object, low: int = 0, high: int = MOST) -> SizeExpr:
+        """A size of an output of which only the range is known. hint: which one, of those of this node."""
+        return self.algebra.fresh((id(self.node), hint), low, high)
+
+    def sizes(self, count: int, output: int = 0) -> Dims:
+        return tuple(self.size((output, axis)) for axis in range(count))
+
+    def length(self, expr: SizeExpr | None, hint: object) -> SizeExpr:
+        """A size that was computed, which is no less than 0; one that is not known where it could not be."""
+        if expr is None or expr.low < 0 or expr.high > MOST:
+            low, high = (0, MOST) if expr is None else (max(expr.low, 0), min(expr.high, MOST))
+            return self.size(hint, low, high) if low <= high else self.size(hint)
+        return expr
+
+    def made(self, dims: Dims | None, items: Any = None, output: int = 0) -> Known:
+        """An output of the inferred element type."""
+        return known(self.elem_type(output), dims, items)
+
+    def indices(self, dims: Dims | None, items: Any = None) -> Known:
+        """An output of int64, as positions and sizes are."""
+        return known(TensorProto.INT64, dims, items)
+
+
+Carry = Callable[[OperatorView], Sequence[Known] | None]
+"""What is known of the outputs, in order; None where the function has nothing to say."""
+
+Carriers = Mapping[str, Carry]
+"""By op_type."""
+
+
+def normal_axis(axis: int, rank: int) -> int | None:
+    """An axis counted from the front; None if there is none of that number."""
+    return axis % rank if -rank <= axis < rank else None
