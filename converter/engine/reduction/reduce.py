@@ -1,0 +1,165 @@
+"""Finds why TensorRT does not build a model: the fewest nodes that fail in the same way, in child processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trtsmith.converter.engine.build.build_request import BuildRequest
+from trtsmith.converter.engine.child.pool import Pool
+from trtsmith.converter.engine.child.process import ChildDied
+from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject
+from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed, thinned
+from trtsmith.converter.engine.reduction.node_table import NodeTable
+from trtsmith.converter.engine.reduction.signature import nodes_named, signature_of
+from trtsmith.converter.engine.reduction.trials import JOBS, TRIAL_WORKER, Trials
+from trtsmith.converter.engine.reduction.value_sizes import value_sizes
+from trtsmith.converter.model.errors import BuildRefused
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+
+Progress = Callable[[str], None]
+
+LIMIT_S = 90.0
+"""Of a whole reduction, where the user says nothing."""
+
+MOST_AROUND = 200
+"""Nodes beside those that a message names that are tried together."""
+
+QUICKEST_LEVEL = 0
+"""The builder's optimisation level in which most failures are there, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """What is left of a graph that TensorRT does not build.
+
+    model:    the nodes that fail, as a model; its weights are in the files of the model that was cut.
+    nodes:    their numbers in `subject`. total: how many nodes the graph has.
+    error:    what TensorRT said of them, or how its process ended.
+    level:    the builder's optimisation level, where it is not the one that was asked for.
+    trials, seconds: what it took. complete: whether no node can be left out; False where the time was up.
+    """
+
+    model: Model
+    cut: Cut
+    subject: Subject
+    total: int
+    error: BuildRefused | ChildDied
+    level: int | None
+    trials: int
+    seconds: float
+    complete: bool
+
+    @property
+    def nodes(self) -> Nodes:
+        return self.cut.nodes
+
+
+def reduce_refusal(
+    request: BuildRequest,
+    error: BuildRefused,
+    *,
+    flavour: str,
+    limit_s: float = LIMIT_S,
+    jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> Reduced | None:
+    """The smallest part of the request's model that was found to fail as `error` says; None where not even all of it does.
+
+    flavour: of the TensorRT that refused it. jobs: builds at a time. Nothing is written but below the system's folder for
+    temporary files, and nothing is left there; Ctrl-C ends all children.
+    """
+    started = time.monotonic()
+    died = error.__cause__ if isinstance(error.__cause__, ChildDied) else None
+    model = load_model(request.onnx_path)
+    table = NodeTable(model)
+    subject = Subject(table, value_sizes(table, request.profiles), request.profiles)
+    with (
+        tempfile.TemporaryDirectory(prefix="trtsmith-reduce-") as folder,
+        Pool(TRIAL_WORKER, jobs or min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,
+    ):
+        for location, file in model.files.items():
+            link = Path(folder) / location
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(Path(os.path.realpath(file.path)))
+        trials = Trials(
+            subject,
+            replace(request, flavour=flavour, log_path=None, timing_cache=None, verbose=False),
+            Path(folder),
+            pool,
+            signature_of(died or error),
+            started + limit_s,
+            on_progress or _ignore,
+        )
+        if died is not None and died.timed_out:
+            trials.slowest_s = min(request.timeout_s or limit_s, limit_s / 10)
+        complete = _search(trials, nodes_named(died or error))
+    if trials.smallest is None or trials.error is None:
+        return None
+    return Reduced(
+        model.with_proto(trials.smallest.proto),
+        trials.smallest,
+        subject,
+        len(table.entries),
+        trials.error,
+        trials.request.optimization_level,
+        trials.done,
+        time.monotonic() - started,
+        complete,
+    )
+
+
+def _search(trials: Trials, said: str) -> bool:
+    """Whether it came to an end before its time was up."""
+    table = trials.subject.table
+    every = frozenset(range(len(table.entries)))
+    asked = trials.request
+    start = None
+    for level in dict.fromkeys((QUICKEST_LEVEL, asked.optimization_level)):
+        trials.restart(replace(asked, optimization_level=level))
+        start = _named(trials, said) or trials.tried([every])
+        if start is not None:
+            break
+    if start is None:
+        return not trials.is_late
+    bodies = frozenset(table.inside(table.outer))
+    nodes = narrowed(start, trials.tried, bodies, table.with_bodies)
+    while not trials.is_late:
+        before = nodes
+        nodes = thinned(nodes, trials.tried, table.outer)
+        nodes = thinned(nodes, trials.tried, bodies)
+        if nodes == before:
+            break
+    return not trials.is_late
+
+
+def _named(trials: Trials, said: str) -> Nodes | None:
+    """The nodes that TensorRT's message names, with as many beside them as it takes to fail."""
+    table = trials.subject.table
+    words = set(re.findall(r"[^\s\[\](){}<>,;:='\"]+", said))
+    words |= {word.rstrip(".") for word in words} | set(re.findall(r"'([^'\n]+)'", said))
+    named = set()
+    for number in table.outer:
+        entry = table.entries[number]
+        inner = (table.entries[n].node for n in table.inside({number}))
+        names = {name for node in (entry.node, *inner) for name in (node.name, *node.output) if name}
+        held = {name for name in table.reads[number] if name not in table.producer}
+        if not words.isdisjoint(names | held):
+            named.add(number)
+    if len(named) > MOST_AROUND:
+        return None
+    for nodes in around(frozenset(named), table.neighbours, MOST_AROUND):
+        found = trials.tried([table.with_bodies(nodes)])
+        if found is not None or trials.is_late:
+            return found
+    return None
+
+
+def _ignore(text: str) -> None:
+    del text
