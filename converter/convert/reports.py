@@ -63,12 +63,18 @@ def load_report(path: Path) -> Report:
         ) from error
 
 
-def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
-    """The report of `check`: every node, and what was done and left."""
+def analysis_report(
+    model: GivenModel, analysis: Analysis, tried: Conversion | TrtsmithError | None = None
+) -> dict[str, Any]:
+    """The report of `check`: every node, and what was done and left. tried: what came of a build, where one was asked for.
+
+    "convertible" says that every node has a route and, where a build was tried, that there is an engine.
+    """
     rewritten, planned = analysis.rewritten, analysis.plan
     return {
         "model": str(model),
-        "convertible": analysis.convertible,
+        "convertible": analysis.convertible and not isinstance(tried, TrtsmithError),
+        "build": _build_report(tried),
         "routes": planned.routes(),
         "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
         "plugins": [asdict(plugin) for plugin in planned.plugins],
@@ -78,7 +84,28 @@ def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
         "io_types": [asdict(record) for record in rewritten.io_types],
         "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
         "warnings": [*rewritten.warnings(), *planned.warnings],
-        "problems": [problem.to_json() for problem in analysis.problems],
+        "problems": [
+            problem.to_json()
+            for problem in (*analysis.problems, *(tried.problems if isinstance(tried, TrtsmithError) else ()))
+        ],
+    }
+
+
+def _build_report(tried: Conversion | TrtsmithError | None) -> dict[str, Any] | None:
+    """None where no build was tried."""
+    if tried is None:
+        return None
+    if isinstance(tried, TrtsmithError):
+        return {"built": False}
+    built = tried.built
+    return {
+        "built": True,
+        "flavour": built.flavour,
+        "version": built.version,
+        "targets": list(built.targets),
+        "bytes": built.size,
+        "seconds": tried.seconds,
+        "mended": [asdict(one) for one in tried.mended],
     }
 
 
@@ -94,6 +121,7 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
         "manifest": str(bundle.manifest) if bundle is not None else None,
         "routes": done.plan.routes(),
         "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
+        "mended": [asdict(one) for one in done.mended],
         "warnings": list(done.warnings),
         "seconds": done.seconds,
         "verdict": done.verdict.to_json() if done.verdict is not None else None,

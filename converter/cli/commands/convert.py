@@ -14,20 +14,23 @@ from trtsmith.converter.cli.arguments import (
     add_plugins,
     add_prefer_stock,
     add_references,
+    add_shapes,
+    add_target,
+    add_timeout,
     add_tolerances,
     model_of,
     positive_int,
-    positive_seconds,
-    targets,
 )
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
+from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, convert
 from trtsmith.converter.convert.reports import conversion_report, failure_report
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.engine.reduction.reproducer import SUFFIX, refused_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
@@ -60,38 +63,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write"
     )
-    shapes = parser.add_argument_group("shapes of dynamic inputs")
-    shapes.add_argument(
-        "--shapes",
-        action="append",
-        default=[],
-        metavar="NAME=MIN:OPT:MAX",
-        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
-    )
-    for name in ("min", "opt", "max"):
-        shapes.add_argument(
-            f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
-        )
-    shapes.add_argument(
-        "--values",
-        action="append",
-        default=[],
-        metavar="NAME=MIN:OPT:MAX",
-        help="values of an integer input that decides shapes, as sizes=[1,1]:[2,3]:[8,8]; once for each such input",
-    )
+    add_shapes(parser)
     add_freezing(
         parser,
         "to compare with (default: generated), and to which axes and other inputs that TensorRT wants constant are frozen",
     )
     add_precision(parser)
     build = parser.add_argument_group("the engine")
-    build.add_argument(
-        "--target",
-        type=targets,
-        default=(),
-        metavar="SM",
-        help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
-    )
+    add_target(build)
     add_flavour(build)
     add_prefer_stock(build)
     add_plugins(build, "of your own")
@@ -113,9 +92,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="0-5",
         help="0 builds fastest, 5 searches longest",
     )
-    build.add_argument(
-        "--timeout", type=positive_seconds, metavar="SECONDS", help="give the build up after this time"
-    )
+    add_timeout(build)
+    add_refusals(parser, f"ENGINE{SUFFIX}")
     verify = parser.add_argument_group("the verdict")
     verify.add_argument(
         "--expected",
@@ -167,6 +145,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         optimization_level=options.optimization_level,
         timeout_s=options.timeout,
         verbose=options.verbose,
+        refusals=refusals_of(options, refused_path(options.output)),
     )
     given = (asked.model, asked.output, manifest_path(options.output), asked.inputs, asked.expected)
     check_report(options.report, (*given, asked.timing_cache, *asked.plugins))
