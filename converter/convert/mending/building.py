@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation
+from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation, Profiles
 from trtsmith.converter.convert.mending.mitigations import MITIGATIONS, NAMES
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
@@ -26,6 +26,10 @@ Progress = Callable[[str], None]
 
 MOST_FAULTS = 8
 """Refusals of one model that are mended, one after the other."""
+
+
+MOST_STEPS = 4
+"""So far from the nodes that TensorRT refuses others may be written anew: a constant is dequantized where it was moved."""
 
 
 @dataclass(frozen=True)
@@ -148,33 +152,38 @@ class _Mending:
             self._left -= time.monotonic() - since
 
     def _that_help(self, reduced: Reduced) -> Iterator[Mitigation]:
-        """Those with which TensorRT builds the nodes that are left."""
+        """Those with which TensorRT builds the nodes that are left, with nodes beside them that have to be written, too."""
         for mitigation in MITIGATIONS:
-            region = GraphToMend(reduced.model, _made_by(reduced), reduced.cut.profiles)
-            changed = None
-            with suppress(TrtsmithError):
-                changed = mitigation.apply(region)
-            if changed is None:
-                continue
-            self._progress(f"trying {mitigation.name}: {mitigation.does}")
-            path = self._request.onnx_path.with_name("mended.onnx")
-            try:
-                save_model(changed, path)
-                wanted = replace(
-                    self.request_for(changed),
-                    onnx_path=path,
-                    keep=False,
-                    profiles=tuple(p for p in reduced.cut.profiles if p),
-                    optimization_level=reduced.level,
-                    timing_cache=None,
-                    verbose=False,
-                )
-                build(wanted)
-            except TrtsmithError:
-                continue
-            finally:
-                path.unlink(missing_ok=True)
-            yield mitigation
+            for steps in range(MOST_STEPS + 1):
+                model, part = reduced.widened(steps)
+                changed = None
+                with suppress(TrtsmithError):
+                    changed = mitigation.apply(GraphToMend(model, _made_by(reduced), part.profiles))
+                if changed is not None:
+                    self._progress(f"trying {mitigation.name}: {mitigation.does}")
+                    if self._builds(changed, part.profiles, reduced.level):
+                        yield mitigation
+                    break
+
+    def _builds(self, model: Model, profiles: Profiles, level: int | None) -> bool:
+        path = self._request.onnx_path.with_name("mended.onnx")
+        wanted = replace(
+            self.request_for(model),
+            onnx_path=path,
+            keep=False,
+            profiles=tuple(p for p in profiles if p),
+            optimization_level=level,
+            timing_cache=None,
+            verbose=False,
+        )
+        try:
+            save_model(model, path)
+            build(wanted)
+        except TrtsmithError:
+            return False
+        finally:
+            path.unlink(missing_ok=True)
+        return True
 
 
 def _applied(mitigation: Mitigation, model: Model, reduced: Reduced, request: BuildRequest) -> Model | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied
-from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject
+from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject, cut
 from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed, thinned
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.signature import nodes_named, signature_of
@@ -59,6 +59,16 @@ class Reduced:
     @property
     def nodes(self) -> Nodes:
         return self.cut.nodes
+
+    def widened(self, steps: int) -> tuple[Model, Cut]:
+        """The nodes with those beside them, and with these those beside them, as a model."""
+        table = self.subject.table
+        nodes = self.nodes
+        for _ in range(steps):
+            outer = {number for number in nodes if table.entries[number].parent is None}
+            nodes = nodes | table.with_bodies(table.neighbours(outer))
+        wider = cut(self.subject, nodes)
+        return self.model.with_proto(wider.proto), wider
 
 
 def reduce_refusal(
