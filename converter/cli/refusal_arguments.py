@@ -1,4 +1,4 @@
-"""Reads what is to be done where TensorRT refuses a model: --no-reduce, --mend and their kin."""
+"""Reads what is to be done where TensorRT refuses a model: --reduce, --mend and their kin."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import positive_seconds
-from trtsmith.converter.convert.mending.building import Refusals
-from trtsmith.converter.convert.mending.mitigations import MITIGATIONS
-from trtsmith.converter.engine.reduction.reduce import LIMIT_S
+from trtsmith.converter.convert.mending.refusals import MAY_DIFFER, REDUCE_S, Refusals, refusals
 
 
 def add_refusals(parser: Any, where: str) -> None:
@@ -25,32 +23,35 @@ def add_refusals(parser: Any, where: str) -> None:
         "--mend-with",
         action="append",
         default=[],
-        choices=[one.name for one in MITIGATIONS if not one.exact],
+        choices=MAY_DIFFER,
         metavar="NAME",
         help="also in a way that may change results; a message names it; may be repeated",
     )
     group.add_argument(
-        "--no-reduce",
-        action="store_true",
-        help="do not look for the nodes; --no-mend is then implied",
+        "--reduce",
+        action=BooleanOptionalAction,
+        default=True,
+        help="look for the nodes (default), or not; nothing is mended then",
     )
     group.add_argument(
         "--reduce-timeout",
         type=positive_seconds,
-        default=LIMIT_S,
+        default=REDUCE_S,
         metavar="SECONDS",
-        help=f"look for the nodes so long; default: {LIMIT_S:g}",
+        help=f"look for the nodes so long; default: {REDUCE_S:g}",
     )
     group.add_argument(
         "--refused", type=Path, metavar="ONNX", help=f"save the nodes as this model; default: {where}"
     )
 
 
-def refusals_of(options: Namespace, default: Path | None) -> Refusals:
-    """default: where the nodes are saved; None: nowhere."""
-    return Refusals(
-        reduce_s=None if options.no_reduce else options.reduce_timeout,
-        file=options.refused or default,
+def refusals_of(options: Namespace, output: Path | None) -> Refusals:
+    """output: the engine's file; None: there is none."""
+    return refusals(
+        output,
+        options.refused,
         mend=options.mend,
-        allowed=tuple(options.mend_with),
+        mend_with=options.mend_with,
+        reduce=options.reduce,
+        reduce_timeout=options.reduce_timeout,
     )

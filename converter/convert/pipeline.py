@@ -16,7 +16,8 @@ from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.mending.building import Mended, Refusals, build_mended
+from trtsmith.converter.convert.mending.building import build_mended
+from trtsmith.converter.convert.mending.refusals import Mended, Refusals
 from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries

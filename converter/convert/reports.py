@@ -63,18 +63,17 @@ def load_report(path: Path) -> Report:
         ) from error
 
 
-def analysis_report(
-    model: GivenModel, analysis: Analysis, tried: Conversion | TrtsmithError | None = None
-) -> dict[str, Any]:
-    """The report of `check`: every node, and what was done and left. tried: what came of a build, where one was asked for.
+def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
+    """The report of `check`: every node, and what was done and left.
 
-    "convertible" says that every node has a route and, where a build was tried, that there is an engine.
+    "convertible" says that every node has a route and, where a build was tried, that there is an engine; "build" is null
+    where none was tried.
     """
     rewritten, planned = analysis.rewritten, analysis.plan
     return {
         "model": str(model),
-        "convertible": analysis.convertible and not isinstance(tried, TrtsmithError),
-        "build": _build_report(tried),
+        "convertible": analysis.convertible,
+        "build": _build_report(analysis),
         "routes": planned.routes(),
         "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
         "plugins": [asdict(plugin) for plugin in planned.plugins],
@@ -84,28 +83,25 @@ def analysis_report(
         "io_types": [asdict(record) for record in rewritten.io_types],
         "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
         "warnings": [*rewritten.warnings(), *planned.warnings],
-        "problems": [
-            problem.to_json()
-            for problem in (*analysis.problems, *(tried.problems if isinstance(tried, TrtsmithError) else ()))
-        ],
+        "problems": [problem.to_json() for problem in analysis.problems],
     }
 
 
-def _build_report(tried: Conversion | TrtsmithError | None) -> dict[str, Any] | None:
-    """None where no build was tried."""
-    if tried is None:
-        return None
-    if isinstance(tried, TrtsmithError):
+def _build_report(analysis: Analysis) -> dict[str, Any] | None:
+    """What came of a build that was tried."""
+    if analysis.refusal:
         return {"built": False}
-    built = tried.built
+    built = analysis.built
+    if built is None:
+        return None
     return {
         "built": True,
         "flavour": built.flavour,
         "version": built.version,
         "targets": list(built.targets),
         "bytes": built.size,
-        "seconds": tried.seconds,
-        "mended": [asdict(one) for one in tried.mended],
+        "seconds": built.seconds,
+        "mended": [asdict(one) for one in analysis.mended],
     }
 
 

@@ -22,19 +22,16 @@ from trtsmith.converter.cli.arguments import (
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
-from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
-from trtsmith.converter.convert.opening import open_model
-from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, convert
-from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.reports import analysis_report
+from trtsmith.converter.convert.trial_build import TrialBuild, check_model
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
-from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, ConversionError, UsageError
+from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.importers.problem import Problem
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -75,71 +72,33 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    _check_build_flags(options)
-    return show(options, console, as_json=options.json, build=options.build)
+    trial = TrialBuild(
+        asked=options.build,
+        shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
+        values=parse_values(options.values),
+        flavour=options.flavour,
+        targets=options.target,
+        optimization_level=options.optimization_level,
+        timeout_s=options.timeout,
+        refusals=refusals_of(options, None),
+        verbose=options.verbose,
+    )
+    return show(options, console, trial, as_json=options.json)
 
 
-def show(options: argparse.Namespace, console: Console, *, as_json: bool, build: bool = False) -> int:
-    """Exit code 0 when the model is convertible as far as was looked, 1 when it is not. options: of `check`, or `convert`.
-
-    build: whether an engine is built, and thrown away; only `check` has the flags for it.
-    """
+def show(options: argparse.Namespace, console: Console, trial: TrialBuild, *, as_json: bool) -> int:
+    """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
     model, plugins, report = model_of(options), tuple(options.plugins), options.report
-    check_report(report, (model, *plugins, options.inputs))
-    opened = open_model(model, console.progress)
-    analysis = analyse(opened.model, analysis_options(options))
-    tried: Conversion | ConversionError | None = None
-    if build and analysis.convertible:
-        try:
-            tried = convert(_build_options(options, console), console.progress)
-        except ConversionError as error:
-            tried = error
-    document = analysis_report(model, analysis, tried)
+    check_report(report, (model, *plugins, options.inputs, trial.refusals.file))
+    analysis = check_model(model, analysis_options(options), trial, console.progress)
+    document = analysis_report(model, analysis)
     write_report(report, document)
-    failed = isinstance(tried, ConversionError)
     if as_json:
         console.json(document)
     else:
-        console.result(_text(analysis.rewritten, analysis.plan, tried, every_node=console.verbose))
-        console.problems(tried.problems if isinstance(tried, ConversionError) else analysis.problems)
-    return EXIT_OK if analysis.convertible and not failed else EXIT_FAILED
-
-
-def _check_build_flags(options: argparse.Namespace) -> None:
-    """UsageError for flags that are for a build where none is asked for."""
-    given = {
-        "--target": options.target,
-        "--optimization-level": options.optimization_level is not None,
-        "--timeout": options.timeout,
-        "--refused": options.refused,
-        "--mend-with": options.mend_with,
-    }
-    wrong = [flag for flag, value in given.items() if value]
-    if wrong and not options.build:
-        what = f"{wrong[0]} is for a build, and none was asked for"
-        raise UsageError(Problem(what, wrong[0], "check with --build", "add --build, or remove the flag"))
-
-
-def _build_options(options: argparse.Namespace, console: Console) -> ConvertOptions:
-    return ConvertOptions(
-        model=model_of(options),
-        output=None,
-        shapes=parse_shapes(options.shapes, options.minShapes, options.optShapes, options.maxShapes),
-        values=parse_values(options.values),
-        freeze=tuple(options.freeze),
-        targets=options.target,
-        flavour=options.flavour,
-        plugins=tuple(options.plugins),
-        prefer_stock=options.prefer_stock,
-        inputs=options.inputs,
-        verify=None,
-        precision=precision_of(options),
-        optimization_level=options.optimization_level,
-        timeout_s=options.timeout,
-        verbose=options.verbose,
-        refusals=refusals_of(options, None),
-        keep=False,
-    )
+        console.result(_text(analysis, every_node=console.verbose))
+        console.problems(analysis.problems)
+    return EXIT_OK if analysis.convertible else EXIT_FAILED
 
 
 def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
@@ -153,9 +112,8 @@ def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
     )
 
 
-def _text(
-    rewritten: Rewritten, planned: Plan, tried: Conversion | ConversionError | None, *, every_node: bool
-) -> str:
+def _text(analysis: Analysis, *, every_node: bool) -> str:
+    rewritten, planned = analysis.rewritten, analysis.plan
     if every_node:
         rows = [(node.name, node.op_type, node.route.value, node.how) for node in planned.nodes]
         header = ("node", "operator", "route", "how")
@@ -175,21 +133,21 @@ def _text(
     ]
     left += precision_lines(rewritten, every_node=every_node)
     total = ", ".join(f"{number} {route}" for route, number in planned.routes().items())
+    notes += [f"warning: {one_line(one.warning())}" for one in analysis.mended]
     count = len(planned.problems)
-    verdict = _outcome(tried) if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
+    verdict = _outcome(analysis) if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
     return "\n".join([table([header, *rows]), *notes, *left, f"{total or 'no nodes'}; {verdict}"])
 
 
-def _outcome(tried: Conversion | ConversionError | None) -> str:
+def _outcome(analysis: Analysis) -> str:
     """Of a model all of whose nodes have a route."""
-    if tried is None:
-        return "every node has a route; building was not tried (--build)"
-    if isinstance(tried, ConversionError):
+    built = analysis.built
+    if analysis.refusal:
         return "not convertible: every node has a route, but TensorRT does not build the graph"
-    mended = "".join(f"\nwarning: {one_line(one.warning())}" for one in tried.mended)
-    built = tried.built
+    if built is None:
+        return "every node has a route; building was not tried (--build)"
     where = ", ".join(built.targets)
-    return f"convertible: {built.flavour} {built.version} builds it for {where} in {tried.seconds['build']:.1f} s{mended}"
+    return f"convertible: {built.flavour} {built.version} builds it for {where}, in {built.seconds:.1f} s"
 
 
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:

@@ -26,11 +26,11 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
+from trtsmith.converter.convert.mending.refusals import SUFFIX
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, convert
 from trtsmith.converter.convert.reports import conversion_report, failure_report
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.reduction.reproducer import SUFFIX, refused_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
@@ -121,8 +121,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     if options.dry_run:
         from trtsmith.converter.cli.commands import check
+        from trtsmith.converter.convert.trial_build import TrialBuild
 
-        return check.show(options, console, as_json=False)
+        return check.show(options, console, TrialBuild(), as_json=False)
     asked = ConvertOptions(
         model=model_of(options),
         output=options.output,
@@ -145,7 +146,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         optimization_level=options.optimization_level,
         timeout_s=options.timeout,
         verbose=options.verbose,
-        refusals=refusals_of(options, refused_path(options.output)),
+        refusals=refusals_of(options, options.output),
     )
     given = (asked.model, asked.output, manifest_path(options.output), asked.inputs, asked.expected)
     check_report(options.report, (*given, asked.timing_cache, *asked.plugins))

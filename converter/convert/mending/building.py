@@ -6,20 +6,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation, Profiles
-from trtsmith.converter.convert.mending.mitigations import MITIGATIONS, NAMES
+from trtsmith.converter.convert.mending.mitigations import MITIGATIONS
+from trtsmith.converter.convert.mending.refusals import Mended, Refusals
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.build.flavour import choose_flavour
 from trtsmith.converter.engine.build.gpu import find_gpu
-from trtsmith.converter.engine.reduction.reduce import LIMIT_S, Reduced, reduce_refusal
+from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
 from trtsmith.converter.engine.reduction.reproducer import explained, save_refused
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.save import save_model
 
 Progress = Callable[[str], None]
@@ -30,48 +29,6 @@ MOST_FAULTS = 8
 
 MOST_STEPS = 4
 """So far from the nodes that TensorRT refuses others may be written anew: a constant is dequantized where it was moved."""
-
-
-@dataclass(frozen=True)
-class Refusals:
-    """What is done where TensorRT refuses a graph.
-
-    reduce_s: seconds for finding the nodes, of all refusals of a model; None: they are not looked for.
-    file:     where the nodes are saved that are left in the end; None: nowhere.
-    mend:     whether what helps and means the same is done. allowed: names of mitigations that may mean something else, and
-              are done as well.
-    """
-
-    reduce_s: float | None = LIMIT_S
-    file: Path | None = None
-    mend: bool = True
-    allowed: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_values(
-            ("--reduce-timeout", self.reduce_s, is_seconds),
-            *(("--mend-with", name, NAMES) for name in self.allowed),
-        )
-
-    def does(self, mitigation: Mitigation) -> bool:
-        """Whether it is done without being asked for once more."""
-        return self.mend and (bool(mitigation.exact) or mitigation.name in self.allowed)
-
-
-@dataclass(frozen=True)
-class Mended:
-    """A refusal that was mended. nodes: (name, op_type) of those that TensorRT refused. said: why, in its words."""
-
-    mitigation: str
-    does: str
-    nodes: tuple[tuple[str, str], ...]
-    said: str
-
-    def warning(self) -> str:
-        """For the user."""
-        first, *others = (f"{name!r} ({op_type})" for name, op_type in self.nodes)
-        more = f" and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
-        return f"TensorRT refused the graph because of node {first}{more}; mended by {self.mitigation}: {self.does}"
 
 
 @dataclass(frozen=True)
@@ -121,7 +78,7 @@ class _Mending:
             raise error
         offered = []
         for mitigation in self._that_help(reduced) if len(self.mended) < MOST_FAULTS else ():
-            if not self._options.does(mitigation):
+            if not self._does(mitigation):
                 offered.append(mitigation)
                 continue
             key = (mitigation.name, _made_by(reduced))
@@ -134,6 +91,10 @@ class _Mending:
         if self._options.file is not None:
             save_refused(reduced, self._options.file)
         raise explained(error, reduced, self._options.file, _offer(offered))
+
+    def _does(self, mitigation: Mitigation) -> bool:
+        """Whether it is done without being asked for once more."""
+        return self._options.mend and (bool(mitigation.exact) or mitigation.name in self._options.allowed)
 
     def _reduced(self, model: Model, error: BuildRefused) -> Reduced | None:
         if self._left is None or self._left <= 0:

@@ -41,5 +41,3 @@ MITIGATIONS: tuple[Mitigation, ...] = (
         with_identities,
     ),
 )
-
-NAMES = tuple(mitigation.name for mitigation in MITIGATIONS)

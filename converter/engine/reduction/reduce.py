@@ -25,9 +25,6 @@ from trtsmith.converter.model.model import Model
 
 Progress = Callable[[str], None]
 
-LIMIT_S = 90.0
-"""Of a whole reduction, where the user says nothing."""
-
 MOST_AROUND = 200
 """Nodes beside those that a message names that are tried together."""
 
@@ -76,14 +73,14 @@ def reduce_refusal(
     error: BuildRefused,
     *,
     flavour: str,
-    limit_s: float = LIMIT_S,
+    limit_s: float,
     jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> Reduced | None:
-    """The smallest part of the request's model that was found to fail as `error` says; None where not even all of it does.
+    """The smallest part of the request's model that was found to fail as `error` says; None where not even all does.
 
-    flavour: of the TensorRT that refused it. jobs: builds at a time. Nothing is written but below the system's folder for
-    temporary files, and nothing is left there; Ctrl-C ends all children.
+    flavour: of the TensorRT that refused it. limit_s: for all of it. jobs: builds at a time. Nothing is written but in the
+    system's folder for temporary files, and nothing is left there; Ctrl-C ends all children.
     """
     started = time.monotonic()
     died = error.__cause__ if isinstance(error.__cause__, ChildDied) else None

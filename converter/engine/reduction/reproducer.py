@@ -24,13 +24,6 @@ from trtsmith.importers.registry import normalise_domain
 MOST_SHOWN = 10
 """Nodes that a message describes; of more, the first ones."""
 
-SUFFIX = ".refused.onnx"
-
-
-def refused_path(output: Path) -> Path:
-    """Where the nodes go that kept an engine from being built, when nobody names a place: beside it."""
-    return output.with_name(output.name + SUFFIX)
-
 
 def check_refused_path(path: Path | None, others: tuple[object, ...]) -> None:
     """UsageError if the model could not be written there."""
