@@ -75,12 +75,14 @@ def reduce_refusal(
     flavour: str,
     limit_s: float,
     jobs: int | None = None,
+    by_name: bool = True,
     on_progress: Progress | None = None,
 ) -> Reduced | None:
     """The smallest part of the request's model that was found to fail as `error` says; None where not even all does.
 
-    flavour: of the TensorRT that refused it. limit_s: for all of it. jobs: builds at a time. Nothing is written but in the
-    system's folder for temporary files, and nothing is left there; Ctrl-C ends all children.
+    flavour: of the TensorRT that refused it. limit_s: for all of it. jobs: builds at a time. by_name: whether the nodes
+    that the message names are looked at first. Nothing is written but in the system's folder for temporary files, and
+    nothing is left there; Ctrl-C ends all children.
     """
     started = time.monotonic()
     died = error.__cause__ if isinstance(error.__cause__, ChildDied) else None
@@ -106,7 +108,7 @@ def reduce_refusal(
         )
         if died is not None and died.timed_out:
             trials.slowest_s = min(request.timeout_s or limit_s, limit_s / 10)
-        complete = _search(trials, nodes_named(died or error))
+        complete = _search(trials, nodes_named(died or error) if by_name else "")
     if trials.smallest is None or trials.error is None:
         return None
     return Reduced(
