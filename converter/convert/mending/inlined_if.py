@@ -8,7 +8,8 @@ from onnx import helper
 from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
-from trtsmith.converter.graph.walk import all_graphs, subgraphs
+from trtsmith.converter.graph.renaming import rename_values
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
@@ -66,7 +67,10 @@ def _inlined(
     for branch in (then, other):
         names = {n: fresh.value(n) for n in _own_names(branch)}
         for inner in branch.node:
-            made.append(_renamed(inner, names))
+            copied = onnx.NodeProto()
+            copied.CopyFrom(inner)
+            rename_values(copied, names, fresh.value)
+            made.append(copied)
         for tensor in branch.initializer:
             held = onnx.TensorProto()
             held.CopyFrom(tensor)
@@ -85,19 +89,3 @@ def _own_names(graph: onnx.GraphProto) -> list[str]:
         *(tensor.name for tensor in graph.initializer),
         *(name for node in graph.node for name in node.output if name),
     ]
-
-
-def _renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
-    """The node with its values, and those that its subgraphs read, under other names."""
-    copied = onnx.NodeProto()
-    copied.CopyFrom(node)
-    for values in (copied.input, copied.output):
-        for index, name in enumerate(values):
-            values[index] = names.get(name, name)
-    for graph in subgraphs(copied):
-        for inner in list(graph.node):
-            new = _renamed(inner, names)
-            inner.CopyFrom(new)
-        for value in graph.output:
-            value.name = names.get(value.name, value.name)
-    return copied

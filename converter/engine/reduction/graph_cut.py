@@ -11,10 +11,11 @@ from onnx import helper, numpy_helper
 
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.reduction.node_table import NodeTable, is_constant
-from trtsmith.converter.engine.reduction.value_sizes import MOST_SIZES, ValueSizes
+from trtsmith.converter.engine.reduction.value_sizes import MOST_SIZES, Shape, ValueSizes
 from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.outer_values import read_by
+from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import subgraphs
 
 _NO_PROFILES: tuple[Mapping[str, Profile], ...] = ()
@@ -40,10 +41,28 @@ class Subject:
         # What sizes decide, and is not known, must be computed: as an input TensorRT would not know its range.
         return name in self.table.varying or int(np.prod(self.sizes.shapes[name][0])) > MOST_SIZES
 
+    def passes(self, number: int) -> str | None:
+        """What readers of the node can read in its place: its first input of the same type and sizes. None without one."""
+        entry = self.table.entries[number]
+        names = [name for name in entry.node.output if name]
+        if entry.parent is not None or len(names) != 1 or next(subgraphs(entry.node), None) is not None:
+            return None
+        made = self._form(names[0])
+        same = (n for n in entry.node.input if n in self.table.producer and self._form(n) == made)
+        return None if made is None else next(same, None)
+
+    def _form(self, name: str) -> tuple[int, tuple[Shape, ...] | None] | None:
+        """Type, and sizes as far as they are known."""
+        kind = self.sizes.types.get(name)
+        return None if kind is None else (int(kind.elem_type), self.sizes.shapes.get(name))
+
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """nodes: the numbers of those that are in it. proto: refers to weights as the model does. profiles: of its inputs."""
+    """nodes: the numbers of those that are in it; ~n of n that is passed by. profiles: of its inputs.
+
+    proto: refers to weights as the model does.
+    """
 
     nodes: frozenset[int]
     proto: onnx.ModelProto
@@ -53,8 +72,15 @@ class Cut:
 def closed(subject: Subject, wanted: Collection[int]) -> frozenset[int]:
     """These nodes, with those around them, and those that make what cannot be given."""
     table = subject.table
-    found: set[int] = set()
-    waiting = list(wanted)
+    passed = {number for number in wanted if number < 0}
+    found: set[int] = set(passed)
+    waiting = [number for number in wanted if number >= 0]
+
+    def need(name: str) -> None:
+        name = _resolved(subject, passed, name)
+        if name in table.producer and not subject.can_be_given(name):
+            waiting.append(table.producer[name])
+
     while waiting:
         number = waiting.pop()
         if number in found:
@@ -64,13 +90,21 @@ def closed(subject: Subject, wanted: Collection[int]) -> frozenset[int]:
         if entry.parent is not None:
             waiting.append(entry.parent)
         for name in entry.node.input:
-            if name in table.producer and not subject.can_be_given(name):
-                waiting.append(table.producer[name])
+            need(name)
         for graph in subgraphs(entry.node):  # what a body gives on must be made, or given
             for value in graph.output:
-                if value.name in table.producer and not subject.can_be_given(value.name):
-                    waiting.append(table.producer[value.name])
+                need(value.name)
     return frozenset(found)
+
+
+def _resolved(subject: Subject, passed: Collection[int], name: str) -> str:
+    """The value that is read in the place of another whose node is passed by."""
+    while passed and name in subject.table.producer and ~subject.table.producer[name] in passed:
+        instead = subject.passes(subject.table.producer[name])
+        if instead is None:
+            break
+        name = instead
+    return name
 
 
 def cut(subject: Subject, wanted: Collection[int]) -> Cut:
@@ -98,6 +132,7 @@ class _Cutting:
         self._fresh = FreshNames()
         self._fresh.take(n for e in self.subject.table.entries for n in (*e.node.input, *e.node.output))
         proto.graph.node.extend(self._nodes(whole.graph, outer=True))
+        self._pass_by(proto.graph)
         read = dict.fromkeys(name for node in proto.graph.node for name in read_by(node))
         made = {name for node in proto.graph.node for name in node.output if name}
         self._add_constants(proto.graph, [name for name in read if name not in made])
@@ -113,6 +148,15 @@ class _Cutting:
                 proto.graph.input.append(inputs.get(name) or self._info(name))
         proto.graph.output.extend(self._outputs(whole, proto.graph, set(read)))
         return proto
+
+    def _pass_by(self, graph: onnx.GraphProto) -> None:
+        """Lets readers of nodes that are passed by read what is read in their place."""
+        passed = {number for number in self.keep if number < 0}
+        entries = self.subject.table.entries
+        names = [name for number in passed for name in entries[~number].node.output if name]
+        instead = {name: _resolved(self.subject, passed, name) for name in names}
+        for node in graph.node if instead else ():
+            rename_values(node, instead, self._fresh.value)
 
     def _nodes(self, graph: onnx.GraphProto, *, outer: bool = False) -> list[onnx.NodeProto]:
         """The nodes of a graph that are kept, their bodies cut, too. outer: without Constant nodes."""

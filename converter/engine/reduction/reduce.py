@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.engine.child.pool import Pool
-from trtsmith.converter.engine.child.process import ChildDied
+from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject, cut
-from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed, thinned
+from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed, shortened, thinned
 from trtsmith.converter.engine.reduction.node_table import NodeTable
+from trtsmith.converter.engine.reduction.shape_worker import SHAPE_WORKER
 from trtsmith.converter.engine.reduction.signature import nodes_named, signature_of
 from trtsmith.converter.engine.reduction.trials import JOBS, TRIAL_WORKER, Trials
-from trtsmith.converter.engine.reduction.value_sizes import value_sizes
-from trtsmith.converter.model.errors import BuildRefused
+from trtsmith.converter.engine.reduction.value_sizes import Shape, value_sizes
+from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 
@@ -27,6 +31,9 @@ Progress = Callable[[str], None]
 
 MOST_AROUND = 200
 """Nodes beside those that a message names that are tried together."""
+
+SIZES_SHARE = 5
+"""One part in so many of the time is for a run in onnxruntime, where sizes cannot be inferred."""
 
 QUICKEST_LEVEL = 0
 """The builder's optimisation level in which most failures are there, too."""
@@ -55,14 +62,14 @@ class Reduced:
 
     @property
     def nodes(self) -> Nodes:
-        return self.cut.nodes
+        return frozenset(number for number in self.cut.nodes if number >= 0)
 
     def widened(self, steps: int) -> tuple[Model, Cut]:
         """The nodes with those beside them, and with these those beside them, as a model."""
         table = self.subject.table
-        nodes = self.nodes
+        nodes = self.cut.nodes if steps == 0 else self.nodes
         for _ in range(steps):
-            outer = {number for number in nodes if table.entries[number].parent is None}
+            outer = {number for number in nodes if number >= 0 and table.entries[number].parent is None}
             nodes = nodes | table.with_bodies(table.neighbours(outer))
         wider = cut(self.subject, nodes)
         return self.model.with_proto(wider.proto), wider
@@ -88,7 +95,10 @@ def reduce_refusal(
     died = error.__cause__ if isinstance(error.__cause__, ChildDied) else None
     model = load_model(request.onnx_path)
     table = NodeTable(model)
-    subject = Subject(table, value_sizes(table, request.profiles), request.profiles)
+    sizes = value_sizes(
+        table, request.profiles, partial(_run_shapes, request, flavour, limit_s / SIZES_SHARE)
+    )
+    subject = Subject(table, sizes, request.profiles)
     with (
         tempfile.TemporaryDirectory(prefix="trtsmith-reduce-") as folder,
         Pool(TRIAL_WORKER, jobs or min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,
@@ -124,6 +134,24 @@ def reduce_refusal(
     )
 
 
+def _run_shapes(
+    request: BuildRequest,
+    flavour: str,
+    limit_s: float,
+    corners: Sequence[Mapping[str, Shape]],
+    values: Sequence[str],
+    names: Sequence[str],
+) -> Sequence[Mapping[str, Shape]]:
+    """What onnxruntime finds the sizes to be, in a child; nothing where it does not run the model, or not in time."""
+    asked = {"model": str(request.onnx_path), "corners": corners, "values": values, "names": names}
+    with suppress(TrtsmithError, ChildDied):
+        found: Sequence[Mapping[str, Shape]] = run_child(
+            SHAPE_WORKER, json.dumps(asked), flavour, timeout_s=limit_s
+        )["shapes"]
+        return found
+    return ()
+
+
 def _search(trials: Trials, said: str) -> bool:
     """Whether it came to an end before its time was up."""
     table = trials.subject.table
@@ -143,6 +171,8 @@ def _search(trials: Trials, said: str) -> bool:
         before = nodes
         nodes = thinned(nodes, trials.tried, table.outer)
         nodes = thinned(nodes, trials.tried, bodies)
+        can_be_passed = [n for n in nodes if n >= 0 and trials.subject.passes(n) is not None]
+        nodes = shortened(nodes, trials.tried, can_be_passed)
         if nodes == before:
             break
     return not trials.is_late

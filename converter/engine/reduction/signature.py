@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from trtsmith.converter.engine.build import log as build_log
+from trtsmith.converter.engine.build.build_request import PARSING
 from trtsmith.converter.engine.build.explain import SAYS
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.model.errors import BuildRefused
@@ -43,7 +45,8 @@ def same(one: Signature, other: Signature) -> bool:
 
 
 def nodes_named(error: BuildRefused | ChildDied) -> str:
-    """The text in which names of nodes and values are looked for."""
+    """The text in which names of nodes and values are looked for: of a log only its end, as all nodes are in it."""
     if isinstance(error, ChildDied):
-        return error.log
+        last = build_log.last_node(error.log, parsing=error.phase == PARSING)
+        return f"{last or ''}\n{build_log.tail(error.log)}"
     return "\n".join(f"{problem.what}\n{problem.where}" for problem in error.problems)

@@ -13,7 +13,7 @@ from trtsmith.converter.engine.build.build_request import GRAPH_PHASES, BuildReq
 from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject, closed, cut
-from trtsmith.converter.engine.reduction.minimise import Nodes
+from trtsmith.converter.engine.reduction.minimise import Nodes, size
 from trtsmith.converter.engine.reduction.signature import Signature, same, signature_of
 from trtsmith.converter.model.errors import BuildRefused
 
@@ -99,12 +99,12 @@ class Trials:
 
     def _found(self, found: Cut, outcome: Outcome, seconds: float) -> None:
         self.slowest_s = max(SHORTEST_S, SLOWER * seconds)
-        if self.smallest is None or len(found.nodes) < len(self.smallest.nodes):
+        if self.smallest is None or size(found.nodes) < size(self.smallest.nodes):
             self.smallest = found
             assert isinstance(outcome.error, BuildRefused | ChildDied)
             self.error = outcome.error
             total, took = len(self.subject.table.entries), time.monotonic() - self._started
-            self.say(f"{len(found.nodes)} of {total} nodes fail ({self.done} builds, {took:.0f} s)")
+            self.say(f"{size(found.nodes)} of {total} nodes fail ({self.done} builds, {took:.0f} s)")
 
     def _request(self, part: Cut, number: int) -> str:
         """Written as a file of its own, which refers to the weights in the model's."""
@@ -113,7 +113,7 @@ class Trials:
         with open(path, "wb") as stream:
             stream.write(data)
         names = {node.name for node in part.proto.graph.node}
-        names |= {self.subject.table.entries[number].node.name for number in part.nodes}
+        names |= {self.subject.table.entries[number].node.name for number in part.nodes if number >= 0}
         wanted = replace(
             self.request,
             onnx_path=path,
