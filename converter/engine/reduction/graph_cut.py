@@ -76,10 +76,10 @@ def closed(subject: Subject, wanted: Collection[int]) -> frozenset[int]:
     found: set[int] = set(passed)
     waiting = [number for number in wanted if number >= 0]
 
-    def need(name: str) -> None:
+    def need(name: str, reader: int) -> None:
         name = _resolved(subject, passed, name)
         if name in table.producer and not subject.can_be_given(name):
-            waiting.append(table.producer[name])
+            waiting.extend(table.makers(name, reader))
 
     while waiting:
         number = waiting.pop()
@@ -90,10 +90,10 @@ def closed(subject: Subject, wanted: Collection[int]) -> frozenset[int]:
         if entry.parent is not None:
             waiting.append(entry.parent)
         for name in entry.node.input:
-            need(name)
+            need(name, number)
         for graph in subgraphs(entry.node):  # what a body gives on must be made, or given
             for value in graph.output:
-                need(value.name)
+                need(value.name, number)
     return frozenset(found)
 
 
@@ -240,8 +240,9 @@ class _Cutting:
                 free = [name for name in free if name in declared]
             for name in free:
                 kind = self.subject.sizes.types.get(name)
-                value = onnx.ValueInfoProto(name=name)
-                if kind is not None and kind.elem_type:
+                known = kind is not None and kind.elem_type and name in self.subject.sizes.shapes
+                value = self._info(name) if known else onnx.ValueInfoProto(name=name)
+                if kind is not None and kind.elem_type and not known:
                     value.type.tensor_type.elem_type = kind.elem_type
                 found.append(declared.get(name) or value)
         return found

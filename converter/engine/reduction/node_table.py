@@ -72,6 +72,27 @@ class NodeTable:
         return {name: e.number for e in self.entries for name in e.node.output if name}
 
     @cached_property
+    def _makers(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for entry in self.entries:
+            for name in filter(None, entry.node.output):
+                found.setdefault(name, []).append(entry.number)
+        return found
+
+    def makers(self, name: str, reader: int) -> list[int]:
+        """The nodes that may make the value which this node reads: of bodies, those in the same node of the main graph."""
+        found = self._makers.get(name, [])
+        if len(found) < 2:
+            return found
+        root = self._root(reader)
+        return [number for number in found if self._root(number) in (number, root)]
+
+    def _root(self, number: int) -> int:
+        while (parent := self.entries[number].parent) is not None:
+            number = parent
+        return number
+
+    @cached_property
     def readers(self) -> dict[str, list[int]]:
         """Numbers of the nodes of the main graph that read a value."""
         found: dict[str, list[int]] = {}

@@ -21,7 +21,7 @@ from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.shape_worker import SHAPE_WORKER
 from trtsmith.converter.engine.reduction.signature import nodes_named, signature_of
-from trtsmith.converter.engine.reduction.trials import JOBS, TRIAL_WORKER, Trials
+from trtsmith.converter.engine.reduction.trials import JOBS, SHORTEST_S, TRIAL_WORKER, Trials
 from trtsmith.converter.engine.reduction.value_sizes import Shape, value_sizes
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -117,7 +117,7 @@ def reduce_refusal(
             on_progress or _ignore,
         )
         if died is not None and died.timed_out:
-            trials.slowest_s = min(request.timeout_s or limit_s, limit_s / 10)
+            trials.slowest_s = max(SHORTEST_S, min(request.timeout_s or limit_s, limit_s / 10))
         complete = _search(trials, nodes_named(died or error) if by_name else "")
     if trials.smallest is None or trials.error is None:
         return None
