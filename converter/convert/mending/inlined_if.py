@@ -9,7 +9,7 @@ from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
@@ -29,13 +29,14 @@ _NOT_TWICE = frozenset(
 def with_inlined_ifs(graph: GraphToMend) -> Model | None:
     """The If nodes that are concerned, both of whose branches give tensors of one known shape; None without any."""
     proto = graph.copy()
-    shapes = value_shapes(infer_shapes(graph.model).proto)
+    inferred = infer_shapes(graph.model).proto
     fresh = FreshNames.of(proto)
     nodes: list[onnx.NodeProto] = []
     done = False
-    for node in proto.graph.node:
+    for number, node in enumerate(proto.graph.node):
         if node.op_type == "If" and not normalise_domain(node.domain) and graph.concerns(node):
-            made = _inlined(node, shapes, fresh, proto.graph)
+            same = _gives_one_shape(inferred.graph.node[number], inferred)
+            made = _inlined(node, fresh, proto.graph) if same else None
             if made is not None:
                 nodes += made
                 done = True
@@ -48,18 +49,23 @@ def with_inlined_ifs(graph: GraphToMend) -> Model | None:
     return infer_shapes(graph.model.with_proto(proto))
 
 
+def _gives_one_shape(node: onnx.NodeProto, whole: onnx.ModelProto) -> bool:
+    """Whether both branches are known to give the same sizes. node: of `whole`, its types inferred."""
+    found = []
+    for branch in subgraphs(node):
+        alone = onnx.ModelProto(graph=branch)  # branches may give values the same names
+        shapes = {**value_shapes(whole), **value_shapes(alone)}
+        found.append([shapes.get(value.name) for value in branch.output])
+    return found[0] == found[1] and all(shape is not None and None not in shape for shape in found[0])
+
+
 def _inlined(
     node: onnx.NodeProto,
-    shapes: dict[str, tuple[int | None, ...]],
     fresh: FreshNames,
     graph: onnx.GraphProto,
 ) -> list[onnx.NodeProto] | None:
     branches = {a.name: a.g for a in node.attribute}
     then, other = branches["then_branch"], branches["else_branch"]
-    for one, two in zip(then.output, other.output, strict=True):
-        a, b = shapes.get(one.name), shapes.get(two.name)
-        if a is None or a != b or None in a:
-            return None
     if any(n.op_type in _NOT_TWICE for g in (then, other) for part in all_graphs(g) for n in part.node):
         return None
     made: list[onnx.NodeProto] = []

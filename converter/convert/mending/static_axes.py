@@ -32,7 +32,7 @@ def with_static_axes(graph: GraphToMend) -> Model | None:
         value.type.tensor_type.ClearField("shape")
     model = infer_shapes(graph.model.with_proto(proto))
     _write_constants(model, graph.profiles)
-    _write_axes(model.proto)
+    _write_axes(model)
     model = run_rules(infer_shapes(model), Options().legal_rules())
     _drop_unread(model.proto.graph)
     return infer_shapes(model)
@@ -80,15 +80,17 @@ def _write_constants(model: Model, profiles: Profiles) -> None:
     graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in made.items())
 
 
-def _write_axes(proto: onnx.ModelProto) -> None:
+def _write_axes(model: Model) -> None:
     """A Squeeze without axes of a value whose sizes are all known gets them; in place."""
+    proto = model.proto
     shapes = value_shapes(proto)
+    repeated = NodeTable(model).repeated  # whose shapes may be of another graph
     opset = next((o.version for o in proto.opset_import if not normalise_domain(o.domain)), 1)
     for part in all_graphs(proto.graph):
         for node in part.node:
             if node.op_type != "Squeeze" or normalise_domain(node.domain) or node.attribute:
                 continue
-            shape = shapes.get(node.input[0])
+            shape = None if node.input[0] in repeated else shapes.get(node.input[0])
             if (len(node.input) > 1 and node.input[1]) or shape is None or None in shape:
                 continue
             axes = [axis for axis, size in enumerate(shape) if size == 1]
