@@ -38,15 +38,16 @@ from trtsmith.arguments import (
     with_operators,
 )
 from trtsmith.converter.convert import pipeline, reports
-from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
+from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.opening import open_model
+from trtsmith.converter.convert.mending.refusals import REDUCE_S, refusals
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
+from trtsmith.converter.convert.trial_build import TrialBuild, check_model
 from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import check_ranges, parse_shapes
+from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
@@ -75,12 +76,24 @@ def check(
     accumulate: str = "",
     io_precision: bool = False,
     calibration: Samples = (),
+    build: bool = False,
+    target: Texts = (),
+    optimization_level: int | None = None,
+    timeout: float | None = None,
+    mend: bool = True,
+    mend_with: Texts = (),
+    reduce: bool = True,
+    reduce_timeout: float = REDUCE_S,
+    refused: StrPath | None = None,
     ops: Paths = (),
     plugins_from_packages: bool = True,
 ) -> Analysis:
     """How every node of a model reaches TensorRT, and everything that stands in the way. Needs no GPU and no TensorRT.
 
-    Arguments are those of `convert`. That a model cannot be converted is a result and no error.
+    build: whether an engine is built, too, and thrown away, for which TensorRT is needed. Only that tells whether TensorRT
+        takes the graph: without it `convertible` says that every node has a route.
+
+    Other arguments are those of `convert`. That a model cannot be converted is a result and no error.
 
     >>> import trtsmith
     >>> analysis = trtsmith.check("model.onnx")
@@ -102,7 +115,7 @@ def check(
         profiles=(parse_shapes(ranges_of(shapes, "x", "{}")),),
         values=(parse_values(ranges_of(values, ",", "[{}]")),),
     )
-    opened = open_model(
+    return check_model(
         model_of(
             model,
             args,
@@ -112,10 +125,25 @@ def check(
             save_onnx,
             export_timeout,
             data_folder,
-        )
-    ).model
-    check_ranges(opened.proto, options.profiles[0])
-    return analyse(opened, options)
+        ),
+        options,
+        TrialBuild(
+            asked=build,
+            flavour=flavour,
+            targets=texts_of(target),
+            optimization_level=optimization_level,
+            timeout_s=timeout,
+            refusals=refusals(
+                None,
+                path_of(refused),
+                mend=mend,
+                mend_with=texts_of(mend_with),
+                reduce=reduce,
+                reduce_timeout=reduce_timeout,
+            ),
+        ),
+        silent,
+    )
 
 
 @with_operators
@@ -219,6 +247,11 @@ def convert(
     optimization_level: int | None = None,
     layer_details: bool = False,
     timeout: float | None = None,
+    mend: bool = True,
+    mend_with: Texts = (),
+    reduce: bool = True,
+    reduce_timeout: float = REDUCE_S,
+    refused: StrPath | None = None,
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
     verify: str | None = "auto",
@@ -265,6 +298,12 @@ def convert(
     optimization_level: of the builder, 0 to 5.
     layer_details: whether the engine can tell what each of its layers computes.
     timeout:      of the build, in seconds.
+    mend:         whether nodes that TensorRT refuses are written in a way that it builds and that means the same, where one
+        is known; `mended` of the result says which.
+    mend_with:    mitigations that may change results, and are done all the same.
+    reduce:       whether the nodes are looked for that TensorRT refuses, and reduce_timeout: for how many seconds. Without
+        it nothing is mended.
+    refused:      the file for these nodes as a model; None: beside the output.
     rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
@@ -338,6 +377,15 @@ def convert(
         layer_details=layer_details,
         timeout_s=timeout,
         verbose=verbose,
+        refusals=refusals(
+            output_of(output, args),
+            path_of(refused),
+            mend=mend,
+            mend_with=texts_of(mend_with),
+            reduce=reduce,
+            reduce_timeout=reduce_timeout,
+        ),
+        keep=True,
     )
     return pipeline.convert(options, progress or silent)
 

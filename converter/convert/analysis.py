@@ -13,9 +13,11 @@ import numpy as np
 
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
+from trtsmith.converter.convert.mending.refusals import Mended
 from trtsmith.converter.convert.plan import Plan, plan
 from trtsmith.converter.convert.plugin_libraries import with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
@@ -69,6 +71,8 @@ class Analysis:
     plan:      how each node of it reaches TensorRT.
     frozen:    values of the inputs that became constants.
     graph:     the graph of `rewritten`, or what `rewrite` made of it for others than this TensorRT.
+    built:     of a build that was tried, what came of it; None where none was, or where TensorRT refused.
+    refusal:   why TensorRT refused. mended: refusals that were written around.
     """
 
     original: Model
@@ -77,16 +81,19 @@ class Analysis:
     plan: Plan
     frozen: dict[str, np.ndarray]
     graph: Model
+    built: BuildResult | None = None
+    refusal: tuple[Problem, ...] = ()
+    mended: tuple[Mended, ...] = ()
 
     @property
     def convertible(self) -> bool:
-        """Whether every node reaches TensorRT."""
-        return self.plan.convertible
+        """Whether every node reaches TensorRT and, where a build was tried, there is an engine."""
+        return self.plan.convertible and not self.refusal
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Everything that keeps the model from being converted, all at once."""
-        return self.plan.problems
+        return (*self.plan.problems, *self.refusal)
 
     def needed(self) -> Analysis:
         """Itself. ConversionError with every problem if there is a node that does not reach TensorRT."""

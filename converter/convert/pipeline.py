@@ -16,12 +16,13 @@ from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values, profile_facts, still_read
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.mending.building import build_mended
+from trtsmith.converter.convert.mending.refusals import Mended, Refusals
 from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import (
     OPTIMIZATION_LEVELS,
     BuildRequest,
@@ -30,13 +31,13 @@ from trtsmith.converter.engine.build.build_request import (
 )
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
+from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import ConversionError, problems_named
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.rewrite.freeze import shape_inputs
@@ -56,6 +57,7 @@ from trtsmith.converter.verify.verdict import Verdict
 Progress = Callable[[str], None]
 
 _AS_IT_IS = PrecisionRequest()
+_LOOKED_INTO = Refusals()
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class ConvertOptions:
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.
     verify: trtsmith.converter.verify.conversion_check.MODES; None: compare nothing.
+    refusals: what is done where TensorRT refuses the graph. keep: whether the engine is wanted; without it there must be no
+        output and no comparison, and `engine` of the result is empty.
     """
 
     model: GivenModel
@@ -88,6 +92,8 @@ class ConvertOptions:
     layer_details: bool = False
     timeout_s: float | None = None
     verbose: bool = False
+    refusals: Refusals = _LOOKED_INTO
+    keep: bool = True
 
     def __post_init__(self) -> None:
         check_values(
@@ -114,6 +120,7 @@ class Conversion:
     warnings:  what the user should know, one sentence each.
     engine:    the engine's file, or its bytes where no output was named.
     libraries: the plugin libraries that the engine needs, to be loaded before it; () where they are inside it.
+    mended:    refusals of TensorRT's that were written around.
     calling:   of a PyTorch module how it is called (converter/engine/runtime/call_structure.py); None of an ONNX model.
     """
 
@@ -127,6 +134,7 @@ class Conversion:
     engine: Path | bytes = field(repr=False)
     libraries: tuple[Path, ...]
     calling: Mapping[str, Any] | None = field(default=None, repr=False)
+    mended: tuple[Mended, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -159,9 +167,9 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
         graph = Path(folder) / "model.onnx"
-        save_model(rewritten.model, graph)
         with problems_named(graph, options.model):
-            built = build(
+            done = build_mended(
+                rewritten.model,
                 BuildRequest(
                     onnx_path=graph,
                     engine_path=Path(folder) / "engine",
@@ -177,9 +185,14 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
                     layer_details=options.layer_details,
                     verbose=options.verbose,
                     timeout_s=options.timeout_s,
+                    keep=options.keep,
                 ),
+                options.refusals,
                 progress,
             )
+        built = done.built
+        if done.mended:
+            rewritten = rewritten.with_model(done.model)
         clock.done("build")
         wrong = contradictions(original.proto.graph.output, built.outputs, planned)
         if wrong:
@@ -203,6 +216,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
             *rewritten.warnings(),
             *planned.warnings,
             *pinned_values(prepared.values, options.values),
+            *(one.warning() for one in done.mended),
             *built.warnings,
             *coverage(planned, built),
         )
@@ -211,6 +225,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
             "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
             "plugins_embedded": bool(options.embed_plugins and loaded),
             "io_types": [asdict(io) for io in rewritten.io_types],
+            "mended": [asdict(one) for one in done.mended],
             "warnings": warnings,
             **precision_facts(options.precision, rewritten.precision),
             **profile_facts(rewritten, options.values),
@@ -218,7 +233,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
         }
         bundle, engine = None, b""
         if options.output is None:
-            engine = built.engine_path.read_bytes()
+            engine = built.engine_path.read_bytes() if options.keep else b""
         else:
             bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.done("bundle")
@@ -233,6 +248,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
         engine if bundle is None else bundle.engine,
         () if options.embed_plugins else loaded if bundle is None else bundle.libraries,
         opened.calling,
+        done.mended,
     )
 
 
@@ -245,6 +261,7 @@ def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None
     if loaded is None:
         written = () if output is None else (output, manifest_path(output))
         files = (options.model, *written, options.inputs, options.expected, *options.plugins)
+        check_refused_path(options.refusals.file, files)
         check_report(options.timing_cache, files, "--timing-cache", "the timing cache")
 
 

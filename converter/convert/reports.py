@@ -64,11 +64,16 @@ def load_report(path: Path) -> Report:
 
 
 def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
-    """The report of `check`: every node, and what was done and left."""
+    """The report of `check`: every node, and what was done and left.
+
+    "convertible" says that every node has a route and, where a build was tried, that there is an engine; "build" is null
+    where none was tried.
+    """
     rewritten, planned = analysis.rewritten, analysis.plan
     return {
         "model": str(model),
         "convertible": analysis.convertible,
+        "build": _build_report(analysis),
         "routes": planned.routes(),
         "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
         "plugins": [asdict(plugin) for plugin in planned.plugins],
@@ -79,6 +84,24 @@ def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
         "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
         "warnings": [*rewritten.warnings(), *planned.warnings],
         "problems": [problem.to_json() for problem in analysis.problems],
+    }
+
+
+def _build_report(analysis: Analysis) -> dict[str, Any] | None:
+    """What came of a build that was tried."""
+    if analysis.refusal:
+        return {"built": False}
+    built = analysis.built
+    if built is None:
+        return None
+    return {
+        "built": True,
+        "flavour": built.flavour,
+        "version": built.version,
+        "targets": list(built.targets),
+        "bytes": built.size,
+        "seconds": built.seconds,
+        "mended": [asdict(one) for one in analysis.mended],
     }
 
 
@@ -97,6 +120,7 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
         "routes": done.plan.routes(),
         "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
         **profile_facts(done.rewritten, asked.values),
+        "mended": [asdict(one) for one in done.mended],
         "warnings": list(done.warnings),
         "seconds": done.seconds,
         "verdict": done.verdict.to_json() if done.verdict is not None else None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
 
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.outer_values import read_by
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
@@ -81,22 +81,6 @@ class GraphView:
         return (
             self.nodes[index].name or f"(unnamed, makes {next(filter(None, self.nodes[index].output), '')})"
         )
-
-
-def read_by(node: onnx.NodeProto) -> Iterator[str]:
-    """The values that a node reads, its subgraphs' free names among them; a name may come several times."""
-    yield from filter(None, node.input)
-    for graph in subgraphs(node):
-        yield from free_names(graph)
-
-
-def free_names(graph: onnx.GraphProto) -> Iterator[str]:
-    """The values that a subgraph takes from the graphs around it."""
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    for node in graph.node:
-        yield from (name for name in read_by(node) if name not in own)
-        own.update(node.output)
-    yield from (value.name for value in graph.output if value.name not in own)
 
 
 def op_name(node: onnx.NodeProto) -> str:

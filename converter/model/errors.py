@@ -30,6 +30,10 @@ class ConversionError(TrtsmithError):
     exit_code = EXIT_FAILED
 
 
+class BuildRefused(ConversionError):  # noqa: N818  TensorRT's answer, as much as an error
+    """TensorRT refused the model, or ended its process, or did not finish: the cause may be in the graph."""
+
+
 class InvalidModelError(ConversionError):
     """The file is no sound ONNX model: no engine could come of it, whatever the toolkit knew."""
 

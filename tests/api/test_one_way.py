@@ -22,7 +22,7 @@ from trtsmith.converter.verify.verify_bundle import VerifyOptions
 ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = {
-    "check": ("trtsmith.converter.convert.analysis", "analyse", AnalysisOptions),
+    "check": ("trtsmith.converter.convert.trial_build", "check_model", AnalysisOptions),
     "convert": ("trtsmith.converter.convert.pipeline", "convert", ConvertOptions),
     "rewrite": ("trtsmith.converter.convert.rewriting", "rewrite_model", RewriteOptions),
     "verify": ("trtsmith.converter.verify.verify_bundle", "verify_bundle", VerifyOptions),

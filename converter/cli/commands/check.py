@@ -15,20 +15,22 @@ from trtsmith.converter.cli.arguments import (
     add_plugins,
     add_prefer_stock,
     add_shapes,
+    add_target,
+    add_timeout,
     model_of,
     shapes_of,
 )
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
-from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
+from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
-from trtsmith.converter.convert.opening import open_model
-from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.reports import analysis_report
+from trtsmith.converter.convert.trial_build import TrialBuild, check_model
+from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import check_ranges
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -47,6 +49,22 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_shapes(parser)
     add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
     add_precision(parser)
+    build = parser.add_argument_group("a build")
+    build.add_argument(
+        "--build",
+        action="store_true",
+        help="also build the engine, which takes longer and writes none: only that tells whether TensorRT takes the graph",
+    )
+    add_target(build)
+    build.add_argument(
+        "--optimization-level",
+        type=int,
+        choices=OPTIMIZATION_LEVELS,
+        metavar="0-5",
+        help="0 builds fastest, 5 searches longest",
+    )
+    add_timeout(build)
+    add_refusals(parser, "they are not saved")
     parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write the same JSON to a file")
     add_operators(parser)
@@ -54,24 +72,29 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    return show(options, console, as_json=options.json)
+    trial = TrialBuild(
+        asked=options.build,
+        flavour=options.flavour,
+        targets=options.target,
+        optimization_level=options.optimization_level,
+        timeout_s=options.timeout,
+        refusals=refusals_of(options, None),
+        verbose=options.verbose,
+    )
+    return show(options, console, trial, as_json=options.json)
 
 
-def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int:
-    """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
+def show(options: argparse.Namespace, console: Console, trial: TrialBuild, *, as_json: bool) -> int:
+    """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
     model, plugins, report = model_of(options), tuple(options.plugins), options.report
-    check_report(report, (model, *plugins, options.inputs))
-    asked = analysis_options(options)
-    opened = open_model(model, console.progress).model
-    for shapes in asked.profiles:
-        check_ranges(opened.proto, shapes)
-    analysis = analyse(opened, asked)
+    check_report(report, (model, *plugins, options.inputs, trial.refusals.file))
+    analysis = check_model(model, analysis_options(options), trial, console.progress)
     document = analysis_report(model, analysis)
     write_report(report, document)
     if as_json:
         console.json(document)
     else:
-        console.result(_text(analysis.rewritten, analysis.plan, every_node=console.verbose))
+        console.result(_text(analysis, every_node=console.verbose))
         console.problems(analysis.problems)
     return EXIT_OK if analysis.convertible else EXIT_FAILED
 
@@ -89,7 +112,8 @@ def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
     )
 
 
-def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
+def _text(analysis: Analysis, *, every_node: bool) -> str:
+    rewritten, planned = analysis.rewritten, analysis.plan
     if every_node:
         rows = [(node.name, node.op_type, node.route.value, node.how) for node in planned.nodes]
         header = ("node", "operator", "route", "how")
@@ -109,9 +133,21 @@ def _text(rewritten: Rewritten, planned: Plan, *, every_node: bool) -> str:
     ]
     left += precision_lines(rewritten, every_node=every_node)
     total = ", ".join(f"{number} {route}" for route, number in planned.routes().items())
+    notes += [f"warning: {one_line(one.warning())}" for one in analysis.mended]
     count = len(planned.problems)
-    verdict = "convertible" if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
+    verdict = _outcome(analysis) if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
     return "\n".join([table([header, *rows]), *notes, *left, f"{total or 'no nodes'}; {verdict}"])
+
+
+def _outcome(analysis: Analysis) -> str:
+    """Of a model all of whose nodes have a route."""
+    built = analysis.built
+    if analysis.refusal:
+        return "not convertible: every node has a route, but TensorRT does not build the graph"
+    if built is None:
+        return "every node has a route; building was not tried (--build)"
+    where = ", ".join(built.targets)
+    return f"convertible: {built.flavour} {built.version} builds it for {where}, in {built.seconds:.1f} s"
 
 
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:

@@ -15,17 +15,19 @@ from trtsmith.converter.cli.arguments import (
     add_prefer_stock,
     add_references,
     add_shapes,
+    add_target,
+    add_timeout,
     add_tolerances,
     model_of,
     positive_int,
-    positive_seconds,
     shapes_of,
-    targets,
 )
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
+from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
+from trtsmith.converter.convert.mending.refusals import SUFFIX
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, convert
 from trtsmith.converter.convert.reports import conversion_report, failure_report
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
@@ -68,13 +70,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_precision(parser)
     build = parser.add_argument_group("the engine")
-    build.add_argument(
-        "--target",
-        type=targets,
-        default=(),
-        metavar="SM",
-        help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
-    )
+    add_target(build)
     add_flavour(build)
     add_prefer_stock(build)
     add_plugins(build, "of your own")
@@ -96,9 +92,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="0-5",
         help="0 builds fastest, 5 searches longest",
     )
-    build.add_argument(
-        "--timeout", type=positive_seconds, metavar="SECONDS", help="give the build up after this time"
-    )
+    add_timeout(build)
+    add_refusals(parser, f"ENGINE{SUFFIX}")
     verify = parser.add_argument_group("the verdict")
     verify.add_argument(
         "--expected",
@@ -126,8 +121,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     if options.dry_run:
         from trtsmith.converter.cli.commands import check
+        from trtsmith.converter.convert.trial_build import TrialBuild
 
-        return check.show(options, console, as_json=False)
+        return check.show(options, console, TrialBuild(), as_json=False)
     asked = ConvertOptions(
         model=model_of(options),
         output=options.output,
@@ -150,6 +146,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         optimization_level=options.optimization_level,
         timeout_s=options.timeout,
         verbose=options.verbose,
+        refusals=refusals_of(options, options.output),
     )
     given = (asked.model, asked.output, manifest_path(options.output), asked.inputs, asked.expected)
     check_report(options.report, (*given, asked.timing_cache, *asked.plugins))

@@ -7,17 +7,18 @@ target's name here, after the child said that all went well: a failure leaves wh
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from trtsmith.converter.engine.build import log as build_log
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.build.build_request import GRAPH_PHASES, PARSING, BuildRequest, BuildResult
 from trtsmith.converter.engine.build.flavour import choose_flavour
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.errors import BuildRefused, ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
 WORKER = "trtsmith.converter.engine.build.build_worker"
@@ -50,18 +51,25 @@ def build(
             payload = run_child(
                 WORKER, asked, flavour, timeout_s=limit_s, log_path=log, on_progress=on_progress
             )
-        os.replace(unfinished, request.engine_path)
-        _sync_folder(request.engine_path.parent)
+        if request.keep:
+            os.replace(unfinished, request.engine_path)
+            _sync_folder(request.engine_path.parent)
     except ChildDied as death:
-        raise ConversionError(_died(death, request)) from death
+        kind = BuildRefused if is_of_the_model(death) else ConversionError
+        raise kind(_died(death, request)) from death
     finally:
         unfinished.unlink(missing_ok=True)
     result = BuildResult.from_json(payload)
     return replace(result, engine_path=request.engine_path, seconds=time.monotonic() - started)
 
 
+def is_of_the_model(death: ChildDied) -> bool:
+    """Whether the graph can be why the process ended: not while libraries were loaded, and not for want of memory."""
+    return death.phase in GRAPH_PHASES and (death.timed_out or death.code != -signal.SIGKILL)
+
+
 def _died(death: ChildDied, request: BuildRequest) -> Problem:
-    node = build_log.last_node(death.log)
+    node = build_log.last_node(death.log, parsing=death.phase == PARSING)
     at = f", last at {node}" if node else ""
     words = build_log.tail(death.log)
     kept = f"; the whole log is in {request.log_path}" if request.log_path else ""
@@ -72,9 +80,7 @@ def _died(death: ChildDied, request: BuildRequest) -> Problem:
             "load that library in a small program of your own to see why it ends the process, or leave it out"
         )
     else:
-        fix = (
-            "cut the model down around that node to see if it is the cause; a plugin: 'trtsmith plugin test'"
-        )
+        fix = "a plugin can be the cause: 'trtsmith plugin test'; else leave out or replace the nodes that are named"
     return Problem(
         f"The process that runs TensorRT {death}{at}."
         + (f" The end of its log{kept}:\n{words}" if words else ""),

@@ -14,6 +14,11 @@ OPTIMIZATION_LEVELS = range(6)
 """Of the builder: 0 builds fastest, 5 searches longest."""
 
 
+PARSING, BUILDING = "parsing the model", "building the engine"
+GRAPH_PHASES = frozenset({PARSING, BUILDING})
+"""Steps of a build that depend on the graph; a child announces them."""
+
+
 @dataclass(frozen=True)
 class PluginUse:
     """One node that becomes a plugin layer, with every field that its creator takes.
@@ -50,6 +55,7 @@ class BuildRequest:
     targets:  ("sm86", "sm89"); () for the GPU that is there, else sm86.
     layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
     log_path: where the build's log is to be kept; None to drop it after a success.
+    keep: whether the engine is wanted, and not only whether there can be one: it is not written then.
     """
 
     onnx_path: Path
@@ -67,6 +73,7 @@ class BuildRequest:
     verbose: bool = False
     timeout_s: float | None = None
     log_path: Path | None = None
+    keep: bool = True
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), default=str)

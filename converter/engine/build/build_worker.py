@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.engine.build import log as build_log
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.build.build_request import BUILDING, PARSING, BuildRequest, BuildResult
 from trtsmith.converter.engine.build.explain import explain
 from trtsmith.converter.engine.build.flavour import (
     FIRST_RTX_WITH_PLUGINS,
@@ -34,7 +33,7 @@ from trtsmith.converter.engine.build.plugins import create_all, load_library
 from trtsmith.converter.engine.build.targets import plan_targets, set_targets
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.errors import BuildRefused, ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
 _LOADED: list[Path] = []
@@ -65,9 +64,9 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     builder = _make_builder(flavour, logger, messages)  # first: it gives the registry our logger
     _prepare_plugins(flavour, logger, request, events, messages)
     network = builder.create_network(network_flags(flavour))
-    events.phase("parsing the model")
+    events.phase(PARSING)
     parser = trt.OnnxParser(network, logger)
-    _parse(parser, network, request, messages)
+    _parse(flavour, parser, network, request, messages)
 
     config = builder.create_builder_config()
     set_targets(flavour, config, targets, gpu)
@@ -76,13 +75,15 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     config.progress_monitor = make_monitor(flavour, events, every_step=request.verbose)
     cache = _set_timing_cache(config, request)
 
-    events.phase("building the engine")
+    events.phase(BUILDING)
     messages.take_errors()
     plan = builder.build_serialized_network(network, config)
     if plan is None:
-        raise ConversionError(_build_problems(request, messages))
-    events.phase("writing the engine")
-    size = _write(request.engine_path, plan)
+        raise BuildRefused(_build_problems(flavour, request, messages))
+    size = memoryview(plan).nbytes
+    if request.keep:
+        events.phase("writing the engine")
+        _write(request.engine_path, plan)
     if cache is not None and request.timing_cache is not None:
         _write_cache(request.timing_cache, config)
     inputs, outputs = describe_tensors(network)
@@ -137,10 +138,12 @@ def _make_builder(flavour: Flavour, logger: Any, messages: Messages) -> Any:
         return trt.Builder(logger)
     except (TypeError, RuntimeError) as error:  # pybind11: "factory function returned nullptr"
         said = " ".join(messages.take_errors()) or str(error)
-        raise UsageError(explain(said, f"the builder of {flavour.title}")) from error
+        where = f"the builder of {flavour.title}"
+        raise UsageError(explain(said, where, rtx=flavour.is_rtx)) from error
 
 
-def _parse(parser: Any, network: Any, request: BuildRequest, messages: Messages) -> None:
+def _parse(flavour: Flavour, parser: Any, network: Any, request: BuildRequest, messages: Messages) -> None:
+    rtx = flavour.is_rtx
     parsed = parser.parse_from_file(str(request.onnx_path))
     problems = []
     for index in range(parser.num_errors):
@@ -149,12 +152,15 @@ def _parse(parser: Any, network: Any, request: BuildRequest, messages: Messages)
         node = f"node {parser_error.node_name()!r} ({operator}), number {number}, in "
         where = (node if number >= 0 and operator else "") + str(request.onnx_path)
         message = f"{parser_error.desc()} [{parser_error.func()}]"
-        problems.append(explain(message, where, parser_error.code().name))
+        problems.append(explain(message, where, parser_error.code().name, rtx=rtx))
     if not parsed and not problems:
-        problems.append(explain(" ".join(messages.take_errors()) or "no message", str(request.onnx_path)))
-    problems = problems or check_network(network, request.onnx_path)
+        said = " ".join(messages.take_errors()) or "no message"
+        problems.append(explain(said, str(request.onnx_path), rtx=rtx))
     if problems:
-        raise ConversionError(tuple(dict.fromkeys(problems)))
+        raise BuildRefused(tuple(dict.fromkeys(problems)))
+    problems = check_network(network, request.onnx_path)
+    if problems:
+        raise ConversionError(problems)
 
 
 def _set_options(flavour: Flavour, config: Any, request: BuildRequest) -> None:
@@ -206,11 +212,10 @@ def _write_cache(path: Path, config: Any) -> None:
     os.replace(unfinished, path)
 
 
-def _build_problems(request: BuildRequest, messages: Messages) -> list[Problem]:
-    node = build_log.last_node(messages.log_path.read_text(errors="replace"))
-    where = f"{request.onnx_path}" + (f", last at {node}" if node else "")
+def _build_problems(flavour: Flavour, request: BuildRequest, messages: Messages) -> list[Problem]:
+    """One for each reason. The last node that the log names is the last that was read, and none of them."""
     errors = messages.take_errors() or ["no message"]
-    return [explain(error, where) for error in dict.fromkeys(errors)]
+    return [explain(error, f"{request.onnx_path}", rtx=flavour.is_rtx) for error in dict.fromkeys(errors)]
 
 
 def _write(path: Path, data: Any) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trtsmith.importers.problem import Problem
@@ -20,6 +22,14 @@ class Explanation:
     expected: str
     fix: str
 
+
+NO_GPU = Explanation(
+    ("driver version is insufficient",),
+    "This needs a GPU, and there is none, or its driver is older than TensorRT's CUDA.",
+    "a GPU with a driver that is new enough",
+    "install a newer driver, or build with TensorRT-RTX, which needs no GPU: --flavour tensorrt_rtx",
+)
+"""The message comes beside any failure on a machine without a GPU, and is the cause only where it is alone."""
 
 # The first row that matches wins, so a special case stands above the general one.
 EXPLANATIONS: tuple[Explanation, ...] = (
@@ -176,12 +186,6 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "close what else uses the GPU, or lower --workspace",
     ),
     Explanation(
-        ("driver version is insufficient",),
-        "This needs a GPU, and there is none, or its driver is older than TensorRT's CUDA.",
-        "a GPU with a driver that is new enough",
-        "install a newer driver, or build with TensorRT-RTX, which needs no GPU: --flavour tensorrt_rtx",
-    ),
-    Explanation(
         ("failed to parse", "onnx"),
         "The file is not a complete ONNX model.",
         "an ONNX file, with its external data beside it",
@@ -199,6 +203,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "the external data files in the model's folder, complete",
         "copy them beside the model, or save the model anew with its weights inside",
     ),
+    NO_GPU,
 )
 
 # When no fragment fits, the parser's error code still says something.
@@ -241,6 +246,13 @@ CODES: dict[str, Explanation] = {
     ),
 }
 
+_NO_GPU_FOR_RTX = Explanation(
+    NO_GPU.fragments,
+    "TensorRT-RTX gave no reason but that there is no GPU, which it does not need for most builds.",
+    "a build that needs no GPU, or a GPU with a driver that is new enough",
+    "build on a machine with a GPU to see whether it is the cause; -v shows TensorRT's whole log",
+)
+
 _UNKNOWN = Explanation(
     (),
     "TensorRT refused the model.",
@@ -248,27 +260,57 @@ _UNKNOWN = Explanation(
     "the message and the log above are TensorRT's own; -v shows more of it",
 )
 
+_DRIVER = re.compile(r"driver version is insufficient|\bcudaError ?35\b|catchCudaError", re.IGNORECASE)
+_LONGEST = 6000
+"""Characters of a message of TensorRT's that are shown: Myelin's have the graph before the reason."""
 
-def find_explanation(message: str, code: str = "") -> Explanation | None:
-    """The first row of the table whose fragments all occur in the message; else that of the parser's code."""
+
+def find_explanation(message: str, code: str = "", *, rtx: bool = False) -> Explanation | None:
+    """The first row of the table whose fragments all occur in the message; else that of the parser's code.
+
+    rtx: whether TensorRT-RTX said it, which builds without a GPU.
+    """
     low = message.lower()
     for explanation in EXPLANATIONS:
         if all(fragment in low for fragment in explanation.fragments):
-            return explanation
+            return _NO_GPU_FOR_RTX if rtx and explanation is NO_GPU else explanation
     return CODES.get(code)
 
 
-def explain(message: str, where: str, code: str = "") -> Problem:
+def reasons(messages: Sequence[str]) -> list[str]:
+    """The messages that say why something failed.
+
+    On a machine without a GPU every error comes with one about the missing driver, as a message or a line of one: noise,
+    unless there is nothing else.
+    """
+    kept = []
+    for message in messages:
+        lines = [line for line in message.splitlines() if line.strip() and not _DRIVER.search(line)]
+        if lines:
+            kept.append("\n".join(lines))
+    return kept or list(messages)
+
+
+def explain(message: str, where: str, code: str = "", *, rtx: bool = False) -> Problem:
     """A four-part problem for a message of TensorRT's; the message itself is kept in its first part."""
-    explanation = find_explanation(message, code) or _UNKNOWN
+    (message,) = reasons([message])
+    explanation = find_explanation(message, code, rtx=rtx) or _UNKNOWN
     return Problem(
-        f"{explanation.cause} TensorRT says: {_one_line(message)}",
+        f"{explanation.cause} {SAYS}{_one_line(message)}",
         where,
         explanation.expected,
         explanation.fix,
     )
 
 
-def _one_line(message: str, limit: int = 400) -> str:
+SAYS = "TensorRT says: "
+"""Stands before a message of TensorRT's own."""
+
+
+def _one_line(message: str) -> str:
+    """The whole message; of a very long one the beginning, and the end, where the reason is."""
     text = " ".join(message.split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]} ... {text[-half:]}"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 # How TensorRT's verbose log names the node that it takes in hand next; the worker keeps exactly these lines.
+_BUILDER_LINES = (
+    re.compile(r"Computing costs for (?P<node>.+)"),
+    re.compile(r"Timing Runner: (?P<node>.+?) \("),
+)
 NODE_LINES = (
     re.compile(r"Static check for parsing node: (?P<node>.+)"),
     re.compile(r"Parsing node: (?P<node>.+)"),
-    re.compile(r"Computing costs for (?P<node>.+)"),
-    re.compile(r"Timing Runner: (?P<node>.+?) \("),
+    *_BUILDER_LINES,
 )
 # The banner that the parser prints for every model; it says nothing of a failure.
 _BANNER = re.compile(
@@ -23,10 +26,14 @@ def names_node(line: str) -> bool:
     return any(pattern.search(line) for pattern in NODE_LINES)
 
 
-def last_node(log: str) -> str | None:
-    """The last node that the log names, as "node 'NAME' (OP)"; None if it names none."""
+def last_node(log: str, *, parsing: bool = True) -> str | None:
+    """The last node that the log names, as "node 'NAME' (OP)"; None if it names none.
+
+    parsing: whether the process died while it read the model. Of one that died later the last node of the model is the
+    last that was read, and says nothing.
+    """
     for line in reversed(log.splitlines()):
-        for pattern in NODE_LINES:
+        for pattern in NODE_LINES if parsing else _BUILDER_LINES:
             found = pattern.search(line)
             if found:
                 return describe_node(found["node"])

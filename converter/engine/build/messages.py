@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trtsmith.converter.engine.build import log as build_log
+from trtsmith.converter.engine.build.explain import reasons
 from trtsmith.converter.engine.build.flavour import Flavour
 from trtsmith.converter.engine.child.events import Events
 
@@ -47,13 +48,9 @@ class Messages:
         os.close(self._descriptor)
 
     def take_errors(self) -> list[str]:
-        """The errors since the last call.
-
-        On a machine without a GPU every error is followed by one about the missing driver: noise, unless it
-        is the only one.
-        """
+        """The errors since the last call, without what a machine without a GPU adds to each."""
         errors, self._errors = self._errors, []
-        return [error for error in errors if "catchCudaError" not in error] or errors
+        return reasons(errors)
 
 
 class Listener(Protocol):

@@ -24,6 +24,7 @@ from trtsmith.converter.engine.child.exits import describe_exit
 from trtsmith.converter.engine.child.session import end_session, start_session
 from trtsmith.converter.model.errors import (
     EXIT_USAGE,
+    BuildRefused,
     ConversionError,
     InvalidModelError,
     TrtsmithError,
@@ -155,8 +156,9 @@ def _read_events(descriptor: int, timeout_s: float | None) -> Iterator[dict[str,
 def error_of(event: Mapping[str, Any]) -> TrtsmithError:
     """What a `problems` event says."""
     problems = [Problem(**problem) for problem in event["problems"]]
-    if event.get("kind") == InvalidModelError.__name__:
-        return InvalidModelError(problems)
+    for kind in (InvalidModelError, BuildRefused):
+        if event.get("kind") == kind.__name__:
+            return kind(problems)
     return UsageError(problems) if event["exit_code"] == EXIT_USAGE else ConversionError(problems)
 
 

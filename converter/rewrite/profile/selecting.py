@@ -58,9 +58,13 @@ def _slice(v: OperatorView) -> Sequence[Known]:
         place = normal_axis(axis, len(dims))
         if place is None:
             return [v.made(v.sizes(len(data.dims)))]
-        if start is None or end is None or start.number is None or end.number is None:
-            followed = False
-        elif step < 0 and end.number >= _FAR:
+        if (
+            start is None
+            or end is None
+            or start.number is None
+            or end.number is None
+            or (step < 0 and end.number >= _FAR)
+        ):
             followed = False
         else:
             cuts[place] = slice(start.number, end.number, step)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trtsmith.converter.engine.build import log as build_log
-from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, explain, find_explanation
+from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, explain, find_explanation, reasons
 from trtsmith.converter.engine.child.exits import describe_exit
+
+CUDA_35 = "cudaError 35: CUDA driver version is insufficient for CUDA runtime version"
 
 # Messages as TensorRT, its parser or the dynamic loader write them, and a word of the fix that must come.
 MESSAGES = [
@@ -79,8 +81,24 @@ def test_code_is_used_when_no_fragment_fits() -> None:
     assert "false" in explain("false", "here").what
 
 
-def test_long_messages_are_cut() -> None:
-    assert len(explain("x" * 5000, "here").what) < 500
+def test_long_messages_keep_their_end_where_the_reason_is() -> None:
+    myelin = f"Error during shape inference of {'x' * 2000}\nError is:\nthe extent of dimension 0"
+    assert "Error is: the extent of dimension 0" in explain(myelin, "here").what
+    what = explain("x" * 50000 + " Error is: this", "here").what
+    assert len(what) < 7000
+    assert what.endswith("Error is: this")
+
+
+@pytest.mark.parametrize("noise", [CUDA_35, f"{CUDA_35}\n", f"In catchCudaError at x.cpp:1 ({CUDA_35})"])
+def test_the_missing_gpu_is_named_only_where_nothing_else_is(noise: str) -> None:
+    problem = explain(f"{noise}\nMyelin (the extent is wrong)", "here", rtx=True)
+    assert problem.what == "TensorRT refused the model. TensorRT says: Myelin (the extent is wrong)"
+    assert reasons([noise, "the extent is wrong"]) == ["the extent is wrong"]
+    assert reasons([noise]) == [noise]
+    assert "--flavour tensorrt_rtx" in explain(CUDA_35, "here").fix
+    alone = explain(CUDA_35, "here", rtx=True)
+    assert "--flavour" not in alone.fix
+    assert "there is no GPU" in alone.what
 
 
 def test_last_node_of_a_log() -> None:
@@ -92,6 +110,10 @@ def test_last_node_of_a_log() -> None:
     building = log + "VERBOSE: =============== Computing costs for {ForeignNode[c1...odd]}\n"
     assert build_log.last_node(building) == "{ForeignNode[c1...odd]}"
     assert build_log.last_node("INFO: nothing\n") is None
+    read = "VERBOSE: Parsing node: last [Relu]\n"
+    assert build_log.last_node(read) == "node 'last' (Relu)"
+    assert build_log.last_node(read, parsing=False) is None
+    assert build_log.last_node(f"{read}VERBOSE: Computing costs for c1\n", parsing=False) == "c1"
 
 
 def test_exit_is_described() -> None:

@@ -1,0 +1,178 @@
+"""Builds an engine; where TensorRT refuses the graph, cuts it down, and tries what is known to help on what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation, Profiles
+from trtsmith.converter.convert.mending.mitigations import MITIGATIONS
+from trtsmith.converter.convert.mending.refusals import Mended, Refusals
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.build.flavour import choose_flavour
+from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
+from trtsmith.converter.engine.reduction.reproducer import explained, save_refused
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.save import save_model
+
+Progress = Callable[[str], None]
+
+MOST_FAULTS = 8
+"""Refusals of one model that are mended, one after the other."""
+
+
+MOST_STEPS = 4
+"""So far from the nodes that TensorRT refuses others may be written anew: a constant is dequantized where it was moved."""
+
+
+@dataclass(frozen=True)
+class MendedBuild:
+    """The engine, the graph that it is of, and what was mended in it."""
+
+    built: BuildResult
+    model: Model
+    mended: tuple[Mended, ...]
+
+
+def build_mended(model: Model, request: BuildRequest, options: Refusals, progress: Progress) -> MendedBuild:
+    """Write the graph to request.onnx_path, and build it, mended where that is needed and allowed.
+
+    Raises BuildRefused with the nodes that TensorRT does not build, and what would help; else as `build` does.
+    """
+    work = _Mending(request, options, progress)
+    while True:
+        save_model(model, request.onnx_path)
+        try:
+            return MendedBuild(build(work.request_for(model), progress), model, tuple(work.mended))
+        except BuildRefused as error:
+            model = work.mended_model(model, error)
+
+
+class _Mending:
+    """The refusals of one model so far."""
+
+    def __init__(self, request: BuildRequest, options: Refusals, progress: Progress) -> None:
+        self.mended: list[Mended] = []
+        self._request = request
+        self._options = options
+        self._progress = progress
+        self._left = options.reduce_s
+        self._done: set[tuple[str, frozenset[str]]] = set()
+
+    def request_for(self, model: Model) -> BuildRequest:
+        """Without plugins that no node has any more."""
+        names = {node.name for graph in all_graphs(model.proto.graph) for node in graph.node}
+        uses = tuple(use for use in self._request.plugins if use.node in names)
+        return replace(self._request, plugins=uses)
+
+    def mended_model(self, model: Model, error: BuildRefused) -> Model:
+        """The model in which something that helps was done. Raises the refusal, explained, where nothing can be."""
+        reduced = self._reduced(model, error)
+        if reduced is None:
+            raise error
+        offered = []
+        for mitigation in self._that_help(reduced) if len(self.mended) < MOST_FAULTS else ():
+            if not self._does(mitigation):
+                offered.append(mitigation)
+                continue
+            key = (mitigation.name, _made_by(reduced))
+            changed = None if key in self._done else _applied(mitigation, model, reduced, self._request)
+            if changed is not None:
+                self._done.add(key)
+                self.mended.append(_record(mitigation, reduced))
+                self._progress(self.mended[-1].warning())
+                return changed
+        if self._options.file is not None:
+            save_refused(reduced, self._options.file)
+        raise explained(error, reduced, self._options.file, _offer(offered))
+
+    def _does(self, mitigation: Mitigation) -> bool:
+        """Whether it is done without being asked for once more."""
+        return self._options.mend and (bool(mitigation.exact) or mitigation.name in self._options.allowed)
+
+    def _reduced(self, model: Model, error: BuildRefused) -> Reduced | None:
+        if self._left is None or self._left <= 0:
+            return None
+        since = time.monotonic()
+        self._progress("TensorRT refused the graph: looking for the nodes that it refuses")
+        try:
+            return reduce_refusal(
+                self.request_for(model),
+                error,
+                flavour=choose_flavour(self._request.flavour, find_gpu()),
+                limit_s=self._left,
+                on_progress=lambda text: self._progress(f"reduction: {text}"),
+            )
+        finally:
+            self._left -= time.monotonic() - since
+
+    def _that_help(self, reduced: Reduced) -> Iterator[Mitigation]:
+        """Those with which TensorRT builds the nodes that are left, with nodes beside them that have to be written, too."""
+        for mitigation in MITIGATIONS:
+            for steps in range(MOST_STEPS + 1):
+                model, part = reduced.widened(steps)
+                changed = None
+                with suppress(TrtsmithError):
+                    changed = mitigation.apply(GraphToMend(model, _made_by(reduced), part.profiles))
+                if changed is not None:
+                    self._progress(f"trying {mitigation.name}: {mitigation.does}")
+                    if self._builds(changed, part.profiles, reduced.level):
+                        yield mitigation
+                    break
+
+    def _builds(self, model: Model, profiles: Profiles, level: int | None) -> bool:
+        path = self._request.onnx_path.with_name("mended.onnx")
+        wanted = replace(
+            self.request_for(model),
+            onnx_path=path,
+            keep=False,
+            profiles=tuple(p for p in profiles if p),
+            optimization_level=level,
+            timing_cache=None,
+            verbose=False,
+        )
+        try:
+            save_model(model, path)
+            build(wanted)
+        except TrtsmithError:
+            return False
+        finally:
+            path.unlink(missing_ok=True)
+        return True
+
+
+def _applied(mitigation: Mitigation, model: Model, reduced: Reduced, request: BuildRequest) -> Model | None:
+    with suppress(TrtsmithError):
+        return mitigation.apply(GraphToMend(model, _made_by(reduced), request.profiles))
+    return None
+
+
+def _made_by(reduced: Reduced) -> frozenset[str]:
+    """The values of the main graph that the nodes make."""
+    entries = (reduced.subject.table.entries[number] for number in reduced.nodes)
+    return frozenset(n for entry in entries if entry.parent is None for n in entry.node.output if n)
+
+
+def _record(mitigation: Mitigation, reduced: Reduced) -> Mended:
+    entries = [reduced.subject.table.entries[number] for number in sorted(reduced.nodes)]
+    nodes = tuple((e.node.name or next(filter(None, e.node.output), ""), e.node.op_type) for e in entries)
+    said = (
+        str(reduced.error) if not isinstance(reduced.error, BuildRefused) else reduced.error.problems[0].what
+    )
+    return Mended(mitigation.name, mitigation.does, nodes, said)
+
+
+def _offer(helping: list[Mitigation]) -> str:
+    """The flag that would have helped."""
+    if not helping:
+        return ""
+    first = helping[0]
+    flag = f"--mend-with {first.name}" if not first.exact else "--mend"
+    why = f", which means the same: {first.exact}" if first.exact else ", which may change results"
+    return f"{flag}: {first.does}{why}"

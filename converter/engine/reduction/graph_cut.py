@@ -1,0 +1,282 @@
+"""Cuts some nodes out of a graph as a model of their own: what they read of others becomes an input."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.reduction.node_table import NodeTable, is_constant
+from trtsmith.converter.engine.reduction.value_sizes import MOST_SIZES, Shape, ValueSizes
+from trtsmith.converter.graph.constant_nodes import constant_value
+from trtsmith.converter.graph.fresh_names import FreshNames
+from trtsmith.converter.graph.outer_values import read_by
+from trtsmith.converter.graph.renaming import rename_values
+from trtsmith.converter.graph.walk import subgraphs
+
+_NO_PROFILES: tuple[Mapping[str, Profile], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """The model that is cut: its nodes, what is known of its values, and the profiles of its inputs."""
+
+    table: NodeTable
+    sizes: ValueSizes
+    profiles: tuple[Mapping[str, Profile], ...] = _NO_PROFILES
+
+    def can_be_given(self, name: str) -> bool:
+        """Whether a value can be an input, or a constant that stands for it."""
+        if name in self.table.repeated or name not in self.sizes.shapes:
+            return False
+        if name in self.sizes.fixed:
+            return True
+        kind = self.sizes.types.get(name)
+        if kind is None or not kind.elem_type:
+            return False
+        # What sizes decide, and is not known, must be computed: as an input TensorRT would not know its range.
+        return name in self.table.varying or int(np.prod(self.sizes.shapes[name][0])) > MOST_SIZES
+
+    def passes(self, number: int) -> str | None:
+        """What readers of the node can read in its place: its first input of the same type and sizes. None without one."""
+        entry = self.table.entries[number]
+        names = [name for name in entry.node.output if name]
+        if entry.parent is not None or len(names) != 1 or next(subgraphs(entry.node), None) is not None:
+            return None
+        made = self._form(names[0])
+        same = (n for n in entry.node.input if n in self.table.producer and self._form(n) == made)
+        return None if made is None else next(same, None)
+
+    def _form(self, name: str) -> tuple[int, tuple[Shape, ...] | None] | None:
+        """Type, and sizes as far as they are known."""
+        kind = self.sizes.types.get(name)
+        return None if kind is None else (int(kind.elem_type), self.sizes.shapes.get(name))
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """nodes: the numbers of those that are in it; ~n of n that is passed by. profiles: of its inputs.
+
+    proto: refers to weights as the model does.
+    """
+
+    nodes: frozenset[int]
+    proto: onnx.ModelProto
+    profiles: tuple[Mapping[str, Profile], ...]
+
+
+def closed(subject: Subject, wanted: Collection[int]) -> frozenset[int]:
+    """These nodes, with those around them, and those that make what cannot be given."""
+    table = subject.table
+    passed = {number for number in wanted if number < 0}
+    found: set[int] = set(passed)
+    waiting = [number for number in wanted if number >= 0]
+
+    def need(name: str, reader: int) -> None:
+        name = _resolved(subject, passed, name)
+        if name in table.producer and not subject.can_be_given(name):
+            waiting.extend(table.makers(name, reader))
+
+    while waiting:
+        number = waiting.pop()
+        if number in found:
+            continue
+        found.add(number)
+        entry = table.entries[number]
+        if entry.parent is not None:
+            waiting.append(entry.parent)
+        for name in entry.node.input:
+            need(name, number)
+        for graph in subgraphs(entry.node):  # what a body gives on must be made, or given
+            for value in graph.output:
+                need(value.name, number)
+    return frozenset(found)
+
+
+def _resolved(subject: Subject, passed: Collection[int], name: str) -> str:
+    """The value that is read in the place of another whose node is passed by."""
+    while passed and name in subject.table.producer and ~subject.table.producer[name] in passed:
+        instead = subject.passes(subject.table.producer[name])
+        if instead is None:
+            break
+        name = instead
+    return name
+
+
+def cut(subject: Subject, wanted: Collection[int]) -> Cut:
+    """The model of these nodes (`closed`)."""
+    keep = closed(subject, wanted)
+    work = _Cutting(subject, keep)
+    return Cut(keep, work.model(), tuple(work.profile(i) for i in range(len(subject.profiles))))
+
+
+@dataclass
+class _Cutting:
+    """One cut on its way. given: values that are inputs of it. numbers: of nodes, in the order of the walk."""
+
+    subject: Subject
+    keep: frozenset[int]
+    given: list[str] = field(default_factory=list)
+    _next: int = 0
+
+    def model(self) -> onnx.ModelProto:
+        whole = self.subject.table.model.proto
+        proto = onnx.ModelProto(
+            ir_version=whole.ir_version, opset_import=whole.opset_import, functions=whole.functions
+        )
+        proto.graph.name = "cut"
+        self._fresh = FreshNames()
+        self._fresh.take(n for e in self.subject.table.entries for n in (*e.node.input, *e.node.output))
+        proto.graph.node.extend(self._nodes(whole.graph, outer=True))
+        self._pass_by(proto.graph)
+        read = dict.fromkeys(name for node in proto.graph.node for name in read_by(node))
+        made = {name for node in proto.graph.node for name in node.output if name}
+        self._add_constants(proto.graph, [name for name in read if name not in made])
+        have = made | {tensor.name for tensor in proto.graph.initializer}
+        for sparse in whole.graph.sparse_initializer:
+            if sparse.values.name in read:
+                proto.graph.sparse_initializer.append(sparse)
+                have.add(sparse.values.name)
+        inputs = {value.name: value for value in whole.graph.input}
+        for name in read:
+            if name not in have:
+                self.given.append(name)
+                proto.graph.input.append(inputs.get(name) or self._info(name))
+        proto.graph.output.extend(self._outputs(whole, proto.graph, set(read)))
+        return proto
+
+    def _pass_by(self, graph: onnx.GraphProto) -> None:
+        """Lets readers of nodes that are passed by read what is read in their place."""
+        passed = {number for number in self.keep if number < 0}
+        entries = self.subject.table.entries
+        names = [name for number in passed for name in entries[~number].node.output if name]
+        instead = {name: _resolved(self.subject, passed, name) for name in names}
+        for node in graph.node if instead else ():
+            rename_values(node, instead, self._fresh.value)
+
+    def _nodes(self, graph: onnx.GraphProto, *, outer: bool = False) -> list[onnx.NodeProto]:
+        """The nodes of a graph that are kept, their bodies cut, too. outer: without Constant nodes."""
+        kept = []
+        for node in graph.node:
+            if is_constant(node):
+                kept += [] if outer else [node]
+                continue
+            number = self._next
+            self._next += 1
+            if number not in self.keep:
+                self._next += self.subject.table.spans[number]
+                continue
+            bodies = list(subgraphs(node))
+            if bodies:
+                node = _copy(node)
+                for old, new in zip(bodies, subgraphs(node), strict=True):
+                    self._cut_body(old, new)
+            kept.append(node)
+        return kept
+
+    def _cut_body(self, old: onnx.GraphProto, new: onnx.GraphProto) -> None:
+        nodes = self._nodes(old)
+        own = {value.name for value in old.input} | {tensor.name for tensor in old.initializer}
+        own.update(name for node in nodes for name in node.output)
+        nodes = [node for node in nodes if not is_constant(node) or _is_read(node, nodes, old)]
+        del new.node[:], new.value_info[:]
+        new.node.extend(nodes)
+        for value in new.output:
+            if value.name not in own:  # given from outside, and an output must be made here
+                name = self._fresh.value(f"{value.name}/given")
+                new.node.append(helper.make_node("Identity", [value.name], [name], name=name))
+                value.name = name
+        read = {*free_names_of(nodes), *(value.name for value in new.output)}
+        held = [tensor for tensor in old.initializer if tensor.name in read]
+        del new.initializer[:]
+        new.initializer.extend(held)
+
+    def _add_constants(self, graph: onnx.GraphProto, names: Collection[str]) -> None:
+        """Initializers that are read, Constant nodes as initializers, and values that are the same at all corners."""
+        model = self.subject.table.model
+        wanted = set(names)
+        for tensor in model.proto.graph.initializer:
+            if tensor.name in wanted:
+                graph.initializer.append(tensor)
+                wanted.discard(tensor.name)
+        for node in model.proto.graph.node:
+            if wanted and is_constant(node) and node.output[0] in wanted:
+                name = node.output[0]
+                array = constant_value(node, model)
+                if array is None:
+                    graph.node.insert(0, node)
+                else:
+                    graph.initializer.append(model.tensor(np.asarray(array), name))
+                wanted.discard(name)
+        for name in sorted(wanted):
+            arrays = self.subject.sizes.fixed.get(name)
+            if arrays and all(np.array_equal(arrays[0], other) for other in arrays):
+                graph.initializer.append(numpy_helper.from_array(np.asarray(arrays[0]), name))
+
+    def _info(self, name: str) -> onnx.ValueInfoProto:
+        value = onnx.ValueInfoProto(name=name)
+        kind = value.type.tensor_type
+        kind.CopyFrom(self.subject.sizes.types[name])
+        shape = self.subject.sizes.shapes[name][0]
+        if not kind.HasField("shape"):  # inference knows it for numbers only
+            kind.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in shape)
+        return value
+
+    def _outputs(
+        self, whole: onnx.ModelProto, graph: onnx.GraphProto, read: Collection[str]
+    ) -> list[onnx.ValueInfoProto]:
+        """What no node of the cut reads."""
+        declared = {value.name: value for value in whole.graph.output}
+        found = []
+        for node in graph.node:
+            if is_constant(node):
+                continue
+            free = [name for name in node.output if name and name not in read]
+            if len(free) < sum(map(bool, node.output)):
+                free = [name for name in free if name in declared]
+            for name in free:
+                kind = self.subject.sizes.types.get(name)
+                known = kind is not None and kind.elem_type and name in self.subject.sizes.shapes
+                value = self._info(name) if known else onnx.ValueInfoProto(name=name)
+                if kind is not None and kind.elem_type and not known:
+                    value.type.tensor_type.elem_type = kind.elem_type
+                found.append(declared.get(name) or value)
+        return found
+
+    def profile(self, index: int) -> dict[str, Profile]:
+        """Sizes of the inputs that have dynamic ones, in the profile of that number."""
+        whole, sizes = self.subject.profiles[index], self.subject.sizes
+        found = {}
+        for name in self.given:
+            if name in whole:
+                found[name] = whole[name]
+            elif name in sizes.fixed:
+                low, usual, high = (np.ravel(a) for a in sizes.fixed[name][3 * index : 3 * index + 3])
+                found[name] = Profile(
+                    tuple(map(int, np.minimum(np.minimum(low, usual), high))),
+                    tuple(map(int, usual)),
+                    tuple(map(int, np.maximum(np.maximum(low, usual), high))),
+                    values=True,
+                )
+            elif name in sizes.shapes:
+                found[name] = sizes.profile(name, index)
+        return found
+
+
+def free_names_of(nodes: Collection[onnx.NodeProto]) -> set[str]:
+    return {name for node in nodes for name in read_by(node)}
+
+
+def _is_read(constant: onnx.NodeProto, nodes: Collection[onnx.NodeProto], graph: onnx.GraphProto) -> bool:
+    name = constant.output[0]
+    return any(value.name == name for value in graph.output) or name in free_names_of(nodes)
+
+
+def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+    copied = onnx.NodeProto()
+    copied.CopyFrom(node)
+    return copied

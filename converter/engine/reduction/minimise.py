@@ -1,0 +1,111 @@
+"""Finds a smallest set of nodes that still fails: by windows, then by taking out ever smaller parts.
+
+The second is the delta debugging of Zeller and Hildebrandt (Simplifying and Isolating Failure-Inducing Input, 2002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+Nodes = frozenset[int]
+"""Numbers of nodes. ~n stands for the node n where it is left out and its readers read what it read."""
+
+Tried = Callable[[Sequence[Nodes]], Nodes | None]
+"""The first of some sets that fails, as it was tried, which may be larger or smaller; None where none does."""
+
+SMALL = 24
+"""From so many nodes on down, parts are removed instead of windows being looked at: what fails may be in several places."""
+
+
+def size(nodes: Nodes) -> int:
+    """How many nodes there are: those that are passed by are not."""
+    return sum(number >= 0 for number in nodes)
+
+
+def shortened(nodes: Nodes, tried: Tried, can_be_passed: Iterable[int]) -> Nodes:
+    """The nodes with as many as possible passed by, so that a chain between two that matter becomes short."""
+    can = frozenset(can_be_passed)
+    part = max(1, len(nodes & can) // 2)
+    while True:
+        removed = False
+        for start in range(0, len(nodes), part):
+            group = sorted(nodes & can)[start : start + part]
+            if group:
+                found = tried([nodes.difference(group).union(~number for number in group)])
+                if found is not None and size(found) < size(nodes):
+                    nodes, removed = found, True
+        if part > 1:
+            part = max(1, part // 2)
+        elif not removed:
+            return nodes
+
+
+def narrowed(nodes: Nodes, tried: Tried, bodies: Nodes, whole: Callable[[Nodes], Nodes]) -> Nodes:
+    """The smallest window of consecutive nodes that fails, by halves, and by five sixths where no half does.
+
+    bodies: nodes inside others, which come with these; whole: gives nodes with their bodies.
+    """
+    while len(nodes - bodies) > SMALL:
+        ordered = sorted(nodes - bodies)
+        found = None
+        for share in (2, 6):
+            found = tried([w for w in map(whole, _windows(ordered, share)) if len(w) < len(nodes)])
+            if found is not None and len(found) < len(nodes):
+                break
+            found = None
+        if found is None:
+            return nodes
+        nodes = found
+    return nodes
+
+
+def _windows(ordered: Sequence[int], share: int) -> Iterator[Nodes]:
+    """Overlapping ones: halves at the ends and in the middle; or all but a sixth at either end."""
+    count = len(ordered)
+    if share == 2:
+        quarter = count // 4
+        for start in (0, count // 2, quarter):
+            yield frozenset(ordered[start : start + (count + 1) // 2])
+    else:
+        sixth = count // 6
+        for start in (0, sixth):
+            yield frozenset(ordered[start : start + count - sixth])
+
+
+def thinned(nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None) -> Nodes:
+    """Nodes without all parts of them that can be missing; one by one in the end.
+
+    candidates: the nodes that may be taken out; None: all.
+    """
+    part = 0
+    while True:
+        open_ = sorted(n for n in (nodes if candidates is None else nodes.intersection(candidates)) if n >= 0)
+        part = min(part or max(1, len(open_) // 2), max(1, len(open_)))
+        removed = False
+        # From the end: what computes the outputs is most often not needed for the failure.
+        starts = list(range(0, len(open_), part))[::-1]
+        while starts:
+            wave, starts = starts[:2], starts[2:]
+            without = [nodes.difference(open_[s : s + part]) for s in wave]
+            both = nodes.difference(*(open_[s : s + part] for s in wave))
+            options = [
+                one for one in ([both] if len(wave) > 1 else []) + without if one and size(one) < size(nodes)
+            ]
+            found = tried(options) if options else None
+            if found is not None and size(found) < size(nodes):
+                nodes, removed = found, True
+        if part > 1:
+            part = max(1, part // 2)
+        elif not removed:
+            return nodes
+
+
+def around(named: Nodes, neighbours: Callable[[Nodes], set[int]], most: int) -> Iterator[Nodes]:
+    """The nodes that a message names, and these with more and more of those beside them, up to `most`."""
+    nodes = named
+    while nodes and len(nodes) <= most:
+        yield nodes
+        wider = nodes | neighbours(nodes)
+        if wider == nodes:
+            return
+        nodes = wider

@@ -1,0 +1,170 @@
+"""Lists the nodes of a graph and of the graphs inside it, by one number each, with what they read and make."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx
+
+from trtsmith.converter.graph.outer_values import read_by
+from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.model.model import Model
+from trtsmith.importers.registry import normalise_domain
+
+_SIZES_ONLY = frozenset({"Shape", "Size"})
+"""Operators whose result depends on their input's shape and not on its values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """node: as the model has it. number: its place, a node before those inside it. parent: the node around it, if any."""
+
+    node: onnx.NodeProto
+    number: int
+    parent: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """Of a model's main graph. Constant nodes have no number: they come along with those that read them."""
+
+    model: Model
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        found: list[Entry] = []
+        _collect(self.model.proto.graph, None, found)
+        return tuple(found)
+
+    @cached_property
+    def outer(self) -> tuple[int, ...]:
+        """Numbers of the nodes of the main graph."""
+        return tuple(entry.number for entry in self.entries if entry.parent is None)
+
+    @cached_property
+    def spans(self) -> tuple[int, ...]:
+        """By number: how many nodes are inside the node, at any depth; their numbers follow its own."""
+        counts = [0] * len(self.entries)
+        for entry in reversed(self.entries):
+            if entry.parent is not None:
+                counts[entry.parent] += counts[entry.number] + 1
+        return tuple(counts)
+
+    def inside(self, parents: Collection[int]) -> tuple[int, ...]:
+        """Numbers of the nodes in graphs of these nodes, at any depth."""
+        return tuple(
+            sorted({n for parent in parents for n in range(parent + 1, parent + 1 + self.spans[parent])})
+        )
+
+    def with_bodies(self, numbers: Collection[int]) -> frozenset[int]:
+        """These nodes, and all that are inside them."""
+        return frozenset((*numbers, *self.inside(numbers)))
+
+    @cached_property
+    def reads(self) -> tuple[tuple[str, ...], ...]:
+        """By number: what the node reads of the graphs around its own bodies."""
+        return tuple(tuple(dict.fromkeys(read_by(entry.node))) for entry in self.entries)
+
+    @cached_property
+    def producer(self) -> dict[str, int]:
+        return {name: e.number for e in self.entries for name in e.node.output if name}
+
+    @cached_property
+    def _makers(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for entry in self.entries:
+            for name in filter(None, entry.node.output):
+                found.setdefault(name, []).append(entry.number)
+        return found
+
+    def makers(self, name: str, reader: int) -> list[int]:
+        """The nodes that may make the value which this node reads: of bodies, those in the same node of the main graph."""
+        found = self._makers.get(name, [])
+        if len(found) < 2:
+            return found
+        root = self._root(reader)
+        return [number for number in found if self._root(number) in (number, root)]
+
+    def _root(self, number: int) -> int:
+        while (parent := self.entries[number].parent) is not None:
+            number = parent
+        return number
+
+    @cached_property
+    def readers(self) -> dict[str, list[int]]:
+        """Numbers of the nodes of the main graph that read a value."""
+        found: dict[str, list[int]] = {}
+        for number in self.outer:
+            for name in self.reads[number]:
+                found.setdefault(name, []).append(number)
+        return found
+
+    @cached_property
+    def repeated(self) -> frozenset[str]:
+        """Names that several graphs give to values of their own: the value of one cannot be an input of the whole."""
+        seen: set[str] = set()
+        twice: set[str] = set()
+        for name in _made_anywhere(self.model.proto.graph):
+            (twice if name in seen else seen).add(name)
+        return frozenset(twice)
+
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """Values that depend on the values of inputs, or of a loop's iteration. Sizes of inputs decide all others."""
+        held = {tensor.name for tensor in self.model.proto.graph.initializer}
+        found = {value.name for value in self.model.proto.graph.input} - held
+        for entry in self.entries:
+            for graph in subgraphs(entry.node):
+                found.update(value.name for value in graph.input)
+        for (
+            entry
+        ) in self.entries:  # a body may come after what makes its outputs vary, so its node is asked for all
+            if entry.node.op_type in _SIZES_ONLY and not normalise_domain(entry.node.domain):
+                continue
+            inner = [self.entries[n].node.output for n in self.inside({entry.number})] if _has(entry) else []
+            if not found.isdisjoint(self.reads[entry.number]) or (_has(entry) and _iterates(entry)):
+                found.update(name for name in entry.node.output if name)
+                found.update(name for outputs in inner for name in outputs)
+        return frozenset(found)
+
+    def neighbours(self, numbers: Collection[int]) -> set[int]:
+        """The nodes of the main graph that make what these read, or read what they make."""
+        found: set[int] = set()
+        for number in numbers:
+            found.update(self.producer[name] for name in self.reads[number] if name in self.producer)
+            for name in self.entries[number].node.output:
+                found.update(self.readers.get(name, ()))
+        return {number for number in found if self.entries[number].parent is None}
+
+
+def _has(entry: Entry) -> bool:
+    return next(iter(subgraphs(entry.node)), None) is not None
+
+
+def _iterates(entry: Entry) -> bool:
+    return any(graph.input for graph in subgraphs(entry.node))
+
+
+def _collect(graph: onnx.GraphProto, parent: int | None, found: list[Entry]) -> None:
+    for node in graph.node:
+        if is_constant(node):
+            continue
+        entry = Entry(node, len(found), parent)
+        found.append(entry)
+        for inner in subgraphs(node):
+            _collect(inner, entry.number, found)
+
+
+def is_constant(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Constant" and not normalise_domain(node.domain)
+
+
+def _made_anywhere(graph: onnx.GraphProto) -> Iterator[str]:
+    yield from (value.name for value in graph.input)
+    yield from (tensor.name for tensor in graph.initializer)
+    for node in graph.node:
+        yield from filter(None, node.output)
+        for inner in subgraphs(node):
+            yield from _made_anywhere(inner)

@@ -1,0 +1,124 @@
+"""Tries parts of a graph: whether TensorRT fails on them as it does on the whole."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from trtsmith.converter.engine.build.build_request import GRAPH_PHASES, BuildRequest
+from trtsmith.converter.engine.child.pool import Outcome, Pool
+from trtsmith.converter.engine.child.process import ChildDied
+from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject, closed, cut
+from trtsmith.converter.engine.reduction.minimise import Nodes, size
+from trtsmith.converter.engine.reduction.signature import Signature, same, signature_of
+from trtsmith.converter.model.errors import BuildRefused
+
+TRIAL_WORKER = "trtsmith.converter.engine.reduction.trial_worker"
+
+JOBS = 2
+"""Trials at a time, where there are so many processors."""
+
+SHORTEST_S = 2.0
+"""The time that a trial gets at the least. TensorRT-RTX builds 100 small nodes in 0.3 s, and refuses most graphs sooner."""
+
+SLOWER = 4.0
+"""A trial gets so many times what the last failure took: one that takes longer does not fail in that way."""
+
+
+@dataclass
+class Trials:
+    """The trials of one reduction. end: on time.monotonic(). say: gets a line after each success.
+
+    request: what all of them have in common. folder: of the model's file, or of links to it; trials are written there.
+    """
+
+    subject: Subject
+    request: BuildRequest
+    folder: Path
+    pool: Pool
+    wanted: Signature
+    end: float
+    say: Callable[[str], None]
+    slowest_s: float = 60.0
+    done: int = 0
+    smallest: Cut | None = None
+    error: BuildRefused | ChildDied | None = None
+    _known: dict[Nodes, bool] = field(default_factory=dict)
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() >= self.end
+
+    def restart(self, request: BuildRequest) -> None:
+        """Forget what was tried, which was with another request."""
+        self.request = request
+        self._known.clear()
+
+    def tried(self, sets: Sequence[Nodes]) -> Nodes | None:
+        """The first of these sets of nodes, as it can be cut out, that fails as the whole does; None where none does.
+
+        At once where one is known to; the sets are tried in turn otherwise, some at a time.
+        """
+        cuts: dict[Nodes, Cut] = {}
+        order: list[Nodes] = []
+        for nodes in sets:
+            whole = closed(self.subject, nodes)
+            if whole not in order:
+                order.append(whole)
+        pending: deque[tuple[Nodes, str]] = deque()
+        for nodes in order:
+            if self._known.get(nodes):
+                break  # those before it may fail, too, and are smaller
+            if nodes not in self._known:
+                cuts[nodes] = cut(self.subject, nodes)
+                pending.append((nodes, self._request(cuts[nodes], len(pending))))
+        asked = time.monotonic()
+        for nodes, outcome in self.pool.run(pending, self.slowest_s, end=self.end):
+            fails = self._fails(outcome)
+            if fails is None:
+                continue  # no time was left
+            self._known[nodes] = fails
+            self.done += 1
+            if fails:
+                self._found(cuts[nodes], outcome, time.monotonic() - asked)
+                pending.clear()  # what is under way is waited for: a worker that is killed costs more
+        return next((nodes for nodes in order if self._known.get(nodes)), None)
+
+    def _fails(self, outcome: Outcome) -> bool | None:
+        error = outcome.error
+        if isinstance(error, BuildRefused):
+            return same(signature_of(error), self.wanted)
+        if isinstance(error, ChildDied):
+            return error.phase in GRAPH_PHASES and same(signature_of(error), self.wanted)
+        return False if error is None or hasattr(error, "problems") else None
+
+    def _found(self, found: Cut, outcome: Outcome, seconds: float) -> None:
+        self.slowest_s = max(SHORTEST_S, SLOWER * seconds)
+        if self.smallest is None or size(found.nodes) < size(self.smallest.nodes):
+            self.smallest = found
+            assert isinstance(outcome.error, BuildRefused | ChildDied)
+            self.error = outcome.error
+            total, took = len(self.subject.table.entries), time.monotonic() - self._started
+            self.say(f"{size(found.nodes)} of {total} nodes fail ({self.done} builds, {took:.0f} s)")
+
+    def _request(self, part: Cut, number: int) -> str:
+        """Written as a file of its own, which refers to the weights in the model's."""
+        path = self.folder / f"trial-{number}.onnx"
+        data = part.proto.SerializeToString()
+        with open(path, "wb") as stream:
+            stream.write(data)
+        names = {node.name for node in part.proto.graph.node}
+        names |= {self.subject.table.entries[number].node.name for number in part.nodes if number >= 0}
+        wanted = replace(
+            self.request,
+            onnx_path=path,
+            engine_path=self.folder / os.devnull,
+            plugins=tuple(use for use in self.request.plugins if use.node in names),
+            profiles=tuple(p for p in part.profiles if p),
+        )
+        return wanted.to_json()

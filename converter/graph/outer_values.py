@@ -1,0 +1,25 @@
+"""Tells which values of the graphs around it a node reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+
+from trtsmith.converter.graph.walk import subgraphs
+
+
+def read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """The values that a node reads, its subgraphs' free names among them; a name may come several times."""
+    yield from filter(None, node.input)
+    for graph in subgraphs(node):
+        yield from free_names(graph)
+
+
+def free_names(graph: onnx.GraphProto) -> Iterator[str]:
+    """The values that a subgraph takes from the graphs around it."""
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        yield from (name for name in read_by(node) if name not in own)
+        own.update(node.output)
+    yield from (value.name for value in graph.output if value.name not in own)

@@ -1,0 +1,133 @@
+"""Builds of graphs that TensorRT-RTX refuses: what helps is done, or offered, and reported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+import pytest
+
+from refusedmodels.faults import FAULTS, Piece
+from refusedmodels.networks import CHANNELS, INPUT, SHAPE, network
+from tests.processes import children
+from trtsmith.converter.convert.mending.building import build_mended
+from trtsmith.converter.convert.mending.refusals import Mended, Refusals, refusals
+from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.model.errors import BuildRefused, UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+
+PROFILES: tuple[Mapping[str, Profile], ...] = ({INPUT: Profile(SHAPE, SHAPE, SHAPE)},)
+
+HELPS = {
+    "squeeze_without_axes": "static-axes",
+    "if_on_a_size": "static-axes",
+    "scatter_of_more_rows": "static-axes",
+    "gathered_int8": "float-constants",
+}
+
+
+def model_with(folder: Path, *faults: str) -> Model:
+    """A network of some faults one after the other."""
+
+    def written(piece: Piece) -> str:
+        value = piece.value
+        for number, name in enumerate(faults):
+            own = Piece(value, CHANNELS)
+            FAULTS[name](own)
+            renamed = onnx.ModelProto()
+            renamed.graph.node.extend(own.nodes)
+            renamed.graph.initializer.extend(own.initializers)
+            text = renamed.SerializeToString().replace(
+                b"fault/", f"f{number:03d}/".encode()[-6:].rjust(6, b"f")
+            )
+            own_again = onnx.ModelProto.FromString(text)
+            piece.nodes += own_again.graph.node
+            piece.initializers += own_again.graph.initializer
+            value = own_again.graph.node[-1].output[0]
+        return value
+
+    onnx.save(network(20, written), folder / "given.onnx")
+    return load_model(folder / "given.onnx")
+
+
+def request_in(folder: Path) -> BuildRequest:
+    (folder / "work").mkdir(exist_ok=True)
+    return BuildRequest(
+        folder / "work" / "model.onnx",
+        folder / "work" / "engine",
+        profiles=PROFILES,
+        flavour="tensorrt_rtx",
+    )
+
+
+@pytest.mark.parametrize("fault", HELPS)
+def test_what_helps_and_means_the_same_is_done(tmp_path: Path, fault: str) -> None:
+    before, said = children(), list[str]()
+    file = tmp_path / "kept.onnx"
+    done = build_mended(model_with(tmp_path, fault), request_in(tmp_path), Refusals(file=file), said.append)
+    (mended,) = done.mended
+    assert mended.mitigation == HELPS[fault]
+    assert mended.warning() in said and "TensorRT says: " in mended.said
+    assert done.built.engine_path.is_file()
+    assert sorted(os.listdir(tmp_path / "work")) == ["engine", "model.onnx"]
+    assert children() == before and not file.exists()
+
+
+def test_several_faults_of_one_model(tmp_path: Path) -> None:
+    model = model_with(tmp_path, "gathered_int8", "squeeze_without_axes")
+    done = build_mended(model, request_in(tmp_path), Refusals(), lambda text: None)
+    assert sorted(one.mitigation for one in done.mended) == ["float-constants", "static-axes"]
+
+
+def test_without_mending_it_is_offered(tmp_path: Path) -> None:
+    file = tmp_path / "kept.onnx"
+    options = Refusals(file=file, mend=False)
+    with pytest.raises(BuildRefused) as error:
+        build_mended(model_with(tmp_path, "gathered_int8"), request_in(tmp_path), options, lambda text: None)
+    (problem,) = error.value.problems
+    assert problem.fix.startswith("--mend: 8-bit constants that are only moved")
+    assert f"trtsmith check {file}" in problem.fix and "(Gather) reads" in problem.what
+    onnx.checker.check_model(onnx.load(file))
+    held = {prop.key for prop in onnx.load(file).metadata_props}
+    assert held == {"trtsmith.refusal", "trtsmith.profiles"}
+    assert os.listdir(tmp_path / "work") == ["model.onnx"]
+
+
+def test_what_nothing_helps_says_so_by_offering_nothing(tmp_path: Path) -> None:
+    with pytest.raises(BuildRefused) as error:
+        build_mended(
+            model_with(tmp_path, "loop_until_a_counter"), request_in(tmp_path), Refusals(), lambda text: None
+        )
+    (problem,) = error.value.problems
+    assert "--mend" not in problem.fix and "(Loop) reads" in problem.what
+
+
+def test_without_a_reduction_the_refusal_is_as_it_was(tmp_path: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(BuildRefused) as error:
+        build_mended(
+            model_with(tmp_path, "gathered_int8"), request_in(tmp_path), Refusals(reduce_s=None), said.append
+        )
+    assert "of its" not in error.value.problems[0].what
+    assert not any("reduction" in text for text in said)
+
+
+def test_options() -> None:
+    kept = refusals(
+        Path("e.plan"), None, mend=True, mend_with=["expanded-plugin"], reduce=True, reduce_timeout=5
+    )
+    assert kept == Refusals(5, Path("e.plan.refused.onnx"), True, ("expanded-plugin",))
+    none = refusals(None, None, mend=False, mend_with=(), reduce=False, reduce_timeout=5)
+    assert none == Refusals(None, None, False)
+    with pytest.raises(UsageError, match="--mend-with"):
+        Refusals(allowed=("identities",))
+    with pytest.raises(UsageError, match="--reduce-timeout"):
+        Refusals(reduce_s=0)
+
+
+def test_a_warning_names_the_first_node() -> None:
+    mended = Mended("identities", "so", (("a", "Relu"), ("b", "Neg"), ("c", "Abs")), "why")
+    assert "node 'a' (Relu) and 2 others; mended by identities: so" in mended.warning()

@@ -1,0 +1,271 @@
+"""Reductions of models that TensorRT-RTX refuses, or whose process ends: the nodes that are left, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from refusedmodels.faults import FAULTS
+from refusedmodels.networks import INPUT, SHAPE, network
+from tests.converter.engine.build.test_plugins import ABORT, HANG, SEGFAULT, compile_library, fields
+from tests.processes import checkout_environment, children, has_ended
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build_request import BuildRequest, PluginUse, Profile
+from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
+from trtsmith.converter.engine.reduction.reproducer import explained, node_lines, save_refused
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.errors import BuildRefused, UsageError
+
+FLAVOUR = "tensorrt_rtx"
+FEW = 10
+
+
+def refused(request: BuildRequest) -> BuildRefused:
+    with pytest.raises(BuildRefused) as error:
+        build(request)
+    return error.value
+
+
+def request_of(folder: Path, proto: onnx.ModelProto, **options: object) -> BuildRequest:
+    path = folder / "network.onnx"
+    onnx.save(proto, path)
+    profiles = ({INPUT: Profile(SHAPE, SHAPE, SHAPE)},)
+    return BuildRequest(path, folder / "engine", profiles=profiles, flavour=FLAVOUR, **options)  # type: ignore[arg-type]
+
+
+def reduced(request: BuildRequest, error: BuildRefused, **options: object) -> Reduced:
+    options = {"flavour": FLAVOUR, "limit_s": 90.0, **options}
+    found = reduce_refusal(request, error, **options)  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+CULPRITS = {
+    "squeeze_without_axes": "Squeeze",
+    "if_on_a_size": "If",
+    "scatter_of_more_rows": "ScatterElements",
+    "gathered_int8": "Gather",
+    "loop_until_a_counter": "Loop",
+}
+
+
+@pytest.mark.parametrize("by_name", [True, False], ids=["by-name", "by-bisection"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_a_network_of_some_hundred_nodes(tmp_path: Path, fault: str, by_name: bool) -> None:
+    before = children()
+    request = request_of(tmp_path, network(250, FAULTS[fault], seed=1))
+    error = refused(request)
+    said: list[str] = []
+    found = reduced(request, error, by_name=by_name, on_progress=said.append)
+    assert found.complete and found.total > 250
+    left = [found.subject.table.entries[number].node for number in sorted(found.nodes)]
+    assert CULPRITS[fault] in [node.op_type for node in left]
+    count = sum(len(graph.node) for graph in all_graphs(found.model.proto.graph))
+    assert len(left) <= count <= FEW
+    assert any(node.name.startswith("fault/") for node in left)
+    assert said and f"of {found.total} nodes fail" in said[-1]
+    assert children() == before and os.listdir(tmp_path) == ["network.onnx"]
+    kept = tmp_path / "kept.onnx"
+    save_refused(found, kept)
+    again = BuildRequest(
+        kept,
+        tmp_path / "again",
+        profiles=tuple(filter(None, found.cut.profiles)),
+        flavour=FLAVOUR,
+        optimization_level=found.level,
+    )
+    assert refused(again).problems[0].what.partition("TensorRT says: ")[0]
+
+
+def test_the_message_names_the_nodes_with_all_that_they_read(tmp_path: Path) -> None:
+    request = request_of(tmp_path, network(60, FAULTS["gathered_int8"]))
+    error = refused(request)
+    found = reduced(request, error)
+    (line,) = node_lines(found)
+    assert line == (
+        "'fault/gathered' (Gather) reads 'fault/table' (constant int8[40, 1]), 'fault/index' (int64[8])"
+    )
+    (problem,) = explained(error, found, tmp_path / "kept.onnx", "do this").problems
+    assert "Quantized constant (fault/table) is only allowed before DQ" in problem.what
+    assert problem.what.endswith(line) and "1 of its " in problem.what
+    assert problem.where.endswith("network.onnx, node 'fault/gathered' (Gather)")
+    assert problem.fix.startswith("do this; ") and f"trtsmith check {tmp_path / 'kept.onnx'}" in problem.fix
+
+
+def plugin_request(folder: Path, library: Path, mode: int, **options: object) -> BuildRequest:
+    """200 nodes with one of a plugin in their middle, which ends the process, or hangs, when it is parsed."""
+    nodes, value = [], "x"
+    for number in range(200):
+        if number == 120:
+            nodes.append(
+                helper.make_node(
+                    "Identity",
+                    [value],
+                    ["p"],
+                    name="the_plugin",
+                    domain="trtsmith_test",
+                    mode=mode,
+                    scales=[1.0, 2.0],
+                    plugin_version="1",
+                    plugin_namespace="trtsmith_test",
+                )
+            )
+            value = "p"
+        nodes.append(helper.make_node("Relu", [value], [f"v{number}"], name=f"relu{number}"))
+        value = f"v{number}"
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", value))
+    p = helper.make_tensor_value_info("p", TensorProto.FLOAT, [2, 3])
+    graph = helper.make_graph(nodes, "g", [x], [y], value_info=[p])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("trtsmith_test", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), folder / "m.onnx")
+    use = PluginUse("the_plugin", "Identity", "1", "trtsmith_test", fields(mode))
+    return BuildRequest(
+        folder / "m.onnx",
+        folder / "engine",
+        plugin_libraries=(library,),
+        plugins=(use,),
+        flavour=FLAVOUR,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_library(tmp_path_factory.mktemp("identity") / "libidentity.so")
+
+
+@pytest.mark.parametrize(("mode", "how"), [(ABORT, "SIGABRT"), (SEGFAULT, "SIGSEGV")])
+def test_a_crash_is_reduced(tmp_path: Path, library: Path, mode: int, how: str) -> None:
+    before = children()
+    request = plugin_request(tmp_path, library, mode)
+    error = refused(request)
+    found = reduced(request, error)
+    (number,) = found.nodes
+    assert found.subject.table.entries[number].node.name == "the_plugin"
+    (problem,) = explained(error, found, None).problems
+    assert how in problem.what and "'the_plugin' (trtsmith_test::Identity)" in problem.what
+    assert children() == before
+
+
+def test_a_build_that_hangs_is_reduced(tmp_path: Path, library: Path) -> None:
+    before = children()
+    request = plugin_request(tmp_path, library, HANG, timeout_s=3.0)
+    found = reduced(request, refused(request), limit_s=60.0)
+    assert "the_plugin" in [found.subject.table.entries[n].node.name for n in found.nodes]
+    assert len(found.nodes) <= FEW and children() == before
+
+
+def test_the_time_is_kept(tmp_path: Path, library: Path) -> None:
+    """What was found until then is given back, and said to be unfinished."""
+    request = plugin_request(tmp_path, library, HANG, timeout_s=3.0)
+    error = refused(request)
+    found = reduce_refusal(request, error, flavour=FLAVOUR, limit_s=7.0, by_name=False)
+    assert found is not None and not found.complete and found.seconds < 12
+    assert "perhaps fewer (no time was left)" in explained(error, found, None).problems[0].what
+
+
+def test_a_refusal_that_does_not_come_again_is_not_reduced(tmp_path: Path) -> None:
+    request = request_of(tmp_path, network(20))
+    error = refused(request_of(tmp_path, network(20, FAULTS["gathered_int8"])))
+    request_of(tmp_path, network(20))
+    assert reduce_refusal(request, error, flavour=FLAVOUR, limit_s=60.0) is None
+
+
+def test_a_model_that_cannot_be_saved_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = request_of(tmp_path, network(20, FAULTS["gathered_int8"]))
+    found = reduced(request, refused(request))
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(UsageError, match="No space left"):
+        save_refused(found, out / "kept.onnx")
+    monkeypatch.undo()
+    assert os.listdir(out) == []
+
+
+def test_weights_are_read_where_they_are(tmp_path: Path) -> None:
+    """External data of a model in a folder that cannot be written, which is refused for what is behind the weights."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    proto = network(40, FAULTS["squeeze_without_axes"])
+    nodes = proto.graph.node
+    nodes.append(helper.make_node("Mul", [nodes[-1].output[0], "much"], ["z"], "last"))
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(SHAPE, np.float32), "much"))
+    proto.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    onnx.save(
+        proto, folder / "network.onnx", save_as_external_data=True, location="data.bin", size_threshold=0
+    )
+    request = BuildRequest(
+        folder / "network.onnx",
+        tmp_path / "engine",
+        profiles=({INPUT: Profile(SHAPE, SHAPE, SHAPE)},),
+        flavour=FLAVOUR,
+    )
+    error = refused(request)
+    before = sorted(os.listdir(folder))
+    folder.chmod(0o555)
+    try:
+        found = reduced(request, error, by_name=False)
+    finally:
+        folder.chmod(0o755)
+    assert [found.subject.table.entries[n].node.op_type for n in found.nodes] == ["Squeeze"]
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.usefixtures("default_signals")
+def test_children_end_with_their_parent(
+    tmp_path: Path, library: Path, start: Callable[..., subprocess.Popen[str]], ending: signal.Signals
+) -> None:
+    """Ctrl-C ends the trials and leaves no file."""
+    request = plugin_request(tmp_path, library, HANG, timeout_s=3.0)
+    (tmp_path / "request.json").write_text(request.to_json())
+    code = """
+import sys
+from pathlib import Path
+from trtsmith.converter.engine.build.build import build
+from trtsmith.converter.engine.build.build_request import BuildRequest
+from trtsmith.converter.engine.reduction import reduce
+from trtsmith.converter.engine.reduction.reduce import reduce_refusal
+from trtsmith.converter.model.errors import BuildRefused
+request = BuildRequest.from_json(Path(sys.argv[1]).read_text())
+search = reduce._search
+def told(*arguments):
+    print("searching", flush=True)
+    return search(*arguments)
+reduce._search = told
+try:
+    build(request)
+except BuildRefused as error:
+    reduce_refusal(request, error, flavour="tensorrt_rtx", limit_s=60)
+"""
+    parent = start(
+        [sys.executable, "-c", code, str(tmp_path / "request.json")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=checkout_environment(TMPDIR=tmp_path),
+    )
+    assert parent.stdout is not None
+    with parent.stdout as lines:
+        assert any(line.strip() == "searching" for line in lines)
+        path = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        while not (workers := path.read_text().split()):
+            pass
+        parent.send_signal(ending)
+        parent.wait(timeout=20)
+    assert all(has_ended(int(worker)) for worker in workers)
+    if ending == signal.SIGINT:
+        assert list(tmp_path.glob("trtsmith-*")) == []
