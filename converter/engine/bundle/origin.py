@@ -61,12 +61,14 @@ class EngineOrigin:
     """precision: the type that the engine's arithmetic was asked for in.
 
     fingerprint: of the model's files; "" if nobody says. reduction: None where the precision pass did not run.
+    float_lstm: whether it was converted with --float-lstm.
     """
 
     precision: str = "float32"
     fingerprint: str = ""
     frozen: tuple[FrozenInput, ...] = ()
     reduction: PrecisionSummary | None = None
+    float_lstm: bool = False
 
 
 def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -92,6 +94,7 @@ def _origin(document: Mapping[str, Any]) -> EngineOrigin:
         text(mapping(document.get("model", {})).get("fingerprint", "")),
         _frozen(items(document.get("frozen", []))),
         _reduction(document.get("precision_report")),
+        document.get("float_lstm") is True,
     )
 
 
