@@ -74,6 +74,7 @@ def check(
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
+    float_lstm: bool = False,
     io_precision: bool = False,
     calibration: Samples = (),
     build: bool = False,
@@ -111,7 +112,7 @@ def check(
         freeze=freeze_of(freeze),
         inputs=arrays_of(inputs, "inputs"),
         plugins=paths_of(plugins),
-        precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
+        precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
         profiles=(parse_shapes(ranges_of(shapes, "x", "{}")),),
         values=(parse_values(ranges_of(values, ",", "[{}]")),),
     )
@@ -166,6 +167,7 @@ def rewrite(
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
+    float_lstm: bool = False,
     io_precision: bool = False,
     calibration: Samples = (),
     expand: bool = False,
@@ -205,7 +207,7 @@ def rewrite(
         flavour=flavour,
         freeze=freeze_of(freeze),
         inputs=arrays_of(inputs, "inputs"),
-        precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
+        precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
         expand=expand,
         plugin_v2=plugin_v2,
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
@@ -235,6 +237,7 @@ def convert(
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
+    float_lstm: bool = False,
     io_precision: bool = False,
     calibration: Samples = (),
     target: Texts = (),
@@ -286,6 +289,8 @@ def convert(
     keep_fp32:    nodes to leave in float32: names, patterns such as "/head/*", operators.
     accumulate:   with "fp16" and TensorRT-RTX, which sums products of float16 in float16, what stays in float32 for that:
         "fp16" nothing, "fp32" nodes of more than 256 products, "auto" or "" those that the outputs need.
+    float_lstm:   whether DynamicQuantizeLSTM is computed as an LSTM in float32: one fast layer, whose input and state are
+        not rounded to 8 bits before each step, so that its numbers differ from onnxruntime's by what that changes.
     io_precision: whether inputs and outputs get the type of `precision` too.
     calibration:  .npz files of inputs for int8 and fp8, or arrays by name.
     target:       GPUs to build for, such as "sm86"; (): the GPU that is there, else sm86.
@@ -369,7 +374,7 @@ def convert(
         tolerances=tolerances_of(rtol, atol),
         references=references_of(reference),
         verify=verify,
-        precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
+        precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
         embed_plugins=embed_plugins,
         workspace_mib=workspace,
         timing_cache=path_of(timing_cache),

@@ -219,7 +219,12 @@ def ranges_of(given: Ranges | None, between: str, form: str) -> list[str]:
 
 
 def precision_of(
-    precision: str, keep_fp32: Texts, accumulate: str, io_precision: bool, calibration: Samples
+    precision: str,
+    keep_fp32: Texts,
+    accumulate: str,
+    float_lstm: bool,
+    io_precision: bool,
+    calibration: Samples,
 ) -> PrecisionRequest:
     return PrecisionRequest(
         precision,
@@ -227,6 +232,7 @@ def precision_of(
         io_precision,
         samples_of(calibration),
         accumulate=accumulate,
+        float_lstm=float_lstm,
     )
 
 

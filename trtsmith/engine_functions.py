@@ -74,6 +74,7 @@ def locate(
     precision: str = "",
     keep_fp32: Texts = (),
     accumulate: str = "",
+    float_lstm: bool = False,
     io_precision: bool = False,
     calibration: Samples = (),
     rtol: Tolerance | None = None,
@@ -119,7 +120,7 @@ def locate(
         on=on,
         native=native,
         timeout_s=timeout,
-        precision=precision_of(precision, keep_fp32, accumulate, io_precision, calibration),
+        precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
     )
     told = tolerances_of(rtol, atol)
     return locate_asked(

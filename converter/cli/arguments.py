@@ -212,29 +212,6 @@ def add_tolerances(parser: Any) -> None:
     parser.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
 
 
-def add_shapes(parser: Any) -> None:
-    """--shapes, trtexec's three flags, and --values (trtsmith.converter.model.shapes, shape_tensors)."""
-    shapes = parser.add_argument_group("shapes of dynamic inputs")
-    shapes.add_argument(
-        "--shapes",
-        action="append",
-        default=[],
-        metavar="NAME=MIN:OPT:MAX",
-        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
-    )
-    for name in ("min", "opt", "max"):
-        shapes.add_argument(
-            f"--{name}Shapes", default="", metavar="SPEC", help="as trtexec takes it: a:1x3x8x8,b:1x4"
-        )
-    shapes.add_argument(
-        "--values",
-        action="append",
-        default=[],
-        metavar="NAME=MIN:OPT:MAX",
-        help="values of an integer input that decides shapes, as sizes=[1,1]:[2,3]:[8,8]; once for each such input",
-    )
-
-
 def add_target(parser: Any) -> None:
     """--target."""
     parser.add_argument(

@@ -114,12 +114,11 @@ def analyse(
     feeds: asked once it is known that the graph can be converted, and a precision is wanted; None: what `inputs` holds.
     given: whether they are the user's.
     """
+    target = replace(options.target, float_lstm=options.target.float_lstm or options.precision.float_lstm)
     if options.frozen is None:
-        plain, frozen = rewrite_frozen(
-            original, options.freeze, options.inputs, options.target, options.ranges
-        )
+        plain, frozen = rewrite_frozen(original, options.freeze, options.inputs, target, options.ranges)
     else:
-        plain = rewrite(original, options.target, freeze=options.frozen, profile=options.ranges)
+        plain = rewrite(original, target, freeze=options.frozen, profile=options.ranges)
         frozen = dict(options.frozen)
     foreign = foreign_plugins(options.plugins, options.target)
     settled = with_libraries if options.compiled else _as_it_is

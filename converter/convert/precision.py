@@ -46,10 +46,13 @@ def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str
 
 
 def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
-    """The manifest: the precision that the network was brought to, "fp32" where it is as it was; and what the pass did."""
+    """The manifest: the precision that the network was brought to, "fp32" where it is as it was; what the pass did; and
+    whether --float-lstm was given.
+    """
     return {
         "precision": brought_to(request, report),
         "precision_report": None if report is None else report.to_json(),
+        "float_lstm": request.float_lstm,
     }
 
 

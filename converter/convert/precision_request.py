@@ -1,4 +1,4 @@
-"""Says in which types a user wants the network computed: --precision, --keep-fp32, --io-precision."""
+"""Says in which types a user wants the network computed: --precision, --keep-fp32, --io-precision, --float-lstm."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ class PrecisionRequest:
     io:         whether inputs and outputs of the model get the type too.
     calibration: inputs, in .npz files or as arrays, for int8 and fp8.
     accumulate: --accumulate: where products of float16 are summed in float16 (ACCUMULATE); "": auto.
+    float_lstm: whether an LSTM that quantizes its input and state as it runs is to be one in float32; means something
+        with any precision, and without one.
     decided:    what an earlier reduction to fp16 or bf16 left in float32, by node, and why: it is done again.
     """
 
@@ -44,6 +46,7 @@ class PrecisionRequest:
     calibration: tuple[ArraySource, ...] = ()
     decided: Mapping[str, str] | None = None
     accumulate: str = ""
+    float_lstm: bool = False
 
     def __post_init__(self) -> None:
         """UsageError: an unknown precision, or what means nothing with the one that is, or is not, asked for."""

@@ -121,7 +121,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         asked.precision, origin, () if request is None else request.io_types, asked.engine
     )
     options = AnalysisOptions(
-        expected_target(flavour),
+        replace(expected_target(flavour), float_lstm=asked.precision.float_lstm or origin.float_lstm),
         asked.freeze,
         asked.frozen,
         asked.inputs,

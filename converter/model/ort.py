@@ -22,6 +22,7 @@ from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
+from trtsmith.converter.model.ort_threads import depends_on_threads
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.importers.problem import Problem
@@ -88,6 +89,8 @@ def open_session(
     options.log_severity_level = _FATAL_ONLY
     if not optimise:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if depends_on_threads(proto.graph):
+        options.intra_op_num_threads = 1
     if in_order or thrifty:  # by default, all that depends on weights alone is computed before anything else
         options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     options.add_session_config_entry("session.disable_prepacking", str(int(thrifty or not repack)))

@@ -17,6 +17,7 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.constants import dequantize_constants, fold_moves
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView
@@ -168,6 +169,10 @@ def _concerned(work: Rewriting) -> list[Pass]:
     return [one for one in work.options.passes if one.concerns(kinds)]
 
 
+def _moves(work: Rewriting) -> Rewriting:
+    return replace(work, rewrites=(*work.rewrites, *fold_moves(work.graph)))
+
+
 def _opset(work: Rewriting) -> Rewriting:
     """Only for rules that have to write what the model's opset has not. Where it cannot be, they refuse."""
     kinds = {f"{domain}::{name}" if domain else name for domain, name in work.graph.kinds()}
@@ -222,6 +227,10 @@ def _any_fault(work: Rewriting, rules: Sequence[NodeRule]) -> bool:
     return any((f"{domain}::{name}" if domain else name) in wanted for domain, name in kinds)
 
 
+def _byte_constants(work: Rewriting) -> Rewriting:
+    return replace(work, rewrites=(*work.rewrites, *dequantize_constants(work.graph)))
+
+
 def _outputs(work: Rewriting) -> Rewriting:
     records = separate_outputs(work.graph, work.options.target)
     return replace(work, rewrites=(*work.rewrites, *records))
@@ -234,6 +243,7 @@ PHASES = (
     ),
     Phase("fold", "what constants decide is a constant, where a custom operator may read it", _fold),
     Phase("custom_ops", "nodes of custom operators, by their aliases, are plugin nodes", _custom_ops),
+    Phase("moves", "quantized constants are as DequantizeLinear reads them: transposed, cut, joined", _moves),
     Phase(
         "opset",
         "the model is of an opset that has the operators which a rule writes for a node of it",
@@ -249,6 +259,11 @@ PHASES = (
     ),
     Phase("precision", "the network is in the precision that was asked for", _precision),
     Phase("target_faults", "nothing is left that the target is known to compute wrongly", _target_faults),
+    Phase(
+        "byte_constants",
+        "a constant of int8 is read by DequantizeLinear alone, as TensorRT wants it",
+        _byte_constants,
+    ),
     Phase("outputs", "outputs share no elements with other values where that goes wrong", _outputs),
 )
 """In this order, each once. No other code rewrites a graph for TensorRT."""

@@ -17,12 +17,14 @@ class Target:
     version:            such as (1, 7, 1, 116); () if it is not known: it then has every fault that its flavour ever had.
     compute_capability: of the GPU that runs the engine, such as (9, 0); None if it is not known, or if there are several.
     stock:              op_types of the plugins that it brings itself, and whose nodes are to be left to it.
+    float_lstm:         whether an LSTM that quantizes its input and state as it runs is to be one in float32.
     """
 
     flavour: str = "tensorrt"
     version: tuple[int, ...] = ()
     compute_capability: tuple[int, int] | None = None
     stock: frozenset[str] = frozenset()
+    float_lstm: bool = False
 
     @property
     def is_rtx(self) -> bool:

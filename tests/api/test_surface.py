@@ -26,16 +26,17 @@ SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
     "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), prefer_stock=False, "
     "precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
+    "accumulate='', float_lstm=False, io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
-    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False, "
+    "keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, calibration=(), expand=False, plugin_v2=False, "
     "ops=(), plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, "
     "freeze=(), inputs=None, expected=None, reference=None, precision='', "
-    "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', plugins=(), "
-    "prefer_stock=False, embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, "
+    "keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, calibration=(), target=(), "
+    "flavour='auto', plugins=(), prefer_stock=False, embed_plugins=False, "
+    "workspace=None, timing_cache=None, optimization_level=None, "
     "layer_details=False, timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
     "verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, reference=None, load_inputs=(), "
@@ -44,7 +45,8 @@ SIGNATURES = {
     "load_report": "(path) -> Report",
     "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
     "locate": "(model, engine=None, *, output=None, data_folder=None, on='auto', native=False, all=False, memory=1024, "
-    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', io_precision=False, "
+    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', "
+    "float_lstm=False, io_precision=False, "
     "calibration=(), rtol=None, atol=None, plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, "
     "progress=None) -> Located",
     "bench": "(target, *, shapes=None, at=('opt',), inputs=None, freeze=(), warmup_ms=200.0, duration_s=3.0, iterations=10, "

@@ -63,6 +63,7 @@ class EngineOrigin:
 
     fingerprint: of the model's files; "" if nobody says. reduction: None where the precision pass did not run.
     profiles, values: the shapes of inputs, and the values of shape tensors, by which its graph was decided.
+    float_lstm: whether it was converted with --float-lstm.
     """
 
     precision: str = "float32"
@@ -71,6 +72,7 @@ class EngineOrigin:
     reduction: PrecisionSummary | None = None
     profiles: tuple[Mapping[str, ShapeRange], ...] = ()
     values: tuple[Mapping[str, ShapeRange], ...] = ()
+    float_lstm: bool = False
 
 
 def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -98,6 +100,7 @@ def _origin(document: Mapping[str, Any]) -> EngineOrigin:
         _reduction(document.get("precision_report")),
         tuple(_ranges(profile) for profile in items(document.get("profiles", []))),
         tuple(_ranges(profile) for profile in items(document.get("given_values", []))),
+        document.get("float_lstm") is True,
     )
 
 

@@ -24,6 +24,7 @@ from trtsmith.converter.rewrite.precision.policy import (
 )
 from trtsmith.converter.rewrite.precision.ports import Ports, described
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, sums_more_than
+from trtsmith.converter.rewrite.precision.whole_sums import WHOLE_SUM, sums_whole_numbers
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.registry import by_name
 
@@ -101,6 +102,8 @@ class Judge:
             return SENSITIVE[node.op_type]
         elif node.op_type == "Div" and not node.scope.is_constant(node.inputs[1]):
             return QUOTIENT
+        elif sums_whole_numbers(node):
+            return WHOLE_SUM
         elif self.longest is not None and sums_more_than(node, self.longest):
             return LONG_SUM
         elif node.proto.name in self.wide:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+import numpy as np
 import onnx
 from onnx import TensorProto as T
 from onnx import inliner
@@ -19,6 +21,7 @@ from trtsmith.converter.rewrite.types.io_types import IoType
 from trtsmith.converter.rewrite.types.ledger import Ledger
 from trtsmith.converter.rewrite.types.legal_types import (
     ILLEGAL_TYPES,
+    INTEGERS,
     QUANTIZED,
     legal_array,
     legal_type,
@@ -127,16 +130,34 @@ class _Retyper:
             if elem not in ILLEGAL_TYPES or (name in scope.inputs and values.kept(name)):
                 continue
             if not values.wanted(name):
-                scope.set_tensor(self._tensor(tensor))
-                values.set_legal(name, elem)
+                if name not in scope.inputs and _worth_bytes(tensor, self._graph):
+                    values.set_legal(name, elem, self._in_bytes(scope, values, tensor))
+                    scope.drop_tensor(name)
+                else:
+                    scope.set_tensor(self._tensor(tensor))
+                    values.set_legal(name, elem)
                 self.ledger.changed = True
                 continue
             values.keep(name, elem)
-            if values.wanted_legal(name):  # others want it in its legal type
+            if not values.wanted_legal(name):
+                continue
+            if _worth_bytes(tensor, self._graph):  # others want it in its legal type
+                values.set_legal(name, elem, self._in_bytes(scope, values, tensor))
+            else:
                 more = self._tensor(tensor)
                 more.name = self._graph.names.value(f"{name}/{dtype_name(legal_type(elem))}")
                 scope.set_tensor(more)
                 values.set_legal(name, elem, more.name)
+
+    def _in_bytes(self, scope: Scope, values: Values, tensor: onnx.TensorProto) -> str:
+        """A constant in its legal type, int32, of one in int8: the name of the value."""
+        array = self._graph.source.array(tensor)
+        less = 128 if tensor.data_type == T.UINT8 else 0
+        name = self._graph.names.value(f"{tensor.name}/int8")
+        small = (array.astype(np.int16) - less).astype(np.int8)
+        scope.set_tensor(onnx.numpy_helper.from_array(small, name))
+        wide = values.emit.cast(name, T.INT32)
+        return values.emit("Add", wide, values.emit.constant(less, T.INT32)) if less else wide
 
     def _tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
         array = legal_array(self._graph.source.array(tensor), tensor.data_type)
@@ -159,6 +180,15 @@ class _Retyper:
                 self.ledger.changed = True
                 if main and elem:
                     self.ledger.io(name, elem)
+
+
+_LARGE = 4096
+"""Elements from which on a constant is worth two nodes that make int32 of it: an engine then has a byte for each."""
+
+
+def _worth_bytes(tensor: onnx.TensorProto, graph: Graph) -> bool:
+    integer = INTEGERS.get(tensor.data_type)
+    return integer is not None and integer.bits <= 8 and prod(tensor.dims) > _LARGE and graph.opset("") >= 10
 
 
 def _tensor_elem(scope: Scope, name: str) -> int:

@@ -41,11 +41,13 @@ def test_the_order_is_the_declared_one() -> None:
         "freeze",
         "fold",
         "custom_ops",
+        "moves",
         "opset",
         "legalise",
         "types",
         "precision",
         "target_faults",
+        "byte_constants",
         "outputs",
     ]
     assert all(phase.does for phase in PHASES)

@@ -1,9 +1,9 @@
 """Recognises QuantizeLinear and DequantizeLinear nodes that TensorRT computes as ONNX says, so that they stay.
 
-TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales (but for what is dequantized from int4), whole
-blocks, an even number of 4-bit values. It takes uint8 with a zero point of zero too, and computes it in int8, with no
-more than a warning: all that is above 127 is lost. So uint8 is never left to it, nor a QuantizeLinear without a type,
-which is one to uint8.
+TensorRT-RTX 1.7.1 wants zero points of zero (not computed), positive scales (but for what is dequantized from int4),
+whole blocks, an even number of 4-bit values; and where a scale for each index of an axis is computed, a fixed length of
+it. It takes uint8 with a zero point of zero too, and computes it in int8, with no more than a warning: all that is above
+127 is lost. So uint8 is never left to it, nor a QuantizeLinear without a type, which is one to uint8.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def is_native(node: NodeView, quantized: str | None, grain: Granularity) -> bool
     if node.input(2) and (node.folded(2) or not all_equal(node.constant(2), 0)):
         return False
     scale = node.constant(1)
+    if scale is None and grain.kind == "axis" and grain.size is None:
+        return False
     signed = quantized == "int4" and node.op_type == "DequantizeLinear"
     if scale is not None and not signed and not bool((scale.astype("float32") > 0).all()):
         return False

@@ -1,0 +1,87 @@
+"""Writes the activations of recurrent operators in operators on single elements.
+
+https://onnx.ai/onnx/operators/onnx__LSTM.html lists them. Their factors are taken from activation_alpha and activation_beta
+one after the other, each by the next activation that has such a factor, as onnxruntime does; names are of any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+
+_ALPHA = frozenset(
+    {"affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu"},
+)
+_BETA = frozenset({"affine", "hardsigmoid", "scaledtanh"})
+_DEFAULTS = {"leakyrelu": (0.01, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0)}
+"""alpha and beta where the attributes hold no more; 0 for the others."""
+
+
+@dataclass(frozen=True)
+class Activation:
+    """name: in lower case. alpha, beta: 0 where it has none."""
+
+    name: str
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+def activations(
+    node: NodeView, default: Sequence[str], directions: int
+) -> list[tuple[Activation, ...]] | None:
+    """By direction, as many as `default` has. None: their number is another one, or one of them is not known here."""
+    names = [name.lower() for name in node.attributes.get("activations") or (*default,) * directions]
+    alphas = iter(node.attributes.get("activation_alpha") or ())
+    betas = iter(node.attributes.get("activation_beta") or ())
+    if len(names) != len(default) * directions or not all(name in _FORMS for name in names):
+        return None
+    found = []
+    for name in names:
+        alpha, beta = _DEFAULTS.get(name, (0.0, 0.0))
+        alpha = float(next(alphas, alpha)) if name in _ALPHA else 0.0
+        beta = float(next(betas, beta)) if name in _BETA else 0.0
+        found.append(Activation(name, alpha, beta))
+    return [tuple(found[i : i + len(default)]) for i in range(0, len(found), len(default))]
+
+
+def activated(w: Writer, value: str, each: Sequence[Activation]) -> str:
+    """float32 `value` [directions, ...], with its own activation for each direction."""
+    if len(set(each)) == 1:
+        return _FORMS[each[0].name](w, value, each[0])
+    parts = w.split(value, [1] * len(each), 0)
+    return w.concat([_FORMS[one.name](w, part, one) for part, one in zip(parts, each, strict=True)], 0)
+
+
+def _affine(w: Writer, value: str, alpha: float, beta: float) -> str:
+    return w.do("Add", w.do("Mul", value, w.number(alpha, "float32")), w.number(beta, "float32"))
+
+
+def _scaled_tanh(w: Writer, value: str, one: Activation) -> str:
+    inner = w.do("Tanh", w.do("Mul", value, w.number(one.beta, "float32")))
+    return w.do("Mul", inner, w.number(one.alpha, "float32"))
+
+
+def _plain(op_type: str) -> Callable[[Writer, str, Activation], str]:
+    return lambda w, value, one: w.do(op_type, value)
+
+
+def _with_alpha(op_type: str) -> Callable[[Writer, str, Activation], str]:
+    return lambda w, value, one: w.do(op_type, value, alpha=one.alpha)
+
+
+_FORMS: dict[str, Callable[[Writer, str, Activation], str]] = {
+    "affine": lambda w, value, one: _affine(w, value, one.alpha, one.beta),
+    "elu": _with_alpha("Elu"),
+    "hardsigmoid": lambda w, value, one: w.do("HardSigmoid", value, alpha=one.alpha, beta=one.beta),
+    "leakyrelu": _with_alpha("LeakyRelu"),
+    "relu": _plain("Relu"),
+    "scaledtanh": _scaled_tanh,
+    "sigmoid": _plain("Sigmoid"),
+    "softplus": _plain("Softplus"),
+    "softsign": _plain("Softsign"),
+    "tanh": _plain("Tanh"),
+    "thresholdedrelu": _with_alpha("ThresholdedRelu"),
+}
