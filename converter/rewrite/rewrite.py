@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import function_for
+from trtsmith.converter.model.ort_kernels import operators_that_run, without_kernel
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged
@@ -34,9 +34,9 @@ from trtsmith.converter.rewrite.phases import (
 )
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import own_long_sums
-from trtsmith.converter.rewrite.profile.decisions import NAME
+from trtsmith.converter.rewrite.profile.decisions import NAME as PROFILE
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, with_fixed_sizes
-from trtsmith.converter.rewrite.rules import RULES, stock
+from trtsmith.converter.rewrite.rules import RULES, contrib, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.declared.stock import stock_op_types
@@ -105,7 +105,7 @@ class Rewritten:
         )
 
     def _of_profile(self) -> tuple[str, ...]:
-        decided = sum(NAME in record.pass_name.split(", ") for record in self.rewrites)
+        decided = sum(PROFILE in record.pass_name.split(", ") for record in self.rewrites)
         if not decided:
             return ()
         nodes = "1 node" if decided == 1 else f"{decided} nodes"
@@ -192,21 +192,9 @@ def runnable(rewritten: Model) -> Model:
     return reference(expanded) if left else expanded
 
 
-_OF_TENSORRT = "_TRT"
-"""onnxruntime has schemas of four TensorRT plugins, for its TensorRT provider, and no kernels of its own."""
-
-
-@cache
-def _onnxruntime_operators() -> frozenset[tuple[str, str]]:
-    import onnxruntime.capi.onnxruntime_pybind11_state as ort_state  # what is only rewritten does without it
-
-    schemas = ((normalise_domain(s.domain), s.name) for s in ort_state.get_all_operator_schema())
-    return frozenset((domain, name) for domain, name in schemas if not name.endswith(_OF_TENSORRT))
-
-
 def onnxruntime_runs(domain: str, op_type: str) -> bool:
     """Whether onnxruntime itself has the operator, or the user a function for it: the original node is its own reference."""
-    return (domain, op_type) in _onnxruntime_operators() or function_for(domain, op_type) is not None
+    return (domain, op_type) in operators_that_run() or function_for(domain, op_type) is not None
 
 
 def reference(model: Model) -> Model:
@@ -218,17 +206,35 @@ def reference(model: Model) -> Model:
     return expand(known) if has_plugin_nodes(known) else known
 
 
+def defined_here(model: Model) -> tuple[str, ...]:
+    """Operators that onnxruntime has no CPU kernel for: the reference has them by the rule that writes them for TensorRT."""
+    functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
+    kinds = Graph(model).kinds() - functions
+    foreign = {
+        f"{d}::{n}" if d else n for d, n in kinds if not onnxruntime_runs(d, n) and without_kernel(d, n)
+    }
+    known = {kind for rule in contrib.RULES for kind in rule.op_types}
+    return tuple(sorted(foreign & known))
+
+
 def lowered(model: Model) -> Model:
     """The original model with plugin nodes for what onnxruntime lacks, by its aliases; `expand` is for these.
 
-    Plugins that standard operators express are written in these.
+    Plugins that standard operators express, and operators of onnxruntime's own that it has no CPU kernel for, are written
+    in these.
     """
     model = without_crashes(model)
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     graph = Graph(model)
     foreign = {kind for kind in graph.kinds() if not onnxruntime_runs(*kind) and kind not in functions}
     names = {f"{domain}::{name}" if domain else name for domain, name in foreign}
-    rules = [rule for rule in stock.RULES if names.intersection(rule.kinds)]
+    rules = [
+        rule
+        if rule in stock.RULES
+        else replace(rule, op_types=tuple(sorted(names.intersection(rule.op_types))))
+        for rule in (*stock.RULES, *contrib.RULES)
+        if names.intersection(rule.kinds)
+    ]
     if rules:
         model = run_rules(infer_shapes(model), rules)
         graph = Graph(model)

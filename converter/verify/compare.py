@@ -11,6 +11,9 @@ from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
 
 Arrays = Mapping[str, np.ndarray]
 
+NOTHING_FINITE = "nothing finite"
+"""The reason of a comparison that says nothing: NaN and infinities at the same places, and no other element."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -123,7 +126,7 @@ def _compare_floats(
         reason = f"{pair[1]} where {pair[0]} is expected"
         return replace(known, reason=reason, worst=worst, expected=pair[0], actual=pair[1])
     if not known.compared:
-        return replace(known, agrees=True, reason="nothing finite")
+        return replace(known, agrees=True, reason=NOTHING_FINITE)
     expected, actual = np.where(finite, expected, 0), np.where(finite, actual, 0)
     difference = np.abs(actual - expected)
     measured = _with_figures(known, expected, actual, difference)

@@ -21,11 +21,13 @@ from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.verify.allowance import QUANTIZED
+from trtsmith.converter.verify.both_runs import judged_by_both
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
@@ -73,6 +75,15 @@ class ConversionCheck:
             verdict = not_comparable("original", error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
         graphs = self._graphs(rewritten, expected, precision)
+        if self.expected is None:
+            graphs = judged_by_both(
+                self.original,
+                graphs,
+                [expected],
+                lambda: [run(reference(self.original), self.feeds, optimise=False)],
+                lambda plain: self._graphs(rewritten, plain[0], precision, optimise=False),
+            )
+            graphs = with_own_definitions(self.original, graphs)
         graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
         if graphs.ran == "nothing" and self.expected is None:
             graphs = replace(graphs, ran="original")
@@ -85,7 +96,10 @@ class ConversionCheck:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status="not comparable", reason=reason, not_run=str(error))
         between = "nothing is known of the graph" if unknown else "the graphs agree"
-        return replace(verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}")
+        told = dict.fromkeys((*verdict.references, *graphs.references))
+        return replace(
+            verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}", references=tuple(told)
+        )
 
     def _told(self, graphs: Verdict) -> Verdict:
         """Of plugins that a function of the user stood for, that they were not run."""
@@ -124,14 +138,18 @@ class ConversionCheck:
             precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
         )
 
-    def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
+    def _graphs(
+        self, rewritten: Rewritten, expected: Arrays, precision: str, *, optimise: bool = True
+    ) -> Verdict:
         told = (self.tolerances, expected, rewritten.io_types)
         if precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
             nodes = _float32_nodes(rewritten)
             return verify_reduced(
                 self.original, rewritten.model, self.feeds, self.inputs, precision, *told, exact=nodes
             )
-        return verify_graphs(self.original, rewritten.model, self.feeds, self.inputs, *told)
+        return verify_graphs(
+            self.original, rewritten.model, self.feeds, self.inputs, *told, optimise=optimise
+        )
 
 
 def prepare(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, in_words
+from trtsmith.converter.verify.both_runs import judged_by_both
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import InputSet
@@ -74,10 +77,43 @@ def verify_engine(
     result = run_engine(request, feeds, progress)
     if keep is not None:
         keep(result.outputs)
+    measured_words = in_words(precision, narrow is not None)
+
+    def judged(own: Outputs | None) -> Verdict:
+        told = expected if expected is not None else own
+        found = _judged(
+            model, sets, inputs, told, own, narrow, result.outputs, precision, tolerances, at_least
+        )
+        return replace(found, meanings=meanings, precision=measured_words, warnings=result.warnings)
+
+    verdict = judged(plain)
+    if expected is not None or plain is None:
+        return verdict
+    if at_least is None:  # the graph in 8 bits is run without the optimiser as it is
+        run_plain = partial(_run, reference(model), sets, optimise=False)
+        verdict = judged_by_both(
+            model, verdict, plain, run_plain, lambda own: judged([dict(one) for one in own])
+        )
+    return with_own_definitions(model, verdict)
+
+
+def _judged(
+    model: Model,
+    sets: Sequence[InputSet],
+    inputs: str,
+    expected: Sequence[Arrays] | None,
+    plain: Outputs | None,
+    narrow: Outputs | None,
+    outputs: Sequence[Arrays],
+    precision: str,
+    tolerances: Tolerances | None,
+    at_least: Mapping[str, float] | None,
+) -> Verdict:
+    """The verdict on the engine's outputs for every set of inputs; arguments as of `verify_engine`."""
     excluded = dict(random_outputs(model))
     comparisons: list[Comparison] = []
-    for index, (one, actual) in enumerate(zip(sets, result.outputs, strict=True)):
-        wanted = expected[index] if expected is not None else plain[index] if plain is not None else {}
+    for index, (one, actual) in enumerate(zip(sets, outputs, strict=True)):
+        wanted = expected[index] if expected is not None else {}
         measured = allowance(
             plain[index] if plain is not None else wanted,
             narrow[index] if narrow is not None else None,
@@ -89,9 +125,7 @@ def verify_engine(
         compared = {n: v for n, v in wanted.items() if n not in excluded}
         comparisons += compare(compared, actual, tolerances, measured.allowed, one.at)
     comparisons = [c for c in comparisons if c.output not in excluded]
-    verdict = judge(tuple(comparisons), inputs, engine_run=True, excluded=tuple(excluded.values()))
-    measured_words = in_words(precision, narrow is not None)
-    return replace(verdict, meanings=meanings, precision=measured_words, warnings=result.warnings)
+    return judge(tuple(comparisons), inputs, engine_run=True, excluded=tuple(excluded.values()))
 
 
 def onnxruntime_outputs(
@@ -123,7 +157,7 @@ def onnxruntime_outputs(
         return plain, None
 
 
-def _run(model: Model, sets: Sequence[InputSet], *, as_it_is: bool = False) -> Outputs:
+def _run(model: Model, sets: Sequence[InputSet], *, as_it_is: bool = False, optimise: bool = True) -> Outputs:
     """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
-    session = open_session(model, optimise=not as_it_is, in_order=as_it_is)
+    session = open_session(model, optimise=optimise and not as_it_is, in_order=as_it_is)
     return [run_session(session, model, one.feeds) for one in sets]

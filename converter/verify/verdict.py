@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.compare import NOTHING_FINITE, Comparison
 
 RAN = ("graphs", "original", "nothing")
 """The graph from which the engine is built, and where it is compared with it the original; that alone; neither."""
@@ -29,6 +29,8 @@ class Verdict:
     not_run:    why the engine was not run; "" where it was.
     warnings:   what the user should know of the engine and its run, one sentence each.
     ran:        what was run of the two graphs: one of RAN.
+    references: what is to be known of the reference, one sentence each: which of onnxruntime's two runs it is, and of which
+        operators our own definition stands for onnxruntime's.
     """
 
     status: str
@@ -42,6 +44,7 @@ class Verdict:
     not_run: str = ""
     warnings: tuple[str, ...] = ()
     ran: str = "graphs"
+    references: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -63,8 +66,8 @@ class Verdict:
         """The verdict of which `to_json` made this. KeyError, TypeError or ValueError for anything else."""
         values = dict(document)
         values["comparisons"] = tuple(_comparison(one) for one in values["comparisons"])
-        for name in ("meanings", "excluded", "warnings"):
-            values[name] = tuple(values[name])
+        for name in ("meanings", "excluded", "warnings", "references"):
+            values[name] = tuple(values.get(name, ()))
         return Verdict(**values)
 
 
@@ -81,23 +84,38 @@ def _comparison(document: Mapping[str, Any]) -> Comparison:
 def judge(
     comparisons: tuple[Comparison, ...], inputs: str, *, engine_run: bool, excluded: Sequence[str] = ()
 ) -> Verdict:
-    """The verdict on a set of comparisons. Nothing compared is not a pass."""
+    """The verdict on a set of comparisons. Nothing compared is not a pass.
+
+    An output that has no finite element on either side is none of the comparisons: it joins those that were left out. Where
+    the others agree the verdict is that they do, and says how many were left out.
+    """
+    nowhere = [c for c in comparisons if c.reason == NOTHING_FINITE]
+    comparisons = tuple(c for c in comparisons if c.reason != NOTHING_FINITE)
+    left_out = (*excluded, *map(_without_numbers, nowhere))
 
     def verdict(status: str, reason: str) -> Verdict:
-        return Verdict(status, reason, engine_run, inputs, comparisons, excluded=tuple(excluded))
+        return Verdict(status, reason, engine_run, inputs, comparisons, excluded=left_out)
 
     wrong = [c for c in comparisons if not c.agrees]
     if wrong:
         places = (f"{c.output}{f' at {c.at}' if c.at else ''}: {c.reason}" for c in wrong)
         return verdict("disagree", "; ".join(places))
     if not comparisons:
-        return verdict("not comparable", "; ".join(excluded) or "no output was compared")
-    if all(c.reason == "empty" for c in comparisons):
-        return verdict("not comparable", "every output is empty")
+        return verdict("not comparable", "; ".join(left_out) or "no output was compared")
     if not any(c.compared for c in comparisons):
-        return verdict("not comparable", "no output has a finite element")
+        rest = "".join(f"; {sentence}" for sentence in left_out)
+        return verdict("not comparable", f"every output {'that is left ' if left_out else ''}is empty{rest}")
     worst = max(c.relative for c in comparisons)
-    return verdict("agree", f"largest relative error {worst:.1e}")
+    count = f"; {len(left_out)} not comparable" if left_out else ""
+    return verdict("agree", f"largest relative error {worst:.1e}{count}")
+
+
+def _without_numbers(comparison: Comparison) -> str:
+    at = f" at {comparison.at}" if comparison.at else ""
+    return (
+        f"output {comparison.output!r}{at} is not comparable: it is NaN or infinite everywhere, in the reference too; give "
+        "inputs for which it is finite (--inputs FILE.npz)"
+    )
 
 
 def not_comparable(which: str, error: TrtsmithError, inputs: str, ran: str) -> Verdict:

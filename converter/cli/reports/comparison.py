@@ -35,6 +35,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         yield render_comparisons(verdict.comparisons)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
     yield from map(one_line, verdict.excluded)
+    yield from map(one_line, verdict.references)
     if verdict.precision:
         yield verdict.precision
     if not verdict.engine_run:

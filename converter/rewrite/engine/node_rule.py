@@ -193,6 +193,15 @@ class NodeView:
         """Whether anybody reads the output: a node, a subgraph, or the graph's caller."""
         return self._scope.whole.used[self.output(index)] > 0
 
+    def readers(self, index: int) -> list[onnx.NodeProto | None]:
+        """The nodes that read an output, those of inner graphs too; None for a graph that returns it."""
+        name = self.output(index)
+        if not name:
+            return []
+        found = [node.proto for node in self._scope.whole.readers_of(name)]
+        returned = self._scope.whole.used[name] > sum(list(proto.input).count(name) for proto in found)
+        return [*found, None] if returned else [*found]
+
     def dtype(self, index: int) -> str | None:
         """Element type of an input, as "float32", "bfloat16", "int64", "bool"; None if unknown or left out."""
         return self._scope.dtype(self.input(index))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.converter.cli.commands.running import refused, trtsmith
@@ -109,3 +110,23 @@ def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(
     code, out, verdict = convert(capsys)
     assert code == 3 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
     assert "the engine could not be run: the GPU is out of memory" in out and "close other programs" in out
+
+
+def test_an_output_that_is_nan_everywhere_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two outputs the other one passes, and the verdict says that it is one of two; alone it is no pass."""
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.chdir(tmp_path)
+    head = '<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) =>'
+    nan = "one = Constant <value = float {1.0}> ()  a = Abs (x)  b = Add (a, one)  c = Neg (b)  y = Log (c)"
+    for outputs, code, status in (
+        ("float[3] y, float[3] z", 0, "agree"),
+        ("float[3] y", 3, "not comparable"),
+    ):
+        onnx.save(onnx.parser.parse_model(f"{head} ({outputs}) {{ {nan}  z = Neg (x) }}"), "m.onnx")
+        found, out, verdict = convert(capsys)
+        assert (found, verdict["status"]) == (code, status)
+        assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
+        assert "--inputs FILE.npz" in out and verdict["excluded"][0].startswith("output 'y'")
+    assert "agree: largest relative error 0.0e+00; 1 not comparable" not in out

@@ -59,6 +59,35 @@ _EXAMPLES = (
         "float[3, 4] y",
     ),
     _example(
+        "a condition that counts, and what is collected",
+        """
+        most = Constant <value = int64 {9223372036854775807}> ()  k0 = Constant <value = int64 {0}> ()
+        step = Constant <value = int64 {1}> ()  k9, y, w = Loop (most, yes, k0, z) <
+            body = b (int64 i, bool c, int64 k, float[1, 4] s) => (bool d, int64 k1, float[1, 4] r, float[1, 4] q) {
+                k1 = Add (k, step)  d = Less (k1, three)
+                start = Unsqueeze (k, zero)  end = Add (start, one)
+                row = Slice (x, start, end, zero)
+                r = Add (s, row)  q = Sin (r)
+            }
+        >
+        """,
+        "float[1, 4] y, float[3, 1, 4] w",
+    ),
+    _example(
+        "a condition that data decide, and what is collected",
+        """
+        most = Constant <value = int64 {6}> ()  bound = Constant <value = float {0.5}> ()
+        y, all = Loop (most, yes, z) <
+            body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r, float[1, 4] q) {
+                half = Constant <value = float {0.5}> ()
+                r = Mul (s, half)  size = ReduceL2 <keepdims = 0> (r)  d = Greater (size, bound)  q = Identity (r)
+            }
+        >
+        w = ReduceSum <keepdims = 0> (all, zero)
+        """,
+        "float[1, 4] y, float[1, 4] w",
+    ),
+    _example(
         "no condition",
         """
         y = Loop (three, , z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r) {

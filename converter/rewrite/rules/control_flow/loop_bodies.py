@@ -95,6 +95,31 @@ def changing_state(node: NodeView, body: onnx.GraphProto) -> str:
     return ""
 
 
+def types_in_body(node: NodeView, body: onnx.GraphProto) -> dict[str, onnx.TypeProto | None]:
+    """Types of the values that a Loop's body has and reads, as far as they are known: states as they are given first."""
+    given = {
+        value.name: _completed(node.type_of(name), value.type)
+        for value, name in zip(body.input[2:], node.inputs[2:], strict=False)
+    }
+    types: dict[str, onnx.TypeProto | None] = {name: node.type_of(name) for name in _names_read(body)} | given
+    return types | _inferred(node, body, types)
+
+
+def _completed(known: onnx.TypeProto | None, declared: onnx.TypeProto) -> onnx.TypeProto | None:
+    """A type, with the sizes that the body declares where they are not known otherwise."""
+    if known is None or not known.tensor_type.HasField("shape"):
+        return declared if declared.HasField("tensor_type") else known
+    made, other = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
+    if len(made) != len(other):
+        return known
+    completed = onnx.TypeProto()
+    completed.CopyFrom(known)
+    for dim, given in zip(completed.tensor_type.shape.dim, other, strict=True):
+        if not dim.HasField("dim_value") and given.HasField("dim_value"):
+            dim.dim_value = given.dim_value
+    return completed
+
+
 def _inferred(
     node: NodeView, body: onnx.GraphProto, types: Mapping[str, onnx.TypeProto | None]
 ) -> dict[str, onnx.TypeProto]:
@@ -109,8 +134,14 @@ def _inferred(
     for value in body.input[:2]:
         graph.input.add().CopyFrom(value)
     fixed = {value.name for value in graph.input}
+    states = {value.name for value in body.input}
     for name, type_ in types.items():
-        if name and type_ is not None and name not in made | fixed:
+        if not name or type_ is None or name in made | fixed:
+            continue
+        value = node.constant_of(name) if name not in states and _is_short(type_) else None
+        if value is not None:
+            graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+        else:
             graph.input.append(onnx.ValueInfoProto(name=name, type=type_))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", node.opset)])
     try:
@@ -118,6 +149,15 @@ def _inferred(
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, TypeError):
         return {}
     return {value.name: value.type for value in (*inferred.value_info, *inferred.output, *inferred.input)}
+
+
+def _is_short(type_: onnx.TypeProto) -> bool:
+    """Whether it may be the shape, axes or bounds that an operator reads."""
+    dims = _dims(type_)
+    whole = type_.tensor_type.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+    return (
+        whole and dims is not None and len(dims) <= 1 and all(dim is not None and dim <= 16 for dim in dims)
+    )
 
 
 def _dims(type_: onnx.TypeProto | None) -> list[int | None] | None:

@@ -1,11 +1,18 @@
-"""Unrolls Loops that TensorRT does not run as they are and that end after a fixed number of runs."""
+"""Writes Loops so that TensorRT runs them: with a number of runs, Gathers at the counter, or as their body written out.
+
+Asked of TensorRT-RTX 1.7.1: a condition ends a loop as it should, but what the loop collects is always as long as its number
+of runs says, whenever the condition ends it; without such a number the parser refuses it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
+from onnx import TensorProto, helper
 
-from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.rewrite.engine.node_rule import (
     NodeRule,
     NodeView,
@@ -15,53 +22,137 @@ from trtsmith.converter.rewrite.engine.node_rule import (
 )
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_state, obstacle
-
-_MOST_NODES = 20_000
-"""After unrolling. TensorRT's parser and builder take about a millisecond for each."""
+from trtsmith.converter.rewrite.rules.control_flow.loop_slices import SliceWriter
+from trtsmith.converter.rewrite.rules.control_flow.loop_states import (
+    pruned,
+    with_steady_shapes,
+    without_spare_states,
+)
+from trtsmith.converter.rewrite.rules.control_flow.loop_values import LONGEST, LoopValues
+from trtsmith.converter.rewrite.rules.control_flow.trip_counts import (
+    LoopCondition,
+    TripCount,
+    read_condition,
+)
+from trtsmith.converter.rewrite.rules.control_flow.unroll import unrolled
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     body = node.graph("body")
+    collects = any(node.used(index) for index in range(len(node.inputs) - 2, len(node.outputs)))
     why = obstacle(body) or changing_state(node, body)
-    if not why:
+    if not why and (not collects or _passes_on(node, body) or _is_cut_off(node)):
         return _with_condition(node) if _lacks_condition(node, body) else None
-    runs = _runs(node, body)
-    if isinstance(runs, Refusal):
-        return Refusal(f"{why}, and {runs.reason}", runs.expected, runs.fix)
-    size = runs * sum(len(graph.node) for graph in all_graphs(body))
-    if size > _MOST_NODES:
+    values = LoopValues(node, body)
+    condition = read_condition(values, node.constant(0))
+    trips = TripCount(node, values, condition)
+    done = ""
+    if why:
+        mended = without_spare_states(node, values, trips) or with_steady_shapes(node, values, trips)
+        if mended is not None:
+            return mended
+        gathered, refused = SliceWriter(node, values, condition.bounds()).body()
+        left = why if gathered is None else obstacle(gathered) or changing_state(node, gathered)
+        if gathered is None or left:
+            return unrolled(node, body, condition, trips, refused or left)
+        body, done = gathered, "Gathers at its counter"
+    return _counted(node, body, condition, trips, done, collects=collects)
+
+
+def _counted(
+    node: NodeView,
+    body: onnx.GraphProto,
+    condition: LoopCondition,
+    trips: TripCount,
+    done: str,
+    *,
+    collects: bool,
+) -> Replacement | Refusal:
+    """The Loop with a number of runs, where that is known, and a condition that stays true; else what it collects cut off.
+
+    A number of runs that changes in a loop around it is none of TensorRT's: there the condition stays.
+    """
+    if trips.constant() == 0:
+        return unrolled(node, body, condition, trips, "it never runs")
+    w = Writer(node)
+    results = [f"y{index}" if name else "" for index, name in enumerate(node.outputs)]
+    given = [f"x{index}" if name else "" for index, name in enumerate(node.inputs)]
+    varies = trips.constant() is None and bool({"Loop", "Scan"} & set(node.inside()))
+    if condition.exact and trips.limited and (collects or not varies):
+        runs, true = _shaped(w, body, 0, trips.write(w)), _shaped(w, body, 1, w.const(np.array(True)))
+        w.many("Loop", [runs, true, *given[2:]], results, body=_never_ending(node, body))
+        counted = "" if condition.true else "the number of runs that its condition counts"
+        return Replacement(w.nodes(), " and ".join(filter(None, (done, counted))) or "its number of runs")
+    if not collects:
+        w.many("Loop", given, results, body=pruned(body))
+        return Replacement(w.nodes(), done)
+    if not trips.limited or node.opset < 10:
         return Refusal(
-            f"{why}, and its {runs:,} runs would make {size:,} nodes",
-            f"at most {_MOST_NODES:,} nodes",
-            "export the model with a smaller body, or without what stands in the way",
+            f"its body computes the condition {body.output[0].name!r}, which alone ends it, and what it collects is used",
+            f"a number of runs that it never exceeds, {LONGEST} at most, and opset 10 or later",
+            "export the model with such a number as the Loop's first input",
         )
-    return _unrolled(node, body, runs, why)
+    _cut_off(w, body, trips.write(w), given, results)
+    return Replacement(
+        w.nodes(), " and ".join(filter(None, (done, "what it collects cut off where it ends")))
+    )
 
 
-def _runs(node: NodeView, body: onnx.GraphProto) -> int | Refusal:
-    """How often the body runs. Only a condition that stays true is followed."""
-    name = node.input(0)
-    trips = node.constant(0)
-    if trips is None:
-        what = f"it runs as often as {name!r} says, at run time" if name else "only its condition ends it"
-        fix = f"freeze it: --freeze {name}=N" if name else "export the model with a number of runs"
-        return Refusal(what, "a constant number of runs", fix)
-    runs = max(int(trips.reshape(-1)[0]), 0)
+def _shaped(w: Writer, body: onnx.GraphProto, index: int, scalar: str) -> str:
+    """A number of runs, or a condition, in the shape that the body declares: some exporters have vectors of one element."""
+    dims = dims_of(body.input[index].type)
+    return w.reshape(scalar, [1]) if dims else scalar
+
+
+def _never_ending(node: NodeView, body: onnx.GraphProto) -> onnx.GraphProto:
+    """The body with a condition that it passes on."""
+    changed = onnx.GraphProto()
+    changed.CopyFrom(body)
+    passed = node.fresh("condition")
+    changed.node.append(helper.make_node("Identity", [body.input[1].name], [passed]))
+    changed.output[0].name = passed
+    return pruned(changed)
+
+
+def _cut_off(
+    w: Writer, body: onnx.GraphProto, runs: str, given: Sequence[str], results: Sequence[str]
+) -> None:
+    """The Loop with one more state, the number of runs until its condition ended it, and Slices of what it collects."""
+    node, states = w.node, len(given) - 2
+    before, after, one = (node.fresh(hint) for hint in ("runs_before", "runs", "one"))
+    changed = onnx.GraphProto()
+    changed.CopyFrom(pruned(body))
+    columns = list(changed.output[1 + states :])
+    del changed.output[1 + states :]
+    changed.input.append(helper.make_tensor_value_info(before, TensorProto.INT64, [1]))
+    changed.node.append(constant_node(one, np.array([1])))
+    changed.node.append(helper.make_node("Add", [before, one], [after]))
+    changed.output.append(helper.make_tensor_value_info(after, TensorProto.INT64, [1]))
+    changed.output.extend(columns)
+    whole = [w.name("collected") if name else "" for name in results[states:]]
+    count = w.name("runs")
+    first = given[1] or _shaped(w, body, 1, w.const(np.array(True)))
+    inputs = [_shaped(w, body, 0, runs), first, *given[2:], w.ints(0)]
+    w.many("Loop", inputs, [*results[:states], count, *whole], body=changed)
+    for name, result in zip(whole, results[states:], strict=True):
+        if name:
+            w.do("Slice", name, w.ints(0), count, w.ints(0), result=result)
+
+
+def _is_cut_off(node: NodeView) -> bool:
+    """Whether all that it collects is cut off where it ends already."""
+    states = len(node.inputs) - 2
+    counts = set(node.outputs[:states])
+    readers = [reader for index in range(states, len(node.outputs)) for reader in node.readers(index)]
+    return all(
+        reader is not None and reader.op_type == "Slice" and reader.input[2] in counts for reader in readers
+    )
+
+
+def _passes_on(node: NodeView, body: onnx.GraphProto) -> bool:
+    """Whether its condition is true before the loop, and in it."""
     start = node.constant(1) if node.input(1) else np.array(True)
-    if start is None:
-        fix = f"freeze it: --freeze {node.input(1)}=1"
-        return Refusal(
-            f"its condition {node.input(1)!r} is computed at run time", "a constant condition", fix
-        )
-    if not bool(start.reshape(-1)[0]) or not runs:
-        return 0
-    if not _stays_true(node, body):
-        return Refusal(
-            f"its body computes the condition {body.output[0].name!r}, so that it may end before {runs} runs",
-            "a condition that the body passes on",
-            "export the model with a fixed number of runs",
-        )
-    return runs
+    return start is not None and bool(start.reshape(-1)[0]) and _stays_true(node, body)
 
 
 def _stays_true(node: NodeView, body: onnx.GraphProto) -> bool:
@@ -79,30 +170,6 @@ def _stays_true(node: NodeView, body: onnx.GraphProto) -> bool:
         return bool(onnx.numpy_helper.to_array(tensor).reshape(-1)[0])
     outer = node.constant_of(name) if maker is None else None
     return outer is not None and bool(outer.reshape(-1)[0])
-
-
-def _unrolled(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Replacement | Refusal:
-    states = list(node.inputs[2:])
-    columns = len(body.output) - 1 - len(states)
-    rows: list[list[str]] = [[] for _ in range(columns)]
-    w = Writer(node)
-    condition = w.const(np.array(True))
-    states = [w.value(name) for name in states]
-    for run in range(runs):
-        results = w.graph(body, [w.const(np.array(run)), condition, *states])
-        states = results[1 : 1 + len(states)]
-        for row, name in zip(rows, results[1 + len(states) :], strict=True):
-            row.append(name)
-    for index, state in enumerate(states):
-        w.do("Identity", state, result=f"y{index}")
-    for index, row in enumerate(rows, len(states)):
-        if not node.used(index):
-            continue
-        if not row:
-            fix = "remove the loop where the model is exported"
-            return Refusal("it never runs, and what it collects is used", "at least one run", fix)
-        w.concat([w.unsqueeze(part, [0]) for part in row], 0, f"y{index}")
-    return Replacement(w.nodes(), f"its body {runs} times, as {why}")
 
 
 def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:
@@ -123,7 +190,7 @@ def _with_condition(node: NodeView) -> Replacement:
 
 LOOPS = NodeRule(
     "loops",
-    "Loops of a fixed number of runs become their body, written out, where TensorRT does not run them",
+    "Loops that TensorRT does not run get a number of runs and Gathers at the counter, or become their body, written out",
     ("Loop",),
     _rewrite,
 )

@@ -154,7 +154,9 @@ SLICE = """d = Identity (c)
     one = Constant <value = int64[1] {1}> ()
     start = Unsqueeze (i, zero)
     end = Add (start, one)
-    r = Slice (x, start, end, zero)"""
+    part = Slice (x, zero, end, zero)
+    r = ReduceSum <keepdims = 1> (part, zero)"""
+SMALL = "small = Less (s, r)  d = Reshape (small, one)"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,8 @@ SLICE = """d = Identity (c)
     [
         ("n", "on", SLICE, "runs as often as 'n' says"),
         ("m", "on", SLICE, "'on' is computed at run time"),
-        ("m", "t", SLICE.replace("Identity (c)", "Less (i, m)"), "may end before"),
+        ("m", "t", SLICE.replace("d = Identity (c)", "") + f"  {SMALL}", "may end before 3 runs"),
+        ("m", "t", SLICE.replace("Identity (c)", "Less (i, n)"), "sizes at run time decide"),
         ("", "t", SLICE, "only its condition ends it"),
         ("huge", "t", SLICE, "nodes"),
     ],

@@ -17,12 +17,15 @@ from tests.rule_examples import examples_of
 from tests.rule_examples.example import Example
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.ort import open_session, run
+from trtsmith.converter.model.ort_kernels import without_kernel
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.rewrite.rewrite import expand, rewrite
+from trtsmith.converter.rewrite.rewrite import expand, reference, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify.graphs import verify_graphs
+from trtsmith.converter.verify.own_definitions import with_own_definitions
 
 needs_tensorrt = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 RNG = np.random.default_rng(0)
@@ -190,6 +193,36 @@ def test_what_only_other_providers_run(name: str, opset: int, tmp_path: Path) ->
     for key, array in run(expand(result.model), inputs).items():
         assert array.shape == outputs[key].shape
         np.testing.assert_allclose(array, outputs[key], rtol=1e-4, atol=1e-5)
+
+
+def op_type_of(call: str) -> str:
+    return call.split("= ")[1].split()[0].removeprefix("com.microsoft.")
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, c in CASES.items() if without_kernel("com.microsoft", op_type_of(c[0]))]
+)
+def test_our_definition_is_the_reference_and_is_said_to_be(name: str, tmp_path: Path) -> None:
+    """The session cannot be created, and the verdict was "not comparable"."""
+    call, inputs, outputs = CASES[name]
+    model = load_model(written(tmp_path / "m.onnx", call, inputs, outputs, 17))
+    with pytest.raises(ConversionError):
+        open_session(model)
+    for key, array in run(reference(model), inputs).items():
+        np.testing.assert_allclose(array, outputs[key], rtol=1e-4, atol=1e-5)
+    verdict = verify_graphs(model, rewrite(model).model, inputs, "mine")
+    assert verdict.passed and verdict.references == ()
+    (told,) = with_own_definitions(model, verdict).references
+    assert told.startswith(f"onnxruntime has no CPU kernel for com.microsoft::{op_type_of(call)}: ")
+
+
+def test_operators_that_onnxruntime_runs_stay_in_the_reference(tmp_path: Path) -> None:
+    """One rule writes GroupNorm and SkipLayerNormalization: only the first has no kernel."""
+    call = "n = com.microsoft.GroupNorm <groups = 4, channels_last = 1> (x, g, b)  y = com.microsoft.QuickGelu (n)"
+    inputs = {"x": IMAGE, "g": SCALE, "b": SHIFT}
+    model = load_model(written(tmp_path / "m.onnx", call, inputs, {"y": IMAGE}, 17))
+    kinds = {node.op_type for node in reference(model).proto.graph.node}
+    assert "QuickGelu" in kinds and "GroupNorm" not in kinds
 
 
 @needs_tensorrt

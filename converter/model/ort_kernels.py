@@ -1,0 +1,59 @@
+"""Knows which operators onnxruntime computes on the CPU: a schema alone computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import onnx
+
+from trtsmith.importers.registry import normalise_domain
+
+Kind = tuple[str, str]
+"""Domain and op_type."""
+
+_CPU = "CPUExecutionProvider"
+_OF_TENSORRT = "_TRT"
+"""onnxruntime has schemas of four TensorRT plugins, for its TensorRT provider, and no kernels of its own."""
+
+
+@cache
+def operators_that_run() -> frozenset[Kind]:
+    """Operators with a kernel on the CPU, and those of ONNX that it inlines as functions of such.
+
+    GroupNorm and some fifty others of com.microsoft have a schema and kernels for GPUs alone: a session with one of them
+    ends with NOT_IMPLEMENTED. A build that does not tell its kernels is taken to have one for each schema.
+    """
+    import onnxruntime.capi.onnxruntime_pybind11_state as ort_state  # what is only rewritten does without it
+
+    schemas = {(normalise_domain(s.domain), s.name) for s in ort_state.get_all_operator_schema()}
+    named = frozenset(kind for kind in schemas if not kind[1].endswith(_OF_TENSORRT))
+    kernels = getattr(ort_state, "get_all_opkernel_def", None)
+    if kernels is None:
+        return named
+    found = {(normalise_domain(k.domain), k.op_name) for k in kernels() if k.provider == _CPU}
+    return frozenset(kind for kind in named if kind in found or (not kind[0] and _is_onnx(kind[1])))
+
+
+@cache
+def without_kernel(domain: str, op_type: str) -> bool:
+    """Whether onnxruntime knows the operator and has no CPU kernel for it."""
+    import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
+
+    kind = normalise_domain(domain), op_type
+    if kind in operators_that_run() or op_type.endswith(_OF_TENSORRT):
+        return False
+    return any(kind == (normalise_domain(s.domain), s.name) for s in ort_state.get_all_operator_schema())
+
+
+def _is_onnx(op_type: str) -> bool:
+    """Whether it is a Constant, or has a function body in some opset."""
+    if op_type == "Constant":
+        return True
+    schemas: Iterable[Any] = onnx.defs.get_all_schemas_with_history()
+    return any(
+        s.has_function or s.has_context_dependent_function
+        for s in schemas
+        if not s.domain and s.name == op_type
+    )

@@ -1,0 +1,278 @@
+"""Reads how often a Loop runs: from comparisons of counters with what does not change in the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from trtsmith.converter.graph.walk import values_read
+from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.control_flow.loop_values import LONGEST, LoopValues, RunValue
+
+NEVER = LONGEST + 1
+"""As the run in which a condition is false first: none."""
+
+_SIGNS = {"Less": (1, 0), "LessOrEqual": (1, 1), "Greater": (-1, 0), "GreaterOrEqual": (-1, 1)}
+"""By comparison of a with b: the sign s and the whole number k with which it says s * (a - b) < k."""
+
+_NEGATED = {
+    "Less": "GreaterOrEqual",
+    "LessOrEqual": "Greater",
+    "Greater": "LessOrEqual",
+    "GreaterOrEqual": "Less",
+}
+_PASSED = ("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape")
+
+
+@dataclass(frozen=True)
+class Count:
+    """max(0, ceil((plus - minus + offset) / step)) runs. plus, minus: values of the body that stay, "" for none."""
+
+    plus: str
+    minus: str
+    offset: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The least, or the most, of several counts."""
+
+    least: bool
+    parts: tuple[int | Count | Joined, ...]
+
+
+First = int | Count | Joined
+"""The first run in which a condition is false."""
+
+
+@dataclass(frozen=True)
+class LoopCondition:
+    """What the body's condition says. first: at the latest, the run after which it ends the loop; exact: just then."""
+
+    first: First
+    exact: bool
+
+    @property
+    def true(self) -> bool:
+        """Whether it never ends the loop."""
+        return self.exact and self.first == NEVER
+
+    def bounds(self) -> tuple[int | Count, ...]:
+        """Counts none of which the number of a run exceeds."""
+        return tuple(_least_parts(self.first))
+
+
+def read_condition(values: LoopValues, trips: np.ndarray | None) -> LoopCondition:
+    """What the body computes as the condition of the next run. trips: the Loop's own number of runs, where it is constant.
+
+    Numbers that pass through a type that does not hold every whole number (float32 above 2^24) are read where they cannot
+    get so large. A counter of int32 is taken not to overflow: it would have to count 2^31 runs.
+    """
+    most = NEVER if trips is None or trips.size != 1 else min(int(trips.reshape(-1)[0]), NEVER)
+    return _ConditionReader(values, most).read(values.body.output[0].name, True)
+
+
+class _ConditionReader:
+    def __init__(self, values: LoopValues, most: int) -> None:
+        self._values = values
+        self._most = most
+
+    def read(self, name: str, wanted: bool) -> LoopCondition:
+        """Of `name` being as wanted."""
+        values = self._values
+        if name == values.condition:
+            return LoopCondition(NEVER if wanted else 0, True)
+        constant = values.constant(name)
+        if constant is not None and constant.size == 1:
+            return LoopCondition(NEVER if bool(constant.reshape(-1)[0]) is wanted else 0, True)
+        maker = values.makers.get(name)
+        if maker is None or maker.domain not in ("", "ai.onnx"):
+            return _UNKNOWN
+        kind = maker.op_type
+        if kind in _PASSED or (kind in ("Add", "Sub") and self._adds_nothing(maker)):
+            return self.read(maker.input[0], wanted)
+        if kind == "Not":
+            return self.read(maker.input[0], not wanted)
+        if kind in ("And", "Or"):
+            parts = [self.read(operand, wanted) for operand in maker.input]
+            return _joined(parts, least=(kind == "And") is wanted)
+        if kind in _SIGNS:
+            left, right = (values.of(operand) for operand in maker.input)
+            if left is not None and right is not None:
+                return self._compared(kind if wanted else _NEGATED[kind], left, right)
+        return _UNKNOWN
+
+    def _adds_nothing(self, maker: onnx.NodeProto) -> bool:
+        """Of a truth value as a number, to which an exporter adds 0."""
+        value = self._values.constant(maker.input[1])
+        return value is not None and not np.any(value)
+
+    def _compared(self, kind: str, left: RunValue, right: RunValue) -> LoopCondition:
+        sign, more = _SIGNS[kind]
+        step = sign * (left.step - right.step)
+        offset = sign * (right.offset - left.offset) + more
+        plus, minus = (right.base, left.base) if sign > 0 else (left.base, right.base)
+        if plus == minus:
+            plus = minus = ""
+        constant = not plus and not minus
+        if step <= 0:  # true in the first run, true in all
+            return (
+                LoopCondition(NEVER if offset > 0 else 0, True)
+                if constant and self._fits(left, right, self._most)
+                else _UNKNOWN
+            )
+        runs = max(0, -(-offset // step))
+        if not self._fits(left, right, min(runs, self._most) if constant else self._most):
+            return _UNKNOWN
+        return LoopCondition(min(runs, NEVER) if constant else Count(plus, minus, offset, step), True)
+
+    def _fits(self, left: RunValue, right: RunValue, runs: int) -> bool:
+        """Whether both sides are whole numbers in their types in so many runs; a size that nobody knows is one by itself."""
+        return all(
+            one.exact >= LONGEST or abs(one.offset) + abs(one.step) * (runs + 1) < one.exact
+            for one in (left, right)
+        )
+
+
+_UNKNOWN = LoopCondition(NEVER, False)
+
+
+def _joined(parts: Iterable[LoopCondition], *, least: bool) -> LoopCondition:
+    parts = list(parts)
+    exact = all(part.exact for part in parts)
+    if least:
+        kept = [part.first for part in parts if part.first != NEVER]
+    else:
+        kept = [] if any(part.first == NEVER for part in parts) else [part.first for part in parts]
+    numbers = [first for first in kept if isinstance(first, int)]
+    chosen: list[First] = [first for first in kept if not isinstance(first, int)]
+    if numbers:
+        chosen.append((min if least else max)(numbers))
+    if not chosen:
+        return LoopCondition(NEVER, exact or (not least and any(p.true for p in parts)))
+    return LoopCondition(chosen[0] if len(chosen) == 1 else Joined(least, tuple(chosen)), exact)
+
+
+def _least_parts(first: First) -> Iterable[int | Count]:
+    if isinstance(first, Joined):
+        if first.least:
+            for part in first.parts:
+                yield from _least_parts(part)
+    elif first != NEVER:
+        yield first
+
+
+class TripCount:
+    """How often a Loop runs at most: what its number of runs, its first condition and its body's condition say."""
+
+    def __init__(self, node: NodeView, values: LoopValues, condition: LoopCondition) -> None:
+        self._node = node
+        self._values = values
+        self._first = condition.first
+        self._starts = node.constant(1) if node.input(1) else np.array(True)
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything but a condition that data decide ends the loop."""
+        trips = self._node.constant(0)
+        given = bool(self._node.input(0)) and (trips is None or int(trips.reshape(-1)[0]) <= LONGEST)
+        return given or self._first != NEVER
+
+    @property
+    def some(self) -> bool:
+        """Whether it runs once at least, whatever the inputs."""
+        trips = self._node.constant(0)
+        starts = self._starts is not None and bool(self._starts.reshape(-1)[0])
+        return starts and (not self._node.input(0) or (trips is not None and int(trips.reshape(-1)[0]) > 0))
+
+    def constant(self) -> int | None:
+        """The number, where it is one."""
+        if self._starts is not None and not bool(self._starts.reshape(-1)[0]):
+            return 0
+        trips = self._node.constant(0)
+        most = NEVER if trips is None else max(0, int(trips.reshape(-1)[0]))
+        if most == 0:
+            return 0
+        if (
+            self._starts is None
+            or not isinstance(self._first, int)
+            or (self._node.input(0) and trips is None)
+        ):
+            return None
+        found = min(most, self._first + 1)
+        return found if found <= LONGEST else None
+
+    def write(self, w: Writer) -> str:
+        """A scalar int64 that the graph around the loop computes."""
+        known = self.constant()
+        if known is not None:
+            return w.const(np.array(known, np.int64))
+        parts = []
+        trips = self._node.constant(0)
+        if self._node.input(0) and (trips is None or int(trips.reshape(-1)[0]) <= LONGEST):
+            parts.append(w.reshape("x0", []))
+        if self._first != NEVER:
+            parts.append(w.do("Add", self._written(w, self._first), np.array(1, np.int64)))
+        count = parts[0] if len(parts) == 1 else self._chosen(w, True, *parts)
+        if self._starts is None:
+            count = w.do("Mul", count, w.cast(w.reshape("x1", []), "int64"))
+        return count
+
+    def _written(self, w: Writer, first: First) -> str:
+        if isinstance(first, int):
+            return w.const(np.array(first, np.int64))
+        if isinstance(first, Joined):
+            written = [self._written(w, part) for part in first.parts]
+            found = written[0]
+            for other in written[1:]:
+                found = self._chosen(w, first.least, found, other)
+            return found
+        count = w.const(np.array(first.offset, np.int64))
+        if first.plus:
+            count = w.do("Add", self._outside(w, first.plus), count)
+        if first.minus:
+            count = w.do("Sub", count, self._outside(w, first.minus))
+        count = self._chosen(w, False, count, w.const(np.array(0, np.int64)))
+        if first.step > 1:
+            more = w.do("Add", count, np.array(first.step - 1, np.int64))
+            count = w.do("Div", more, np.array(first.step, np.int64))
+        return count
+
+    def _chosen(self, w: Writer, least: bool, one: str, other: str) -> str:
+        """The smaller or the larger. Min and Max of whole numbers came with opset 12."""
+        if self._node.opset >= 12:
+            return w.do("Min" if least else "Max", one, other)
+        smaller = w.do("Less", one, other)
+        return w.do("Where", smaller, *((one, other) if least else (other, one)))
+
+    def _outside(self, w: Writer, name: str) -> str:
+        """A value of the body that stays, as a scalar int64 before the loop."""
+        values = self._values
+        if name in values.initial:
+            found = w.value(values.initial[name])
+        elif name in values.makers or name in values.tensors:
+            found = w.graph(*_computed_before(w, values, name))[0]
+        else:
+            found = w.value(name)
+        return w.cast(w.reshape(found, []), "int64")
+
+
+def _computed_before(w: Writer, values: LoopValues, name: str) -> tuple[onnx.GraphProto, list[str]]:
+    """The graph of what a value that stays is made of, and what it gets for the states among it."""
+    graph, needed = onnx.GraphProto(), {name}
+    nodes = []
+    for inner in reversed(values.body.node):
+        if needed.intersection(inner.output):
+            nodes.append(inner)
+            needed.update(values_read(inner))
+    graph.node.extend(reversed(nodes))
+    graph.initializer.extend(tensor for key, tensor in values.tensors.items() if key in needed)
+    states = [state for state in values.initial if state in needed]
+    graph.input.extend(onnx.ValueInfoProto(name=state) for state in states)
+    graph.output.append(onnx.ValueInfoProto(name=name))
+    return graph, [w.value(values.initial[state]) for state in states]
