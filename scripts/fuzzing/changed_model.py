@@ -24,16 +24,13 @@ def changed_model(data: bytes, others: Sequence[bytes], draw: random.Random) -> 
         model = onnx.ModelProto.FromString(data)
     except DecodeError:  # a model that was found worth keeping, with changed bytes
         return changed_bytes(data, draw)
-    for _ in range(draw.choice((1, 1, 1, 2, 2, 3, 4))):
-        if draw.random() < 0.5:
-            change_message(model, draw)
-        else:
-            try:
-                other = onnx.ModelProto.FromString(draw.choice(others))
-            except DecodeError:
-                continue
-            draw.choice(GRAPH_CHANGES)(model, other, draw)
     try:
+        for _ in range(draw.choice((1, 1, 1, 2, 2, 3, 4))):
+            if draw.random() < 0.5:
+                change_message(model, draw)
+            else:
+                other = onnx.ModelProto.FromString(draw.choice(others))
+                draw.choice(GRAPH_CHANGES)(model, other, draw)
         return bytes(model.SerializePartialToString(deterministic=True))
-    except (ValueError, UnicodeEncodeError):  # names that are not UTF-8, from changed bytes
+    except (DecodeError, ValueError):  # graphs in graphs that protobuf gives up on; names that are not UTF-8
         return changed_bytes(data, draw)

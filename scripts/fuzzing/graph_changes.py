@@ -158,7 +158,7 @@ def nest(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) ->
     graph = onnx.GraphProto(name="innermost", output=[onnx.ValueInfoProto(name="deep")])
     graph.node.append(helper.make_node("Constant", [], ["deep"], value_float=1.0))
     condition = next((value.name for value in model.graph.input), "")
-    for _ in range(draw.choice((1, 3, 20, 45))):
+    for _ in range(draw.choice((1, 3, 12, 30))):
         node = helper.make_node("If", [condition], ["deep"])
         node.attribute.append(onnx.AttributeProto(name="then_branch", g=graph, type=onnx.AttributeProto.GRAPH))
         if draw.random() < 0.9:
