@@ -10,6 +10,7 @@ import onnx
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
+from trtsmith.converter.model.function_check import check_functions
 from trtsmith.converter.model.node_check import check_nodes
 from trtsmith.converter.model.structure import check_structure
 from trtsmith.converter.model.tensors import check_tensor, is_external, too_large
@@ -73,8 +74,8 @@ def iter_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 def check_model(proto: onnx.ModelProto, file: str) -> list[Problem]:
     """Every problem of the model's header, tensors, graph and nodes, external files aside; at most 50 of them."""
     header = _check_text(proto, file) or _check_header(proto, file)
-    checks = _check_tensors(proto, file), check_structure(proto, file), check_nodes(proto, file)
-    return header or list(islice(chain.from_iterable(checks), _MOST))
+    checks = check_structure(proto, file), check_functions(proto, file), check_nodes(proto, file)
+    return header or list(islice(chain(_check_tensors(proto, file), *checks), _MOST))
 
 
 def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:
@@ -157,6 +158,7 @@ def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
 def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
     left = _MOST
     bodies = [onnx.GraphProto(name=function.name, node=function.node) for function in proto.functions]
+    yield from _check_types(proto.graph, file)
     for graph in (graph for top in (proto.graph, *bodies) for graph in iter_graphs(top)):
         problems = (*_check_names(graph, file), *_check_values(graph, file), *_check_sparse(graph, file))
         for problem in problems:
@@ -171,6 +173,17 @@ def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
             left -= 1
             if left <= 0:
                 return
+
+
+def _check_types(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
+    """Inputs of subgraphs may leave their types to be inferred; nobody infers those of a model's."""
+    initializers = {tensor.name for tensor in graph.initializer}
+    for value in graph.input:
+        kind = value.type.WhichOneof("value")
+        untyped = kind is None or (kind == "tensor_type" and not value.type.tensor_type.elem_type)
+        if untyped and value.name not in initializers:
+            what, where = "The input has no data type.", f"{file}: {value.name[:200]!r}"
+            yield Problem(what, where, "a data type that ONNX defines", "export the model again")
 
 
 def _check_values(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from typing import Any
 import onnx
 
 from trtsmith.converter.model.subgraph_check import check_subgraphs
+from trtsmith.converter.model.window_check import check_windows
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
@@ -103,7 +104,7 @@ def _check_node(
         return
     problems = [*_check_signature(node, where, signature)]
     if not domain and function is None and not problems:
-        problems += check_subgraphs(node, opsets.get("", 1), where)
+        problems += [*check_subgraphs(node, opsets.get("", 1), where), *check_windows(node, where)]
         if len(node.attribute) < _FEWEST.get(node.op_type, 0):
             what = f"The {node.op_type} has no attribute."
             problems.append(Problem(what, where, "one attribute that holds its value", _FIX))

@@ -33,6 +33,8 @@ _TEXTS = (
     "-1",
 )
 _WHOLE = {FieldDescriptor.CPPTYPE_INT32: 32, FieldDescriptor.CPPTYPE_INT64: 64}
+_NONE: dict[int, Any] = {FieldDescriptor.CPPTYPE_STRING: ""}
+"""What an empty list's elements are made of; 0 for numbers."""
 _UNSIGNED = {FieldDescriptor.CPPTYPE_UINT32: 32, FieldDescriptor.CPPTYPE_UINT64: 64}
 
 
@@ -121,7 +123,7 @@ def _fill(values: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw
         place = draw.randrange(len(values))
         values[place] = _value(field, values[place], found, draw)
     else:
-        values.append(_value(field, values[0] if len(values) else field.default_value, found, draw))
+        values.append(_value(field, values[0] if len(values) else _NONE.get(field.cpp_type, 0), found, draw))
 
 
 def _copied(message: Any) -> Any:
