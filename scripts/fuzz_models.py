@@ -11,7 +11,7 @@ rewrite and rewrite --expand, for a target and a precision that are drawn; one o
 make the toolkit call its functions from places that no model before did are changed further.
 
 A finding is an internal error or a traceback, another exit code than 0 to 3, a failure without a message, a rule that breaks
-its promise, a process that dies or works for more than 20 seconds, memory above 1.5 GiB, and files that are left behind.
+its promise, a process that dies or works for more than 20 seconds, memory above 1 GiB, and files that are left behind.
 --keep saves a model for each, made as small as possible. The exit code is 1 if there are findings.
 """
 
@@ -37,19 +37,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other models (default %(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="another seed, other models (default %(default)s)"
+    )
     parser.add_argument("--models", type=int, default=1000, help="how many (default %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="number of the first one (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time (default %(default)s)")
     parser.add_argument("--time", type=float, default=0, metavar="SECONDS", help="end after this time")
-    parser.add_argument("--plain", action="store_true", help="change none of the models further that reach new calls")
     parser.add_argument(
-        "--convert-every", type=int, default=100, metavar="N", help="convert one of N; 0: none (default %(default)s)"
+        "--plain", action="store_true", help="change none of the models further that reach new calls"
     )
-    parser.add_argument("--source", action="append", choices=ALL, help="models of this source; may be repeated")
-    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="where the models are kept for the next run")
+    parser.add_argument(
+        "--convert-every",
+        type=int,
+        default=100,
+        metavar="N",
+        help="convert one of N; 0: none (default %(default)s)",
+    )
+    parser.add_argument(
+        "--source", action="append", choices=ALL, help="models of this source; may be repeated"
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="FOLDER", help="where the models are kept for the next run"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="save a model for each finding")
-    parser.add_argument("--replay", type=Path, nargs="+", metavar="MODEL", help="run these models as they are")
+    parser.add_argument(
+        "--replay", type=Path, nargs="+", metavar="MODEL", help="run these models as they are"
+    )
     options = parser.parse_args(argv)
     if options.replay:
         return replay(options.replay)
@@ -96,7 +110,9 @@ def table(campaign: Campaign) -> str:
     lines = [f"{campaign.models} models, {campaign.kept} of them changed further; exit codes: {codes}"]
     for found in sorted(campaign.found.values(), key=lambda found: -found.count):
         finding = found.finding
-        lines.append(f"{found.count:6d}  {finding.kind}  {finding.place}  ({finding.words[0]}; first: {found.model})")
+        lines.append(
+            f"{found.count:6d}  {finding.kind}  {finding.place}  ({finding.words[0]}; first: {found.model})"
+        )
     return "\n".join(lines if campaign.found else [*lines, "no findings"])
 
 

@@ -28,7 +28,9 @@ def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
         for what, names in (("inputs", function.input), ("outputs", function.output)):
             twice = next((name for name, count in Counter(names).items() if count > 1 or not name), None)
             if twice is not None:
-                said = f"Two {what} are called {twice[:200]!r}." if twice else f"One of the {what} has no name."
+                said = (
+                    f"Two {what} are called {twice[:200]!r}." if twice else f"One of the {what} has no name."
+                )
                 yield Problem(said, f"{file}: function {_shown(kind)}", "a name of its own for each", _AGAIN)
     calls = {
         kind: {_kind(node) for node in _nodes(function.node)} & set(kinds)

@@ -99,7 +99,9 @@ def _check_node(
         seen.add(attribute.name)
     domain = normalise_domain(node.domain)
     function = functions.get((domain, node.op_type))
-    signature = _of_function(function) if function else _signature(domain, node.op_type, opsets.get(domain, 1))
+    signature = (
+        _of_function(function) if function else _signature(domain, node.op_type, opsets.get(domain, 1))
+    )
     if not sound or signature is None:
         return
     problems = [*_check_signature(node, where, signature)]
@@ -122,7 +124,9 @@ def _check_attribute(
     if attribute.ref_attr_name:
         if parameters is None or attribute.ref_attr_name not in parameters:
             what = f"The attribute {name!r} takes the value of {attribute.ref_attr_name[:200]!r}."
-            expected = "an attribute of the function that the node is in" if parameters is not None else "a value"
+            expected = (
+                "an attribute of the function that the node is in" if parameters is not None else "a value"
+            )
             yield Problem(what, where, expected, _FIX)
         return
     field = _FIELDS.get(attribute.type)

@@ -30,4 +30,6 @@ def check_windows(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
     for name in _POSITIVE:
         values = lists.get(name) or ([given[name].i] if name == "group" and name in given else [])
         if any(not 0 < value < 1 << 31 for value in values):
-            yield Problem(f"The attribute {name!r} is {values[:16]}.", where, "positive numbers of 32 bits", _FIX)
+            yield Problem(
+                f"The attribute {name!r} is {values[:16]}.", where, "positive numbers of 32 bits", _FIX
+            )

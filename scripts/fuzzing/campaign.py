@@ -123,7 +123,9 @@ class _Job:
         draw = random.Random(f"{options.seed} {index}")
         base = draw.choice(self._further if self._further and draw.random() < 0.4 else self._starting)
         data = changed_model(base.data, self._texts, draw)
-        commands = commands_for(draw, bool(options.converts) and index % options.converts == options.converts - 1)
+        commands = commands_for(
+            draw, bool(options.converts) and index % options.converts == options.converts - 1
+        )
         trial = run_trial(process, data, commands)
         self._count(trial, f"{index}, of {base.name}", data)
         for finding in trial.findings:

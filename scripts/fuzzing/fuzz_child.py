@@ -53,7 +53,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _run(command: Command, words: list[str], said: Path, stream: int, calls: CallRecord | None) -> dict[str, Any]:
+def _run(
+    command: Command, words: list[str], said: Path, stream: int, calls: CallRecord | None
+) -> dict[str, Any]:
     """Exit code (None: an exception came out), what was said, seconds, and the largest resident memory in MiB."""
     os.ftruncate(stream, 0)
     _reset_peak()

@@ -26,8 +26,8 @@ class Limits:
 
     cpu_s: float = 20.0
     wall_s: float = 200.0
-    resident_mib: int = 1536
-    address_mib: int = 6144
+    resident_mib: int = 1024
+    address_mib: int = 4096
 
 
 @dataclass
@@ -90,7 +90,12 @@ class FuzzProcess:
             "TMPDIR": str(self.temporary),
             "OMP_NUM_THREADS": "1",
         }
-        words = [str(self.folder), self.command, str(self.limits.address_mib), *(["--calls"] if self.calls else [])]
+        words = [
+            str(self.folder),
+            self.command,
+            str(self.limits.address_mib),
+            *(["--calls"] if self.calls else []),
+        ]
         self._child = subprocess.Popen(
             [sys.executable, "-m", "fuzzing.fuzz_child", *words],
             cwd=self.folder,
@@ -119,7 +124,9 @@ class FuzzProcess:
                 if not data:
                     return bytes(line), ""
                 line += data
-            elif _cpu_s(child.pid) - spent > self.limits.cpu_s or time.monotonic() - began > self.limits.wall_s:
+            elif (
+                _cpu_s(child.pid) - spent > self.limits.cpu_s or time.monotonic() - began > self.limits.wall_s
+            ):
                 return bytes(line), "hangs"
         return bytes(line), ""
 

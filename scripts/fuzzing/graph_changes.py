@@ -84,10 +84,14 @@ def chain(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -
     if nodes:
         node = draw.choice(nodes)
         place = draw.randrange(len(node.input))
-        op_type = draw.choice(("Identity", "Cast", "Squeeze", "Shape", "Neg", "Not", "Constant", "Unsqueeze", "Size"))
+        op_type = draw.choice(
+            ("Identity", "Cast", "Squeeze", "Shape", "Neg", "Not", "Constant", "Unsqueeze", "Size")
+        )
         made = helper.make_node(op_type, [node.input[place]], ["chained"], name="chained")
         if op_type == "Cast":
-            made.attribute.append(helper.make_attribute("to", draw.choice(list(TensorProto.DataType.values()))))
+            made.attribute.append(
+                helper.make_attribute("to", draw.choice(list(TensorProto.DataType.values())))
+            )
         node.input[place] = "chained"
         model.graph.node.insert(0, made)
 
@@ -160,7 +164,9 @@ def nest(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) ->
     condition = next((value.name for value in model.graph.input), "")
     for _ in range(draw.choice((1, 3, 12, 30))):
         node = helper.make_node("If", [condition], ["deep"])
-        node.attribute.append(onnx.AttributeProto(name="then_branch", g=graph, type=onnx.AttributeProto.GRAPH))
+        node.attribute.append(
+            onnx.AttributeProto(name="then_branch", g=graph, type=onnx.AttributeProto.GRAPH)
+        )
         if draw.random() < 0.9:
             other_branch = onnx.GraphProto(name="else", output=[onnx.ValueInfoProto(name="flat")])
             other_branch.node.append(helper.make_node("Constant", [], ["flat"], value_float=1.0))
@@ -204,7 +210,10 @@ def external(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random
                 tensor.ClearField(field)
         tensor.data_location = TensorProto.EXTERNAL
         for key, values in (
-            ("location", ("weights.bin", "../weights.bin", "/etc/passwd", "", ".", "model.onnx", "a\0b", "x" * 300)),
+            (
+                "location",
+                ("weights.bin", "../weights.bin", "/etc/passwd", "", ".", "model.onnx", "a\0b", "x" * 300),
+            ),
             ("offset", ("0", "-1", "4", "9" * 18, "x", "")),
             ("length", ("0", "4", "-4", "9" * 18, "x", "")),
         ):

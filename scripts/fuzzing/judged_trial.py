@@ -52,9 +52,24 @@ def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
     common = [MODEL, "-v", "--flavour", flavour]
     precision = draw.choice((None, None, None, "fp32", "fp16", "bf16"))
     common += ["--precision", precision] if precision else []
-    commands = [["check", *common], ["rewrite", *common, "-o", OUTPUT], ["rewrite", *common, "-o", OUTPUT, "--expand"]]
+    commands = [
+        ["check", *common],
+        ["rewrite", *common, "-o", OUTPUT],
+        ["rewrite", *common, "-o", OUTPUT, "--expand"],
+    ]
     if convert:
-        plan = [MODEL, "-v", "--flavour", "tensorrt_rtx", "--target", "sm86", "--timeout", "100", "-o", "out.plan"]
+        plan = [
+            MODEL,
+            "-v",
+            "--flavour",
+            "tensorrt_rtx",
+            "--target",
+            "sm86",
+            "--timeout",
+            "100",
+            "-o",
+            "out.plan",
+        ]
         commands.append(["convert", *plan])
     return commands
 
@@ -111,14 +126,16 @@ def _judged(
         found.append(("internal error", f"{raised} in {inner}"))
     elif code not in CODES:
         found.append(("exit code", str(code)))
-    elif code and "error: " not in said and words[0] != "check":
+    elif code in (1, 2) and "error: " not in said and words[0] != "check":
         found.append(("no message", f"{words[0]} ends with {code}"))
     broken = _BROKEN.search(said)
     if broken:
         found.append(("broken rule", re.sub(r"'[^']*'", "'...'", broken[1])[:160]))
     if outcome["mib"] > most_mib:
         found.append(("memory", f"{words[0]} uses {outcome['mib'] >> 8 << 8} MiB"))
-    expected = {MODEL} | ({name for name in left["work"] if name.startswith("out.")} if code in (0, 3) else set())
+    expected = {MODEL} | (
+        {name for name in left["work"] if name.startswith("out.")} if code in (0, 3) else set()
+    )
     more = [name for name in left["work"] if name not in expected]
     more += [name for name in left["temporary"] if name not in OF_OTHERS]
     if more:

@@ -11,7 +11,28 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-_INTEGERS = (0, 1, 2, 3, 4, 5, 7, 8, 16, -1, -2, -3, 64, 127, 255, 4096, 1 << 20, 1 << 31, -(1 << 31), (1 << 31) - 1)
+_INTEGERS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    16,
+    -1,
+    -2,
+    -3,
+    64,
+    127,
+    255,
+    4096,
+    1 << 20,
+    1 << 31,
+    -(1 << 31),
+    (1 << 31) - 1,
+)
 _LARGE = ((1 << 32) + 1, (1 << 63) - 1, -(1 << 63), 1 << 40, 1 << 62)
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-8, 1e30, -1e30, float("inf"), float("-inf"), float("nan"))
 _TEXTS = (
@@ -68,7 +89,9 @@ def _many(field: FieldDescriptor) -> bool:
     return bool(field.label == field.LABEL_REPEATED if repeated is None else repeated)
 
 
-def _change_one(message: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw: random.Random) -> None:
+def _change_one(
+    message: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw: random.Random
+) -> None:
     if draw.random() < 0.25 and message.HasField(field.name):
         message.ClearField(field.name)
     elif field.message_type is None:
@@ -81,7 +104,9 @@ def _change_one(message: Any, field: FieldDescriptor, found: dict[str, list[Any]
             _copy(part, draw.choice(others))
 
 
-def _change_many(message: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw: random.Random) -> None:
+def _change_many(
+    message: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw: random.Random
+) -> None:
     values = getattr(message, field.name)
     draw.choice((_drop, _drop, _copy_within, _swap, _fill, _fill, _clear))(values, field, found, draw)
 
@@ -107,7 +132,9 @@ def _swap(values: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw
         values.extend(items)
 
 
-def _copy_within(values: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw: random.Random) -> None:
+def _copy_within(
+    values: Any, field: FieldDescriptor, found: dict[str, list[Any]], draw: random.Random
+) -> None:
     if len(values) and len(values) < 1000:
         item = values[draw.randrange(len(values))]
         values.append(item if field.message_type is None else _copied(item))

@@ -70,6 +70,14 @@ def _unsupported(node: NodeView) -> Refusal | None:
                 "past and present of their own",
                 "export the model without shared buffers",
             )
+    packed = 0 if node.rank(0) == 5 else 1 if node.rank(1) == 5 else 2
+    missing = next((index for index in range(packed + 1) if not node.input(index)), None)
+    if missing is not None:
+        return Refusal(
+            f"it has no {('query', 'key', 'value')[missing]}",
+            "query, key and value, or those of five dimensions that hold the others too",
+            "export the model again",
+        )
     return None
 
 
