@@ -1,4 +1,4 @@
-"""Are the shapes of a model's inputs, and its nodes' attributes, those that its operators take? Asked of ONNX's own inference."""
+"""Are the shapes that a node gets, and its attributes, those that its operator takes? Asked of ONNX's own inference."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def shape_problem(node: Node, schema: Any, where: str) -> Problem | None:
         shapes = ", ".join(f"{name[:100]!r}: {_shown(type_)}" for name, type_ in types.items())
         what = f"ONNX's inference refuses the node: {_PREFIX.sub('', _PREFIX.sub('', said))[:400]}"
         return Problem(what, where, f"what ONNX says of {node.op_type}; its inputs are {shapes[:400]}", _FIX)
-    except (RuntimeError, ValueError, TypeError, LookupError):
+    except (onnx.checker.ValidationError, RuntimeError, ValueError, TypeError, LookupError):
         return None
     return None
 

@@ -25,7 +25,7 @@ _FIX = "insert a Cast in front of the node, or correct it where the model is exp
 
 
 def infer_checked(model: Model) -> Model:
-    """The model with inferred types. InvalidModelError lists the nodes whose inputs are of types or shapes that ONNX forbids.
+    """The model with inferred types. InvalidModelError lists nodes that get types or shapes which ONNX forbids.
 
     A type that a later opset of the operator takes is let through: exporters write such nodes, and TensorRT takes them.
     """

@@ -1,4 +1,4 @@
-"""Checks attributes of sliding windows against each other: what is computed from them has as many numbers as there are axes."""
+"""Checks attributes of sliding windows against each other: each has a number for every axis."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fuzzing.changed_model import changed_model
-from fuzzing.fuzz_process import COMMAND, FuzzProcess, Limits
+from fuzzing.fuzz_process import COMMAND, USUAL, FuzzProcess, Limits
 from fuzzing.judged_trial import Finding, Trial, commands_for, run_trial
 from fuzzing.smaller_model import smaller_model
 from fuzzing.starting_models import StartingModel
@@ -40,7 +40,7 @@ class FuzzOptions:
     converts: int = 100
     keep: Path | None = None
     command: str = COMMAND
-    limits: Limits = Limits()
+    limits: Limits = USUAL
 
 
 @dataclass
@@ -56,7 +56,10 @@ class Found:
 
 @dataclass
 class Campaign:
-    """What came of all models. codes: how many of each exit code; calls: different pairs of places; kept: models changed further."""
+    """What came of all models.
+
+    codes: how many of each exit code. calls: different pairs of places. kept: models that were changed further.
+    """
 
     options: FuzzOptions
     found: dict[tuple[str, str], Found] = field(default_factory=dict)

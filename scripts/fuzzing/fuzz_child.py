@@ -2,7 +2,7 @@
 
     python -m fuzzing.fuzz_child FOLDER MODULE:FUNCTION MIB [--calls]
 
-Jobs come on stdin and answers go to stdout, a line of JSON each: {"commands": [words]} and {"outcomes": [...], "calls": [...]}.
+Jobs come on stdin and answers go to stdout, a line of JSON each: {"commands": [words]}, {"outcomes": [...], "calls": [...]}.
 The function is the command line: words in, exit code out. MIB: address space that it may use. --calls: say which calls
 of the toolkit's functions, from where, no model before made.
 """

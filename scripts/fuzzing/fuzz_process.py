@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -28,6 +29,9 @@ class Limits:
     wall_s: float = 200.0
     resident_mib: int = 1024
     address_mib: int = 4096
+
+
+USUAL = Limits()
 
 
 @dataclass
@@ -82,7 +86,7 @@ class FuzzProcess:
             _end(child)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self.clean()
+        self.temporary.mkdir(parents=True, exist_ok=True)
         paths = (str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH"))
         environment = {
             **os.environ,
@@ -155,10 +159,8 @@ def _cpu_s(pid: int) -> float:
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """With all that it started: it has a process group of its own."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait()
     for pipe in (child.stdin, child.stdout):
         _pipe(pipe).close()

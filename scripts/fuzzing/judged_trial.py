@@ -122,7 +122,7 @@ def _judged(
     if failed or "Traceback (most recent call last)" in said:
         frames = _FRAME.findall(said)
         raised = failed[1] if failed else (_RAISED.findall(said) or ["?"])[-1]
-        inner = "{0}, line {1}, {2}".format(*frames[-1]) if frames else "?"
+        inner = "{}, line {}, {}".format(*frames[-1]) if frames else "?"
         found.append(("internal error", f"{raised} in {inner}"))
     elif code not in CODES:
         found.append(("exit code", str(code)))

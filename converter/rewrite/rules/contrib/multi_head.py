@@ -14,6 +14,7 @@ from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     behind,
     heads,
     too_old,
+    uneven,
 )
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -42,9 +43,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if fault is not None:
         return fault
     count = node.attributes["num_heads"]
+    fault = uneven(node, count, None)
+    if fault is not None:
+        return fault
     size = _head_size(node, count)
     if isinstance(size, Refusal):
         return size
+    if size <= 0:
+        return uneven(node, count, 0)
     w = Writer(node)
     parts = _parts(w, count)
     if isinstance(parts, Refusal):

@@ -1,7 +1,7 @@
 """Gives Range scalars where its ends are vectors of one element.
 
-ONNX wants scalars, and onnxruntime refuses a vector on loading, if its rank is known by then. It is not where an If makes the
-value, and onnxruntime's kernel takes a vector of one element; once the If is resolved, the rank is known.
+ONNX wants scalars, and onnxruntime refuses a vector on loading, if its rank is known by then. It is not where an If makes
+the value, and onnxruntime's kernel takes a vector of one element; once the If is resolved, the rank is known.
 """
 
 from __future__ import annotations
