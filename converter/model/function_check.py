@@ -13,6 +13,9 @@ from trtsmith.importers.registry import normalise_domain
 
 _AGAIN = "export the model again, or inline the functions where it is made"
 
+_OWN = frozenset({"Constant", "If", "Loop", "Scan", "SequenceMap"})
+"""Operators whose attributes hold constants and graphs, by which a graph is read."""
+
 Kind = tuple[str, str, str]
 """Domain, name and overload."""
 
@@ -24,6 +27,10 @@ def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
         if count > 1 or not kind[1]:
             what = f"{count} functions are called {_shown(kind)!r}." if kind[1] else "A function has no name."
             yield Problem(what, file, "a name of its own for each function", _AGAIN)
+    for kind in kinds:
+        if not kind[0] and kind[1] in _OWN:
+            what = f"A function is called {kind[1]!r}, as an operator of ONNX that no function can stand for."
+            yield Problem(what, file, "a function in a domain of its own", _AGAIN)
     for kind, function in zip(kinds, proto.functions, strict=True):
         for what, names in (("inputs", function.input), ("outputs", function.output)):
             twice = next((name for name, count in Counter(names).items() if count > 1 or not name), None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old, uneven
 from trtsmith.converter.rewrite.rules.contrib.cache_forms import Places, cached, places
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
