@@ -21,9 +21,9 @@ from trtsmith.importers.registry import normalise_domain
 A = onnx.AttributeProto
 
 _FIX = "correct the node where the model is exported"
-_NEEDED = {A.TENSOR: "t", A.GRAPH: "g", A.SPARSE_TENSOR: "sparse_tensor", A.TYPE_PROTO: "tp"}
-_SINGLE = {A.FLOAT: "f", A.INT: "i", A.STRING: "s", **_NEEDED}
-_LISTS = {
+_NEEDED: dict[int, str] = {A.TENSOR: "t", A.GRAPH: "g", A.SPARSE_TENSOR: "sparse_tensor", A.TYPE_PROTO: "tp"}
+_SINGLE: dict[int, str] = {A.FLOAT: "f", A.INT: "i", A.STRING: "s", **_NEEDED}
+_LISTS: dict[int, str] = {
     A.FLOATS: "floats",
     A.INTS: "ints",
     A.STRINGS: "strings",
