@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import chain
 
 import onnx
 
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.schema import registered_schemas
 
 _FAILURES = (
     onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
     RuntimeError,
     ValueError,
     TypeError,
     ArithmeticError,
     LookupError,
 )
+
+_LONGEST = 1 << 20
+_FOLLOWED = frozenset({"Add", "Sub", "Mul", "Cast"})
 
 
 def infer_shapes(model: Model) -> Model:
@@ -30,20 +34,48 @@ def infer_shapes(model: Model) -> Model:
     """
     with registered_schemas():
         try:
-            return model.with_proto(onnx.shape_inference.infer_shapes(model.proto, data_prop=True))
+            values = follows_values(model.proto)
+            return model.with_proto(onnx.shape_inference.infer_shapes(model.proto, data_prop=values))
         except _FAILURES:
             return model
 
 
 def infers_with_types(model: Model) -> Model | None:
-    """The same; None if onnx finds that inputs of nodes are not of the types or the number that the operators take."""
+    """The same; None if onnx finds that inputs of nodes are not of the types, shapes or number that the operators take."""
     with registered_schemas():
         try:
+            values = follows_values(model.proto)
             return model.with_proto(
-                onnx.shape_inference.infer_shapes(model.proto, check_type=True, data_prop=True)
+                onnx.shape_inference.infer_shapes(
+                    model.proto, check_type=True, strict_mode=True, data_prop=values
+                )
             )
         except _FAILURES:
             return None
+
+
+def follows_values(proto: onnx.ModelProto) -> bool:
+    """Whether inference may follow the values of shapes through arithmetic.
+
+    onnx takes every vector for a shape, floats too, and makes a message of 140 bytes of each element that these operators
+    read: a vector of 2^31 elements took all memory.
+    """
+    long = {name for graph in all_graphs(proto.graph) for name in _long_vectors(graph)}
+    return not long or not any(
+        node.op_type in _FOLLOWED and not long.isdisjoint(node.input)
+        for graph in all_graphs(proto.graph)
+        for node in graph.node
+    )
+
+
+def _long_vectors(graph: onnx.GraphProto) -> Iterator[str]:
+    for tensor in graph.initializer:
+        if len(tensor.dims) == 1 and tensor.dims[0] > _LONGEST:
+            yield tensor.name
+    for value in chain(graph.input, graph.value_info, graph.output):
+        dims = value.type.tensor_type.shape.dim
+        if len(dims) == 1 and dims[0].dim_value > _LONGEST:
+            yield value.name
 
 
 def value_types(

@@ -13,6 +13,7 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, infers_with_types
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.graph.shape_check import shape_problem
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.model import Model
@@ -24,16 +25,20 @@ _FIX = "insert a Cast in front of the node, or correct it where the model is exp
 
 
 def infer_checked(model: Model) -> Model:
-    """The model with inferred types. InvalidModelError lists the nodes whose inputs are of types that ONNX forbids.
+    """The model with inferred types. InvalidModelError lists nodes that get types or shapes which ONNX forbids.
 
     A type that a later opset of the operator takes is let through: exporters write such nodes, and TensorRT takes them.
     """
-    inferred = infers_with_types(model)
-    if inferred is not None and not any(True for node in model.proto.graph.node for _ in subgraphs(node)):
-        return inferred  # of subgraphs onnx does not check the types
-    inferred = inferred or infer_shapes(model)
+    sound = infers_with_types(model)
+    if sound is not None and not any(True for node in model.proto.graph.node for _ in subgraphs(node)):
+        return sound  # of subgraphs onnx does not check the types
+    inferred = sound or infer_shapes(model)
     draft = Graph(inferred)
     problems = list(islice(_problems(draft.root, str(model.path)), _MOST))
+    if (
+        sound is None and not problems
+    ):  # one node at a time: what the model states of values may be wrong, too
+        problems = list(islice(_shape_problems(draft.root, str(model.path)), _MOST))
     if problems:
         raise InvalidModelError(problems)
     return inferred
@@ -42,10 +47,29 @@ def infer_checked(model: Model) -> Model:
 def _problems(scope: Scope, file: str) -> Iterator[Problem]:
     for node in scope.nodes:
         if (node.domain, node.op_type) not in scope.whole.functions:
-            where = f"{file}: node {(node.proto.name or ', '.join(node.outputs))[:200]!r} ({node.op_type})"
-            yield from _node_problems(node, where)
+            yield from _node_problems(node, _where(node, file))
         for inner in node.scopes:
             yield from _problems(inner, file)
+
+
+def _shape_problems(scope: Scope, file: str) -> Iterator[Problem]:
+    for node in scope.nodes:
+        schema = _schema(node.op_type, node.domain, scope.whole.opset(node.domain))
+        if (
+            schema is not None
+            and not node.domain
+            and node.kind not in scope.whole.functions
+            and not node.scopes
+        ):
+            problem = shape_problem(node, schema, _where(node, file))
+            if problem is not None:
+                yield problem
+        for inner in node.scopes:
+            yield from _shape_problems(inner, file)
+
+
+def _where(node: Node, file: str) -> str:
+    return f"{file}: node {(node.proto.name or ', '.join(node.outputs))[:200]!r} ({node.op_type})"
 
 
 def _node_problems(node: Node, where: str) -> Iterator[Problem]:

@@ -10,11 +10,14 @@ import onnx
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
+from trtsmith.converter.model.function_check import check_functions
+from trtsmith.converter.model.node_check import check_nodes
 from trtsmith.converter.model.structure import check_structure
 from trtsmith.converter.model.tensors import check_tensor, is_external, too_large
 from trtsmith.importers.problem import Problem
 
 _DATA_TYPES = frozenset(onnx.TensorProto.DataType.values())
+_MOST_VERSION = (1 << 31) - 1  # onnx and onnxruntime keep versions in 32 bits
 _MOST = 50  # a broken file can have a problem for every tensor; nobody reads more than this
 
 
@@ -69,9 +72,10 @@ def iter_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def check_model(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """Every problem of the model's header and of its tensors, external files aside; at most 50 of them."""
+    """Every problem of the model's header, tensors, graph and nodes, external files aside; at most 50 of them."""
     header = _check_text(proto, file) or _check_header(proto, file)
-    return header or list(islice(chain(_check_tensors(proto, file), check_structure(proto, file)), _MOST))
+    checks = check_structure(proto, file), check_functions(proto, file), check_nodes(proto, file)
+    return header or list(islice(chain(_check_tensors(proto, file), *checks), _MOST))
 
 
 def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:
@@ -131,6 +135,10 @@ def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
             Problem("The model imports no opset.", file, "an opset for every domain in use", again)
         )
     versions: dict[str, int] = {}
+    for opset in chain(proto.opset_import, *(function.opset_import for function in proto.functions)):
+        if not 0 <= opset.version <= _MOST_VERSION:
+            what = f"The domain {opset.domain[:200]!r} is imported as opset {opset.version}."
+            problems.append(Problem(what, file, f"0 to {_MOST_VERSION}", again))
     for opset in proto.opset_import:
         domain = "" if opset.domain == "ai.onnx" else opset.domain
         if versions.setdefault(domain, opset.version) != opset.version:
@@ -150,6 +158,7 @@ def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
 def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
     left = _MOST
     bodies = [onnx.GraphProto(name=function.name, node=function.node) for function in proto.functions]
+    yield from _check_types(proto.graph, file)
     for graph in (graph for top in (proto.graph, *bodies) for graph in iter_graphs(top)):
         problems = (*_check_names(graph, file), *_check_values(graph, file), *_check_sparse(graph, file))
         for problem in problems:
@@ -164,6 +173,17 @@ def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
             left -= 1
             if left <= 0:
                 return
+
+
+def _check_types(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
+    """Inputs of subgraphs may leave their types to be inferred; nobody infers those of a model's."""
+    initializers = {tensor.name for tensor in graph.initializer}
+    for value in graph.input:
+        kind = value.type.WhichOneof("value")
+        untyped = kind is None or (kind == "tensor_type" and not value.type.tensor_type.elem_type)
+        if untyped and value.name not in initializers:
+            what, where = "The input has no data type.", f"{file}: {value.name[:200]!r}"
+            yield Problem(what, where, "a data type that ONNX defines", "export the model again")
 
 
 def _check_values(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:

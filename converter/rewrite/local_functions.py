@@ -11,8 +11,10 @@ import onnx
 from onnx import inliner
 
 from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.native_operators import native_operators
+from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import find_aliases, normalise_domain
 
 Kind = tuple[str, str]
@@ -64,7 +66,17 @@ def inline(model: Model, functions: frozenset[Kind]) -> Model:
         (f.domain, f.name) for f in model.proto.functions if (normalise_domain(f.domain), f.name) in functions
     ]
     imported = {normalise_domain(entry.domain) for entry in model.proto.opset_import}
-    proto = inliner.inline_selected_functions(model.proto, ids)
+    try:
+        proto = inliner.inline_selected_functions(model.proto, ids)
+    except RuntimeError as error:  # several versions of ONNX's operators that nobody converts
+        raise ConversionError(
+            Problem(
+                f"The model's functions cannot be put in the place of their calls: {error}",
+                str(model.path),
+                "functions of the opset that the model imports",
+                "export the model without functions, or inline them with onnx.inliner where it is made",
+            )
+        ) from error
     for function in model.proto.functions:  # a domain may be imported by the function alone
         for entry in function.opset_import:
             if normalise_domain(entry.domain) not in imported:

@@ -10,7 +10,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.bits.float_formats import FORMATS, bits_of, number_of
 from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
-from trtsmith.importers.dtypes import NUMBERS
+from trtsmith.importers.dtypes import BITS, NUMBERS
 
 _NAN = "a NaN becomes the quiet NaN without sign: arithmetic sees neither its payload nor its sign"
 _DOUBLE = "the bits of a float64 are those of the float32 that TensorRT computes with, widened"
@@ -20,6 +20,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     source, number = node.dtype(0) or "", int(node.attributes.get("to", 0))
     target = next((name for name, known in NUMBERS.items() if known == number), "")
     integers = {"bool", *LEGAL_INTEGERS}
+    widths = BITS.get(NUMBERS.get(source, 0)), BITS.get(number)
+    if None not in widths and widths[0] != widths[1]:
+        return Refusal(
+            f"BitCast from {source} to {target}, of {widths[0]} and {widths[1]} bits",
+            "types of as many bits",
+            "correct the attribute 'to' where the model is exported",
+        )
     w = Writer(node)
     if source == target or (source in integers and target in integers):
         w.do("Cast", "x0", result="y0", to=number)

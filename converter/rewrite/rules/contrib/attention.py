@@ -13,6 +13,7 @@ from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     behind,
     heads,
     too_old,
+    uneven,
     unstacked,
     write_present,
 )
@@ -30,6 +31,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     sizes = _sizes(node)
     if isinstance(sizes, Refusal):
         return sizes
+    fault = uneven(node, count, sizes[0]) or uneven(node, count, sizes[2])
+    if fault is not None:
+        return fault
     scale = node.attributes.get("scale") or (sizes[0] // count) ** -0.5
     w = Writer(node)
     product = w.do("MatMul", "x0", "x1")

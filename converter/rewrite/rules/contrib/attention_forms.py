@@ -27,6 +27,17 @@ def too_old(node: NodeView) -> Refusal | None:
     return Refusal(f"the model is of opset {node.opset}", f"opset {OLDEST} or later", fix)
 
 
+def uneven(node: NodeView, count: int, width: int | None, name: str = "num_heads") -> Refusal | None:
+    """A refusal of a width that does not make so many heads; None of one that does, or is unknown."""
+    if count > 0 and (width is None or (width > 0 and width % count == 0)):
+        return None
+    return Refusal(
+        f"{name} is {count}" + ("" if width is None else f", of a last size of {width}"),
+        "a positive number that divides the last size",
+        "correct the node where the model is exported",
+    )
+
+
 def heads(w: Writer, data: str, count: int, size: int = -1) -> str:
     """(batch, length, heads * size) as (batch, heads, length, size)."""
     return w.transpose(w.reshape(data, [0, 0, count, size]), [0, 2, 1, 3])

@@ -12,7 +12,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old, uneven
 from trtsmith.converter.rewrite.rules.contrib.cache_forms import Places, cached, places
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
@@ -61,6 +61,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     width = (node.shape(0) or (None,))[-1]
     if width is None:
         return unknown(node, 0, "the last size")
+    fault = uneven(node, queries, None) or uneven(node, keys, queries, "kv_num_heads")
+    fault = fault or uneven(node, queries if node.input(1) else queries + 2 * keys, width)
+    if fault is not None:
+        return fault
     size = width // (queries if node.input(1) else queries + 2 * keys)
     half = (node.shape(7) or (None,))[-1]
     if node.attributes.get("do_rotary") and half is None:

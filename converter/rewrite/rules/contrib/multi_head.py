@@ -14,6 +14,7 @@ from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     behind,
     heads,
     too_old,
+    uneven,
 )
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -42,9 +43,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if fault is not None:
         return fault
     count = node.attributes["num_heads"]
+    fault = uneven(node, count, None)
+    if fault is not None:
+        return fault
     size = _head_size(node, count)
     if isinstance(size, Refusal):
         return size
+    if size <= 0:
+        return uneven(node, count, 0)
     w = Writer(node)
     parts = _parts(w, count)
     if isinstance(parts, Refusal):
@@ -70,6 +76,14 @@ def _unsupported(node: NodeView) -> Refusal | None:
                 "past and present of their own",
                 "export the model without shared buffers",
             )
+    packed = 0 if node.rank(0) == 5 else 1 if node.rank(1) == 5 else 2
+    missing = next((index for index in range(packed + 1) if not node.input(index)), None)
+    if missing is not None:
+        return Refusal(
+            f"it has no {('query', 'key', 'value')[missing]}",
+            "query, key and value, or those of five dimensions that hold the others too",
+            "export the model again",
+        )
     return None
 
 

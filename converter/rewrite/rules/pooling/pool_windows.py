@@ -72,6 +72,12 @@ def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
     kernel = [int(k) for k in node.attributes.get("kernel_shape") or ()]
     count = len(kernel)
     dims = node.shape(0) or (None,) * (count + 2)
+    if len(dims) != count + 2:
+        return Refusal(
+            f"kernel_shape = {kernel} of an input of rank {len(dims)}",
+            "a number for each axis but the first two",
+            "correct kernel_shape, or the input's shape, where the model is exported",
+        )
     strides = node.attributes.get("strides") or [1] * count
     dilations = node.attributes.get("dilations") or [1] * count
     pads = node.attributes.get("pads") or [0] * (2 * count)

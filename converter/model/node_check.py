@@ -1,0 +1,215 @@
+"""Checks nodes against the schemas of their operators, so that whoever reads an attribute finds it, and of its type.
+
+Known are ONNX's own operators and onnxruntime's; of others, that attributes are sound is all that can be said. An attribute
+that the schema does not have is let through: TensorRT ignores it, and plugins are found by two such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import onnx
+
+from trtsmith.converter.model.subgraph_check import check_subgraphs
+from trtsmith.converter.model.window_check import check_windows
+from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import normalise_domain
+
+A = onnx.AttributeProto
+
+_FIX = "correct the node where the model is exported"
+_NEEDED: dict[int, str] = {A.TENSOR: "t", A.GRAPH: "g", A.SPARSE_TENSOR: "sparse_tensor", A.TYPE_PROTO: "tp"}
+_SINGLE: dict[int, str] = {A.FLOAT: "f", A.INT: "i", A.STRING: "s", **_NEEDED}
+_LISTS: dict[int, str] = {
+    A.FLOATS: "floats",
+    A.INTS: "ints",
+    A.STRINGS: "strings",
+    A.TENSORS: "tensors",
+    A.GRAPHS: "graphs",
+    A.SPARSE_TENSORS: "sparse_tensors",
+    A.TYPE_PROTOS: "type_protos",
+}
+_FIELDS: Mapping[int, str] = {**_SINGLE, **_LISTS}
+_VALUES = frozenset(_FIELDS.values())
+_FEWEST = {"Constant": 1}
+"""Attributes of which a node must have one, where its schema says of each that it may be absent."""
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """What a schema asks of a node. types: of its attributes; needed: places of the inputs that may not be left out."""
+
+    required: frozenset[str]
+    types: Mapping[str, int]
+    inputs: tuple[int, int]
+    needed: tuple[tuple[int, str], ...]
+    outputs: tuple[int, int]
+
+
+def check_nodes(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
+    """Attributes that are missing or of another type, and wrong numbers of inputs and outputs, in functions too."""
+    functions = {(normalise_domain(f.domain), f.name): f for f in proto.functions}
+    opsets = _opsets(proto.opset_import)
+    for node, place in _nodes(proto.graph.node, ""):
+        yield from _check_node(node, f"{file}: {place}", opsets, functions, None)
+    for function in proto.functions:
+        own = {**opsets, **_opsets(function.opset_import)}
+        parameters = {*function.attribute, *(a.name for a in function.attribute_proto)}
+        where = f"{file}: function {function.domain}.{function.name}"[:300]
+        for node, place in _nodes(function.node, ""):
+            yield from _check_node(node, f"{where}: {place}", own, functions, parameters)
+
+
+def _opsets(entries: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {normalise_domain(entry.domain): int(entry.version) for entry in entries}
+
+
+def _nodes(nodes: Sequence[onnx.NodeProto], outer: str) -> Iterator[tuple[onnx.NodeProto, str]]:
+    for node in nodes:
+        name = node.name or ", ".join(node.output)
+        place = f"{outer}node {name[:200]!r} ({node.op_type[:200]})"
+        yield node, place
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g.node, f"{place}: ")
+            for graph in attribute.graphs:
+                yield from _nodes(graph.node, f"{place}: ")
+
+
+def _check_node(
+    node: onnx.NodeProto,
+    where: str,
+    opsets: Mapping[str, int],
+    functions: Mapping[tuple[str, str], onnx.FunctionProto],
+    parameters: Collection[str] | None,
+) -> Iterator[Problem]:
+    """parameters: of the function that the node is in; None of a node that is in none."""
+    if not node.op_type:
+        yield Problem("The node has no op_type.", where, "the name of an operator", _FIX)
+        return
+    sound = True
+    seen: set[str] = set()
+    for attribute in node.attribute:
+        for problem in _check_attribute(attribute, where, seen, parameters):
+            sound = False
+            yield problem
+        seen.add(attribute.name)
+    domain = normalise_domain(node.domain)
+    function = functions.get((domain, node.op_type))
+    signature = (
+        _of_function(function) if function else _signature(domain, node.op_type, opsets.get(domain, 1))
+    )
+    if not sound or signature is None:
+        return
+    problems = [*_check_signature(node, where, signature)]
+    if not domain and function is None and not problems:
+        problems += [*check_subgraphs(node, opsets.get("", 1), where), *check_windows(node, where)]
+        if len(node.attribute) < _FEWEST.get(node.op_type, 0):
+            what = f"The {node.op_type} has no attribute."
+            problems.append(Problem(what, where, "one attribute that holds its value", _FIX))
+    yield from problems
+
+
+def _check_attribute(
+    attribute: onnx.AttributeProto, where: str, seen: Collection[str], parameters: Collection[str] | None
+) -> Iterator[Problem]:
+    name = attribute.name[:200]
+    if not name:
+        yield Problem("An attribute has no name.", where, "a name for each attribute", _FIX)
+    if attribute.name in seen:
+        yield Problem(f"The attribute {name!r} is there twice.", where, "each attribute once", _FIX)
+    if attribute.ref_attr_name:
+        if parameters is None or attribute.ref_attr_name not in parameters:
+            what = f"The attribute {name!r} takes the value of {attribute.ref_attr_name[:200]!r}."
+            expected = (
+                "an attribute of the function that the node is in" if parameters is not None else "a value"
+            )
+            yield Problem(what, where, expected, _FIX)
+        return
+    field = _FIELDS.get(attribute.type)
+    if field is None:
+        what = f"The attribute {name!r} has no type."
+        yield Problem(what, where, "one of the types of onnx.AttributeProto", "export the model again")
+        return
+    filled = {entry.name for entry, _ in attribute.ListFields()} & _VALUES
+    if filled - {field} or (attribute.type in _NEEDED and not filled):
+        held = ", ".join(sorted(filled)) or "none"
+        what = f"The attribute {name!r} is of type {_type_name(attribute.type)}, and its value is in {held}."
+        yield Problem(what, where, f"a value in {field}", "export the model again")
+
+
+def _check_signature(node: onnx.NodeProto, where: str, signature: _Signature) -> Iterator[Problem]:
+    given = {attribute.name: attribute.type for attribute in node.attribute if not attribute.ref_attr_name}
+    present = {attribute.name for attribute in node.attribute}
+    for name in sorted(signature.required - present):
+        kind = _type_name(signature.types[name]) if name in signature.types else "value"
+        what = f"The attribute {name!r}, which {node.op_type} needs, is missing."
+        yield Problem(what, where, f"{name!r} as {kind}", _FIX)
+    for name, kind in given.items():
+        wanted = signature.types.get(name, kind)
+        if wanted != kind:
+            what = f"The attribute {name!r} is of type {_type_name(kind)}."
+            yield Problem(what, where, f"{name!r} as {_type_name(wanted)}", _FIX)
+    for what, count, (least, most) in (
+        ("inputs", len(node.input), signature.inputs),
+        ("outputs", len(node.output), signature.outputs),
+    ):
+        if not least <= count <= most:
+            wanted_count = str(least) if least == most else f"{least} to {most}"
+            fix = f"{_FIX}, or the model's opset"
+            yield Problem(f"the node has {count} {what}", where, f"{wanted_count} {what} in this opset", fix)
+            return
+    for index, name in signature.needed:
+        if index < len(node.input) and not node.input[index]:
+            what = f"The input {name!r} (number {index}), which {node.op_type} needs, is left out."
+            yield Problem(what, where, f"a value for {name!r}", _FIX)
+
+
+def _of_function(function: onnx.FunctionProto) -> _Signature:
+    types = {a.name: a.type for a in function.attribute_proto}
+    most = len(function.input), len(function.output)
+    return _Signature(frozenset(function.attribute), types, (0, most[0]), (), (0, most[1]))
+
+
+@cache
+def _signature(domain: str, op_type: str, version: int) -> _Signature | None:
+    """None of an operator that nobody knows, or not in that version."""
+    schema = _schema(domain, op_type, version)
+    if schema is None or schema.deprecated:
+        return None
+    types = {name: A.AttributeType.Value(entry.type.name) for name, entry in schema.attributes.items()}
+    needed = tuple(
+        (index, str(port.name)) for index, port in enumerate(schema.inputs) if port.option.name == "Single"
+    )
+    return _Signature(
+        frozenset(name for name, entry in schema.attributes.items() if entry.required),
+        types,
+        (schema.min_input, schema.max_input),
+        needed,
+        (schema.min_output, schema.max_output),
+    )
+
+
+def _schema(domain: str, op_type: str, version: int) -> Any:
+    try:
+        return onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return _of_onnxruntime().get((domain, op_type)) if domain in _DOMAINS else None
+
+
+_DOMAINS = frozenset({"com.microsoft"})
+"""Of onnxruntime, with operators that rules take."""
+
+
+@cache
+def _of_onnxruntime() -> Mapping[tuple[str, str], Any]:
+    import onnxruntime.capi.onnxruntime_pybind11_state as ort_state  # 0.1 s, for models with such nodes only
+
+    return {(s.domain, s.name): s for s in ort_state.get_all_operator_schema() if s.domain in _DOMAINS}
+
+
+def _type_name(number: int) -> str:
+    return str(A.AttributeType.Name(number))

@@ -1,0 +1,145 @@
+"""Runs one model through the commands, and says what no model may bring about."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fuzzing.fuzz_process import FuzzProcess
+
+MODEL, OUTPUT = "model.onnx", "out.onnx"
+CODES = (0, 1, 2, 3)
+
+OF_OTHERS = frozenset({".ses"})
+"""What onnxruntime writes into the temporary folder, once in each process."""
+
+_FRAME = re.compile(r'File "[^"\n]*?/((?:converter|importers)/[\w/]+\.py)", line (\d+), in (\w+)')
+_FAILED = re.compile(r"internal error: (\w+)")
+_RAISED = re.compile(r"^ *([A-Za-z_.]+(?:Error|Exception|Interrupt|Iteration|Exit))\b", re.MULTILINE)
+_BROKEN = re.compile(r"error: (.*?)\n.*?this is a bug in trtsmith", re.DOTALL)
+_FATAL = re.compile(r"(?:Fatal Python error: .*|terminate called.*|what\(\):.*)")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that must not be. kind: what; place: where, by which findings are told apart; words: the command."""
+
+    kind: str
+    place: str
+    words: tuple[str, ...]
+    said: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.place
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of one model. codes: exit codes, by command; calls: pairs of places that no model before had brought."""
+
+    findings: tuple[Finding, ...]
+    codes: tuple[int | None, ...]
+    calls: tuple[int, ...] = ()
+
+
+def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
+    """check, rewrite and rewrite --expand, for a target and in a precision that are drawn; convert if it is asked for."""
+    flavour = draw.choice(("tensorrt", "tensorrt_rtx"))
+    common = [MODEL, "-v", "--flavour", flavour]
+    precision = draw.choice((None, None, None, "fp32", "fp16", "bf16"))
+    common += ["--precision", precision] if precision else []
+    commands = [
+        ["check", *common],
+        ["rewrite", *common, "-o", OUTPUT],
+        ["rewrite", *common, "-o", OUTPUT, "--expand"],
+    ]
+    if convert:
+        plan = [
+            MODEL,
+            "-v",
+            "--flavour",
+            "tensorrt_rtx",
+            "--target",
+            "sm86",
+            "--timeout",
+            "100",
+            "-o",
+            "out.plan",
+        ]
+        commands.append(["convert", *plan])
+    return commands
+
+
+def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) -> Trial:
+    """The commands one after the other, each in a folder that holds the model alone."""
+    findings: list[Finding] = []
+    codes: list[int | None] = []
+    calls: list[int] = []
+    for words in commands:
+        process.clean()
+        (process.work / MODEL).write_bytes(data)
+        answer = process.ask([[_in_folder(word, process) for word in words]])
+        named = tuple(words)
+        if "died" in answer:
+            findings.append(Finding(_died(answer["died"]), _place(answer), named, answer["said"]))
+            codes.append(None)
+            process.clean()
+            continue
+        outcome = answer["outcomes"][0]
+        codes.append(outcome["code"])
+        calls += answer["calls"]
+        findings += _judged(outcome, process.left(), named, process.limits.resident_mib)
+    return Trial(tuple(findings), tuple(codes), tuple(calls))
+
+
+def _in_folder(word: str, process: FuzzProcess) -> str:
+    return str(process.work / word) if word == MODEL or word.startswith("out.") else word
+
+
+def _died(how: str) -> str:
+    return "hang" if how == "hangs" else f"process {how}"
+
+
+def _place(answer: dict[str, Any]) -> str:
+    """Where a process that died was: what it said of it, and the toolkit's innermost function."""
+    said = answer["said"]
+    frames = re.findall(r'File "[^"\n]*?/((?:converter|importers)/[\w/]+\.py)", line \d+ in (\w+)', said)
+    fatal = _FATAL.search(said)
+    inner = "{}, {}".format(*frames[0]) if frames else ""
+    return "; ".join(filter(None, (fatal[0][:120] if fatal else "", inner)))
+
+
+def _judged(
+    outcome: dict[str, Any], left: dict[str, list[str]], words: tuple[str, ...], most_mib: int
+) -> list[Finding]:
+    code, said = outcome["code"], outcome["said"]
+    found: list[tuple[str, str]] = []
+    failed = _FAILED.search(said)
+    if failed or "Traceback (most recent call last)" in said:
+        frames = _FRAME.findall(said)
+        raised = failed[1] if failed else (_RAISED.findall(said) or ["?"])[-1]
+        inner = "{}, line {}, {}".format(*frames[-1]) if frames else "?"
+        found.append(("internal error", f"{raised} in {inner}"))
+    elif code not in CODES:
+        found.append(("exit code", str(code)))
+    elif code in (1, 2) and "error: " not in said and words[0] != "check":
+        found.append(("no message", f"{words[0]} ends with {code}"))
+    broken = _BROKEN.search(said)
+    if broken:
+        found.append(("broken rule", re.sub(r"'[^']*'", "'...'", broken[1])[:160]))
+    if outcome["mib"] > most_mib:
+        found.append(("memory", f"{words[0]} uses {outcome['mib'] >> 8 << 8} MiB"))
+    expected = {MODEL} | (
+        {name for name in left["work"] if name.startswith("out.")} if code in (0, 3) else set()
+    )
+    more = [name for name in left["work"] if name not in expected]
+    more += [name for name in left["temporary"] if name not in OF_OTHERS]
+    if more:
+        found.append(("left over", ", ".join(more)[:80]))
+    if code == 0 and words[0] == "rewrite" and OUTPUT not in left["work"]:
+        found.append(("no output", " ".join(words)))
+    return [Finding(kind, place, words, said) for kind, place in found]

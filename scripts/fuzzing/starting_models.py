@@ -1,0 +1,67 @@
+"""Collects the models that are changed: every example of the repository, and ONNX's own backend tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import onnx
+
+from checkoutdiff.model_sources import SOURCES
+
+EXAMPLES = ("rules", "foreign")
+"""Sources that are written in a second or two; `suite` takes ten."""
+
+ALL = (*EXAMPLES, "suite", "documents")
+
+LARGEST = 1 << 20
+"""Bytes of the largest model that is changed: what is found in a larger one is found in a small one, sooner."""
+
+
+@dataclass(frozen=True)
+class StartingModel:
+    """A model as somebody wrote it. name: source and name."""
+
+    name: str
+    data: bytes
+
+
+def starting_models(names: tuple[str, ...], folder: Path, checkout: Path) -> list[StartingModel]:
+    """The models of these sources, each text once, in an order that is always the same.
+
+    folder: where they are written, and found the next time.
+    """
+    found: dict[bytes, StartingModel] = {}
+    for name in names:
+        inside = folder / name
+        listed = folder / f"{name}.json"
+        if not listed.is_file():
+            inside.mkdir(parents=True, exist_ok=True)
+            listed.write_text(json.dumps(_written(name, inside, checkout)), encoding="utf-8")
+        for label, file in json.loads(listed.read_text(encoding="utf-8")):
+            data = (inside / file).read_bytes()
+            if len(data) <= LARGEST:
+                found.setdefault(data, StartingModel(f"{name}/{label}", data))
+    return list(found.values())
+
+
+def _written(name: str, folder: Path, checkout: Path) -> list[tuple[str, str]]:
+    if name == "documents":
+        return list(_of_documents(folder))
+    return [(model.name, model.file) for model in SOURCES[name](checkout, folder, folder)]
+
+
+def _of_documents(folder: Path) -> Iterator[tuple[str, str]]:
+    """The sample models of the documents, and networks that ONNX's own tests carry."""
+    import_module("tests.docs.samples").write_samples(folder)
+    for path in sorted(folder.rglob("*.onnx")):
+        yield path.stem, str(path.relative_to(folder))
+    carried = Path(onnx.__file__).parent / "backend" / "test" / "data"
+    for path in sorted(carried.rglob("*.onnx")):
+        label = f"{path.parent.parent.name}-{path.parent.name}"
+        if path.stat().st_size <= LARGEST:
+            (folder / f"{label}.onnx").write_bytes(path.read_bytes())
+            yield label, f"{label}.onnx"
