@@ -11,6 +11,7 @@ import numpy as np
 from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
+from trtsmith.converter.graph.infer_changed import infer_changed
 from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
@@ -130,11 +131,13 @@ def rewrite(
     with collector_paused():
         inferred = infer_checked(model)
         whole = inline(inferred, functions_holding(inferred, not_native))
-        result = _finished(run_to_precision(whole if whole is inferred else infer_shapes(whole), options))
+        result = _finished(
+            run_to_precision(whole if whole is inferred else infer_changed(whole, inferred), options)
+        )
         kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.kinds}
         doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in kinds)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
-            inlined = _finished(run_to_precision(infer_shapes(inline(whole, doubtful)), options))
+            inlined = _finished(run_to_precision(infer_changed(inline(whole, doubtful), inferred), options))
             if inlined.found() > result.found():
                 result = inlined
     return result
