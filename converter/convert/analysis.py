@@ -19,6 +19,7 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.problem import Problem
@@ -35,6 +36,7 @@ class AnalysisOptions:
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that nobody named.
+    progress: hears of steps that take long, if it is one of converter/model/signs_of_life.py.
     compiled: whether the libraries of plugins from outside are looked for, which an engine needs.
     """
 
@@ -46,6 +48,7 @@ class AnalysisOptions:
     precision: PrecisionRequest = field(default_factory=PrecisionRequest)
     whole: bool = True
     compiled: bool = True
+    progress: Progress | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -97,12 +100,15 @@ def analyse(
     given: whether they are the user's.
     """
     if options.frozen is None:
-        plain, frozen = rewrite_frozen(original, options.freeze, options.inputs, options.target)
+        plain, frozen = rewrite_frozen(
+            original, options.freeze, options.inputs, options.target, progress=options.progress
+        )
     else:
-        plain = rewrite(original, options.target, freeze=options.frozen)
+        plain = rewrite(original, options.target, freeze=options.frozen, progress=options.progress)
         frozen = dict(options.frozen)
     foreign = foreign_plugins(options.plugins, options.target)
     settled = with_libraries if options.compiled else _as_it_is
+    steps_of(options.progress)(f"planning {len(plain.model.proto.graph.node):,} nodes")
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
     ready = first.convertible or not (options.whole or refused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.model.signs_of_life import Progress, SignsOfLife, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
@@ -52,8 +53,6 @@ from trtsmith.converter.verify.references import (
 from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
-
-Progress = Callable[[str], None]
 
 _AS_IT_IS = PrecisionRequest()
 
@@ -136,20 +135,22 @@ class Conversion:
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
-    with calling(options.references.nodes):
-        return _convert(options, progress)
+    with calling(options.references.nodes), signs_of_life(progress) as telling:
+        return _convert(options, telling)
 
 
-def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
-    clock = _StageTimes(progress)
+def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
+    clock = _StageTimes(progress.done)
+    progress.step("loading the model")
     _check_files(options)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)
     options = _with_example(options, opened)
     clock.done("load")
-    prepared = _Preparation(options)
-    analysis = analyse(original, _analysis_options(options), prepared.feeds, given=given).needed()
+    prepared = _Preparation(options, progress.step)
+    asked = replace(_analysis_options(options), progress=progress)
+    analysis = analyse(original, asked, prepared.feeds, given=given).needed()
     prepared.once(analysis)
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = needed_libraries(planned, options.plugins)
@@ -159,6 +160,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
         graph = Path(folder) / "model.onnx"
+        progress.step("saving the rewritten graph")
         save_model(rewritten.model, graph)
         with problems_named(graph, options.model):
             built = build(
@@ -215,6 +217,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
             **precision_facts(options.precision, rewritten.precision),
             **({} if opened.calling is None else {"calling": opened.calling}),
         }
+        progress.step("writing the bundle")
         bundle, engine = None, b""
         if options.output is None:
             engine = built.engine_path.read_bytes()
@@ -271,8 +274,8 @@ def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
 class _Preparation:
     """What follows from the graph in the model's own precision: the profile, and the comparison to make, if any."""
 
-    def __init__(self, options: ConvertOptions) -> None:
-        self._options = options
+    def __init__(self, options: ConvertOptions, step: Progress) -> None:
+        self._options, self._step = options, step
         self._done = False
         self.profile: Mapping[str, ShapeRange] = {}
         self.values: Mapping[str, ShapeRange] = {}
@@ -287,6 +290,7 @@ class _Preparation:
         self.profile = profile_for(specs, options.shapes)
         self.values = _value_profile(options, analysis.plain, specs)
         if options.verify is not None:
+            self._step("preparing inputs for the comparison")
             self.check = prepare(
                 original,
                 specs,

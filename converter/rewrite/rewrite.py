@@ -16,6 +16,7 @@ from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import function_for
+from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged
@@ -120,6 +121,7 @@ def rewrite(
     freeze: Mapping[str, np.ndarray] = _NOTHING,
     passes: Sequence[Pass] = PASSES,
     rules: Sequence[NodeRule] = RULES,
+    progress: Progress | None = None,
 ) -> Rewritten:
     """The graph that the target gets: every phase of converter/rewrite/phases.py, in order, in the precision of the model.
 
@@ -127,7 +129,8 @@ def rewrite(
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
-    options = Options(target, freeze, passes, rules)
+    options = Options(target, freeze, passes=passes, rules=rules, step=steps_of(progress))
+    options.step(f"inferring the types of {len(model.proto.graph.node):,} nodes")
     with collector_paused():
         inferred = infer_checked(model)
         whole = inline(inferred, functions_holding(inferred, not_native))

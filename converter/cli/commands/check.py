@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
+from trtsmith.converter.model.signs_of_life import signs_of_life
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -56,7 +58,10 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
     model, plugins, report = model_of(options), tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    analysis = analyse(open_model(model, console.progress).model, analysis_options(options))
+    with signs_of_life(console.progress) as progress:
+        progress.step("loading the model")
+        opened = open_model(model, progress)
+        analysis = analyse(opened.model, replace(analysis_options(options), progress=progress))
     document = analysis_report(model, analysis)
     write_report(report, document)
     if as_json:
