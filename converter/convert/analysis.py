@@ -22,6 +22,7 @@ from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import TENSORRT, Target
@@ -39,6 +40,7 @@ class AnalysisOptions:
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
         nodes of plugins that nobody named.
+    progress: hears of steps that take long, if it is one of converter/model/signs_of_life.py.
     compiled: whether the libraries of plugins from outside are looked for, which an engine needs.
     profiles, values: the shapes of inputs, and the values of shape tensors, for which alone the graph has to hold, one
         mapping for each optimisation profile. What holds in all of them is knowledge; (): nothing is.
@@ -54,6 +56,7 @@ class AnalysisOptions:
     compiled: bool = True
     profiles: tuple[Mapping[str, ShapeRange], ...] = ()
     values: tuple[Mapping[str, ShapeRange], ...] = ()
+    progress: Progress | None = field(default=None, repr=False, compare=False)
 
     @property
     def ranges(self) -> ProfileRanges | None:
@@ -116,12 +119,17 @@ def analyse(
     """
     target = replace(options.target, float_lstm=options.target.float_lstm or options.precision.float_lstm)
     if options.frozen is None:
-        plain, frozen = rewrite_frozen(original, options.freeze, options.inputs, target, options.ranges)
+        plain, frozen = rewrite_frozen(
+            original, options.freeze, options.inputs, target, options.ranges, options.progress
+        )
     else:
-        plain = rewrite(original, target, freeze=options.frozen, profile=options.ranges)
+        plain = rewrite(
+            original, target, freeze=options.frozen, profile=options.ranges, progress=options.progress
+        )
         frozen = dict(options.frozen)
     foreign = foreign_plugins(options.plugins, options.target)
     settled = with_libraries if options.compiled else _as_it_is
+    steps_of(options.progress)(f"planning {len(plain.model.proto.graph.node):,} nodes")
     first = Analysis(original, plain, plain, plan(plain, foreign), frozen, plain.model)
     refused = any(record.fatal for record in plain.declined)
     ready = first.convertible or not (options.whole or refused)

@@ -13,6 +13,7 @@ import onnx
 from trtsmith.converter.model.arrays import ArraySource, load_array, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.signs_of_life import Progress
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
@@ -34,6 +35,7 @@ def rewrite_frozen(
     inputs: ArraySource | None = None,
     target: Target = TENSORRT,
     profile: ProfileRanges | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Rewritten, dict[str, np.ndarray]]:
     """The model rewritten with inputs frozen, and what they are frozen to.
 
@@ -43,18 +45,18 @@ def rewrite_frozen(
     """
     values = parse_freeze(freeze, model.proto)
     if inputs is None:
-        return rewrite(model, target, freeze=values, profile=profile), values
+        return rewrite(model, target, freeze=values, profile=profile, progress=progress), values
     examples = load_arrays(inputs, "--inputs")
     whole = inline(
         model, frozenset(all_functions(model))
     ).proto  # functions read inputs under names of their own
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
-    result = rewrite(model, target, freeze=values, profile=profile)
+    result = rewrite(model, target, freeze=values, profile=profile, progress=progress)
     if any(record.fatal for record in result.declined):
         more = _chosen(model, examples, inputs_to_freeze(whole) - values.keys(), inputs)
         if more:
             values |= more
-            result = rewrite(model, target, freeze=values, profile=profile)
+            result = rewrite(model, target, freeze=values, profile=profile, progress=progress)
     return result, values
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from trtsmith.converter.model.option_values import check_values, is_count, is_se
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.model.signs_of_life import Progress, SignsOfLife, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
@@ -53,8 +54,6 @@ from trtsmith.converter.verify.references import (
 from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
-
-Progress = Callable[[str], None]
 
 _AS_IT_IS = PrecisionRequest()
 _LOOKED_INTO = Refusals()
@@ -144,20 +143,22 @@ class Conversion:
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
-    with calling(options.references.nodes):
-        return _convert(options, progress)
+    with calling(options.references.nodes), signs_of_life(progress) as telling:
+        return _convert(options, telling)
 
 
-def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
-    clock = _StageTimes(progress)
+def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
+    clock = _StageTimes(progress.done)
+    progress.step("loading the model")
     _check_files(options)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)
     options = _with_example(options, opened)
     clock.done("load")
-    prepared = _Preparation(options)
-    analysis = analyse(original, _analysis_options(options), prepared.feeds, given=given).needed()
+    prepared = _Preparation(options, progress.step)
+    asked = replace(_analysis_options(options), progress=progress)
+    analysis = analyse(original, asked, prepared.feeds, given=given).needed()
     prepared.once(analysis)
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = needed_libraries(planned, options.plugins)
@@ -167,6 +168,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
         graph = Path(folder) / "model.onnx"
+        progress.step("saving the rewritten graph")
         with problems_named(graph, options.model):
             done = build_mended(
                 rewritten.model,
@@ -231,6 +233,7 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
             **profile_facts(rewritten, options.values),
             **({} if opened.calling is None else {"calling": opened.calling}),
         }
+        progress.step("writing the bundle")
         bundle, engine = None, b""
         if options.output is None:
             engine = built.engine_path.read_bytes() if options.keep else b""
@@ -291,8 +294,8 @@ def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
 class _Preparation:
     """What follows from the graph in the model's own precision: the profile, and the comparison to make, if any."""
 
-    def __init__(self, options: ConvertOptions) -> None:
-        self._options = options
+    def __init__(self, options: ConvertOptions, step: Progress) -> None:
+        self._options, self._step = options, step
         self._done = False
         self.profile: Mapping[str, ShapeRange] = {}
         self.values: Mapping[str, ShapeRange] = {}
@@ -307,6 +310,7 @@ class _Preparation:
         self.profile = profile_for(specs, options.shapes)
         self.values = _value_profile(options, analysis.plain, specs)
         if options.verify is not None:
+            self._step("preparing inputs for the comparison")
             self.check = prepare(
                 original,
                 specs,

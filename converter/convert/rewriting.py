@@ -16,6 +16,7 @@ from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange, check_ranges
+from trtsmith.converter.model.signs_of_life import SignsOfLife, signs_of_life
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.target import TENSORRT
 from trtsmith.importers.problem import Problem
@@ -53,6 +54,11 @@ def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> 
     A graph that TensorRT will refuse is written too: `problems` says why. ConversionError: nodes that a pass knows, and
     refuses to take as they are.
     """
+    with signs_of_life(progress or _silent) as telling:
+        return _rewritten(options, telling)
+
+
+def _rewritten(options: RewriteOptions, progress: SignsOfLife) -> Analysis:
     target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
     asked = AnalysisOptions(
         target,
@@ -66,9 +72,10 @@ def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> 
         profiles=(options.shapes,),
         values=(options.values,),
     )
+    progress.step("loading the model")
     model = open_model(options.model, progress).model
     check_ranges(model.proto, options.shapes)
-    analysis = analyse(model, asked)
+    analysis = analyse(model, replace(asked, progress=progress))
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)
@@ -77,5 +84,10 @@ def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> 
     elif options.plugin_v2:
         analysis = replace(analysis, graph=for_plugin_v2(analysis.graph))
     if options.output is not None:
+        progress.step("saving the rewritten graph")
         save_model(analysis.graph, options.output)
     return analysis
+
+
+def _silent(text: str) -> None:
+    pass

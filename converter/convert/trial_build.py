@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
@@ -10,9 +10,8 @@ from trtsmith.converter.convert.mending.refusals import Refusals
 from trtsmith.converter.convert.opening import GivenModel, open_model
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.shapes import ShapeRange, check_ranges
+from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.importers.problem import Problem
-
-Progress = Callable[[str], None]
 
 _LOOKED_INTO = Refusals()
 
@@ -50,10 +49,11 @@ def check_model(
 
     That it cannot be converted is a result and no error. Raises InvalidModelError and UsageError.
     """
+    steps_of(progress)("loading the model")
     original = open_model(model, progress).model
     for shapes in options.profiles:
         check_ranges(original.proto, shapes)
-    analysis = analyse(original, options)
+    analysis = analyse(original, replace(options, progress=progress))
     if not trial.asked or not analysis.convertible:
         return analysis
     from trtsmith.converter.convert.pipeline import (  # only those who build wait for it

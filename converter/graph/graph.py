@@ -12,9 +12,11 @@ A Graph lasts as long as the work does: a change touches what it changes. The mo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any, TypeVar
 
+import numpy as np
 import onnx
 
 from trtsmith.converter.graph.fresh_names import FreshNames
@@ -23,13 +25,17 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope, all_nodes, all_scopes
 from trtsmith.converter.graph.write_back import written_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.new_weights import NewWeights
 from trtsmith.importers.registry import normalise_domain
+
+T = TypeVar("T")
 
 
 class Graph:
     """What all graphs of a model share, and the main one as `root`.
 
-    source:    the model that it was made of; its files hold the weights.
+    source:    the model that it was made of; its files hold the weights, and those that came since.
+    weights:   where weights are written that come to the graph.
     used:      how often each value is read, by nodes, subgraphs or the graph's caller.
     readers:   the nodes that were made readers of a value; `readers_of` gives those that still are.
     names:     of values and nodes.
@@ -43,6 +49,8 @@ class Graph:
     def __init__(self, model: Model) -> None:
         """Types of values are those that the model states."""
         self.revision = 0
+        self.weights = NewWeights()
+        self._derived: dict[Callable[[Graph], object], tuple[int, Any]] = {}
         self.become(model)
 
     def become(self, model: Model) -> None:
@@ -62,11 +70,18 @@ class Graph:
         self._model: Model | None = model  # what `model` gives, until something changes
         self.root = Scope(model.proto.graph, self)
 
-    def add_files(self, model: Model) -> None:
-        """The files of another model, which has all of this one's: new weights are in them."""
-        if model.files is not self.source.files:
-            self.source = replace(self.source, files=model.files)
-            self.changed()
+    def tensor(self, values: np.ndarray, name: str = "") -> onnx.TensorProto:
+        """The values as a constant of this graph. Weights are written to a file, and no copy of a proto copies them.
+
+        UsageError: no room for them.
+        """
+        return self.referring(self.weights.tensor(values, name))
+
+    def referring(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
+        """The tensor, with which the files of `weights` are files of this graph."""
+        if not self.weights.files.keys() <= self.source.files.keys():
+            self.source = replace(self.source, files={**self.source.files, **self.weights.files})
+        return tensor
 
     def scopes(self) -> Iterator[Scope]:
         """Every graph, outer ones first."""
@@ -136,6 +151,14 @@ class Graph:
         if self._model is None:
             self._model = written_model(self)
         return self._model
+
+    def derived(self, make: Callable[[Graph], T]) -> T:
+        """What `make` finds in the graph as it is now: made once, and again when something has changed."""
+        known = self._derived.get(make)
+        if known is None or known[0] != self.revision:
+            known = self._derived[make] = self.revision, make(self)
+        found: T = known[1]
+        return found
 
     def infer(self) -> None:
         """Shape inference where something has changed, and behind it."""

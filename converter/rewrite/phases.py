@@ -17,6 +17,7 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.constants import dequantize_constants, fold_moves
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
@@ -45,6 +46,7 @@ class Options:
 
     freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
     profile: the ranges of the inputs' sizes, for which alone the graph has to hold; None: for any.
+    step: is told what is done at the moment.
     """
 
     target: Target = TENSORRT
@@ -52,6 +54,7 @@ class Options:
     profile: ProfileRanges | None = None
     passes: Sequence[Pass] = PASSES
     rules: Sequence[NodeRule] = RULES
+    step: Progress = field(default=steps_of(None), compare=False)
 
     def legal_rules(self) -> list[NodeRule]:
         """Those for what the target does not import."""
@@ -292,6 +295,7 @@ def run_from_precision(work: Rewriting) -> tuple[Rewriting, Model]:
 
 def _run(phases: Sequence[Phase], work: Rewriting) -> Rewriting:
     for phase in phases:
+        work.options.step(f"rewriting {len(work.graph.root.nodes):,} nodes: {phase.name}")
         work = phase.run(work)
     return work
 

@@ -10,11 +10,13 @@ import numpy as np
 from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
+from trtsmith.converter.graph.infer_changed import infer_changed
 from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import function_for
 from trtsmith.converter.model.ort_kernels import operators_that_run, without_kernel
+from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged
@@ -130,6 +132,7 @@ def rewrite(
     profile: ProfileRanges | None = None,
     passes: Sequence[Pass] = PASSES,
     rules: Sequence[NodeRule] = RULES,
+    progress: Progress | None = None,
 ) -> Rewritten:
     """The graph that the target gets: every phase of converter/rewrite/phases.py, in order, in the precision of the model.
 
@@ -138,15 +141,18 @@ def rewrite(
     A model in which nothing is found comes back as it is, node for node: folding is for the passes and rules.
     UsageError: an input to freeze is not there, or the value does not fit it. InvalidModelError: types that ONNX forbids.
     """
-    options = Options(target, freeze, profile, passes, rules)
+    options = Options(target, freeze, profile, passes, rules, steps_of(progress))
+    options.step(f"inferring the types of {len(model.proto.graph.node):,} nodes")
     with collector_paused():
         inferred = infer_checked(model if profile is None else with_fixed_sizes(model, profile))
         whole = inline(inferred, functions_holding(inferred, not_native))
-        result = _finished(run_to_precision(whole if whole is inferred else infer_shapes(whole), options))
+        result = _finished(
+            run_to_precision(whole if whole is inferred else infer_changed(whole, inferred), options)
+        )
         kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.kinds}
         doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in kinds)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
-            inlined = _finished(run_to_precision(infer_shapes(inline(whole, doubtful)), options))
+            inlined = _finished(run_to_precision(infer_changed(inline(whole, doubtful), inferred), options))
             if inlined.found() > result.found():
                 result = inlined
     return result

@@ -18,6 +18,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shape_tensors import values_as_input
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
+from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.verify.allowance import QUANTIZED
@@ -69,11 +70,14 @@ class ConversionCheck:
     ) -> Verdict:
         """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
         not_run = _why_not(self.mode, self.gpu, built)
+        step = steps_of(progress)
+        step("verify: running the original model in onnxruntime")
         try:
             expected = self.expected or self.plain or run(reference(self.original), self.feeds)
         except ConversionError as error:
             verdict = not_comparable("original", error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
+        step("verify: running the rewritten graph in onnxruntime")
         graphs = self._graphs(rewritten, expected, precision)
         if self.expected is None:
             graphs = judged_by_both(

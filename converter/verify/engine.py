@@ -13,6 +13,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, in_words
 from trtsmith.converter.verify.both_runs import judged_by_both
@@ -90,7 +91,7 @@ def verify_engine(
     if expected is not None or plain is None:
         return verdict
     if at_least is None:  # the graph in 8 bits is run without the optimiser as it is
-        run_plain = partial(_run, reference(model), sets, optimise=False)
+        run_plain = partial(_run, reference(model), sets, say, optimise=False)
         verdict = judged_by_both(
             model, verdict, plain, run_plain, lambda own: judged([dict(one) for one in own])
         )
@@ -144,20 +145,35 @@ def onnxruntime_outputs(
     """
     if plain is None:
         progress("running the original model in onnxruntime")
-        plain = _run(reference(model), sets)
+        plain = _run(reference(model), sets, progress)
     if precision == "fp32" or precision in QUANTIZED:
         return plain, None
     progress(f"running it with its values rounded to {precision}")
     feeds = sets[0].feeds if sets else None
     try:
         return plain, _run(
-            expand(rounded(lowered(model), precision, exact=exact, feeds=feeds)), sets, as_it_is=True
+            expand(rounded(lowered(model), precision, exact=exact, feeds=feeds)),
+            sets,
+            progress,
+            as_it_is=True,
         )
     except ConversionError:
         return plain, None
 
 
-def _run(model: Model, sets: Sequence[InputSet], *, as_it_is: bool = False, optimise: bool = True) -> Outputs:
+def _run(
+    model: Model,
+    sets: Sequence[InputSet],
+    progress: Progress,
+    *,
+    as_it_is: bool = False,
+    optimise: bool = True,
+) -> Outputs:
     """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
     session = open_session(model, optimise=optimise and not as_it_is, in_order=as_it_is)
-    return [run_session(session, model, one.feeds) for one in sets]
+    outputs = []
+    for number, one in enumerate(sets, 1):
+        if len(sets) > 1:
+            steps_of(progress)(f"running the model in onnxruntime: set {number} of {len(sets)}")
+        outputs.append(run_session(session, model, one.feeds))
+    return outputs

@@ -31,6 +31,7 @@ from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
+from trtsmith.converter.model.signs_of_life import signs_of_life
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -88,7 +89,8 @@ def show(options: argparse.Namespace, console: Console, trial: TrialBuild, *, as
     """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
     model, plugins, report = model_of(options), tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs, trial.refusals.file))
-    analysis = check_model(model, analysis_options(options), trial, console.progress)
+    with signs_of_life(console.progress) as progress:
+        analysis = check_model(model, analysis_options(options), trial, progress)
     document = analysis_report(model, analysis)
     write_report(report, document)
     if as_json:

@@ -44,12 +44,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
@@ -57,6 +58,8 @@ from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Refusal
 from trtsmith.importers.registry import normalise_domain, operators
 
 __all__ = ["NodeRule", "NodeView", "Refusal", "Replacement"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -277,6 +280,19 @@ class NodeView:
         proto = self.producer_of(name)
         return None if proto is None else NodeView(proto, proto.name, self._scope, target=self.target)
 
+    def place(self, name: str) -> tuple[Scope | None, str]:
+        """What tells a value that the node can read from others of its name: the graph that has it."""
+        return self._scope.holder(name), name
+
+    def derived(self, make: Callable[[Graph], T]) -> T:
+        """What `make` finds in the whole graph as it is, once for all nodes that ask."""
+        return self._scope.whole.derived(make)
+
+    def constant_of_graph(self, name: str, value: np.ndarray) -> onnx.NodeProto:
+        """A Constant node that makes the value `name`. Weights are in a file of the graph, and not in the node."""
+        tensor = self._scope.whole.tensor(np.asarray(value), name)
+        return helper.make_node("Constant", [], [name], value=tensor)
+
     def fresh(self, hint: str) -> str:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
@@ -284,7 +300,7 @@ class NodeView:
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:
-    """A Constant node that makes the value `name`."""
+    """A Constant node that makes the value `name`, of a few elements."""
     tensor = onnx.numpy_helper.from_array(np.asarray(value), name)
     return helper.make_node("Constant", [], [name], value=tensor)
 

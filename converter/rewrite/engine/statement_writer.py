@@ -7,6 +7,7 @@ becomes a constant; what is an attribute there stays one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,7 @@ from onnx import helper
 
 from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import values_read
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, constant_node
+from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 from trtsmith.importers.lowering import parse_statements
 
@@ -50,7 +51,8 @@ class Writer:
         self._nodes: list[onnx.NodeProto] = []
         self._names = {"": "", **{f"x{i}": name for i, name in enumerate(node.inputs)}}
         self._results = {f"y{i}": name for i, name in enumerate(node.outputs) if name}
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._constants: defaultdict[tuple[str, tuple[int, ...], bytes], list[tuple[np.ndarray, str]]]
+        self._constants = defaultdict(list)  # by type, shape and a sample
         self._shapes: dict[str, str] = {}
         self._count = 0
 
@@ -120,12 +122,16 @@ class Writer:
         return [self.value(renamed.get(value.name, value.name)) for value in graph.output]
 
     def const(self, value: np.ndarray, hint: str = "c") -> str:
-        key = str(value.dtype), value.shape, value.tobytes()
-        if key not in self._constants:
-            name = self._constants[key] = self.name(hint)
-            self._names[name] = self.node.fresh(name)
-            self._nodes.append(constant_node(self._names[name], value))
-        return self._constants[key]
+        """A constant; equal ones are one value. Large arrays must not be changed afterwards."""
+        held = self._constants[str(value.dtype), value.shape, _sample(value)]
+        for other, known in held:
+            if other is value or value.tobytes() == other.tobytes():
+                return known
+        name = self.name(hint)
+        held.append((value, name))
+        self._names[name] = self.node.fresh(name)
+        self._nodes.append(self.node.constant_of_graph(self._names[name], value))
+        return name
 
     def ints(self, *values: int) -> str:
         """An int64 vector."""
@@ -280,6 +286,16 @@ class Writer:
                 self._names[name] = self._results.get(name) or self.node.fresh(name)
             node.output.append(self._names[name])
         self._nodes.append(node)
+
+
+_SAMPLED = 64
+"""Elements by which arrays are told apart before all of them are compared."""
+
+
+def _sample(value: np.ndarray) -> bytes:
+    """All elements of a small array, and some of a large one."""
+    flat = value.reshape(-1)
+    return flat[:: max(flat.size // _SAMPLED, 1)].tobytes()
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import helper, version_converter
 
-from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.infer_changed import infer_changed
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
@@ -39,7 +39,8 @@ def opset_of(model: Model) -> int:
 
 
 def at_least(model: Model, opset: int) -> Model:
-    """The model in that opset, types inferred, by onnx's own converter; itself if it is of that or a later one.
+    """The model in that opset, by onnx's own converter; itself if it is of that or a later one. Its types are inferred
+    if those of `model` are.
 
     The converter sees no weights: they are inputs to it, and are put back. ConversionError: it cannot convert the model,
     or the model has graphs inside nodes, which the converter leaves as they are.
@@ -51,7 +52,7 @@ def at_least(model: Model, opset: int) -> Model:
     if nested is not None:
         raise _refused(model, old, opset, f"node {nested.name!r} ({nested.op_type}) has graphs inside")
     try:
-        return infer_shapes(_converted(model, opset))
+        return infer_changed(_converted(model, opset), model)
     except _FAILURES as error:
         raise _refused(model, old, opset, " ".join(str(error).split())[:300]) from error
 

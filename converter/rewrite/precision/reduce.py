@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 from onnx import TensorProto as T
@@ -80,11 +80,9 @@ def reduce_precision(
         asked = kept_by_user(keep, ((n.name, _kind(n)) for n in order if not is_cast(n)), rewrites)
         if decided is not None:
             asked = dict(decided)
-        with closing(Converted(graph.source, T.FLOAT)) as store:
-            folded = fold_affine(graph, fmt, asked, store)
-            if folded:
-                graph.add_files(store.files())
-                order = list(graph.nodes())
+        folded = fold_affine(graph, fmt, asked, Converted(graph, T.FLOAT))
+        if folded:
+            order = list(graph.nodes())
         ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
         judged = Judge(
             fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {}
@@ -92,10 +90,9 @@ def reduce_precision(
         kept = tuple(_kept(order, judged))
         flow = flow_of(order, ports, reduced_io)
         reduced = assign(order, ports, judged, flow, reduced_io)
-        with closing(Converted(graph.source, fmt.elem)) as weights:
-            writer = PrecisionWriter(graph, fmt, ports, reduced, weights, reduced_io)
-            writer.write()
-            graph.add_files(weights.files())
+        weights = Converted(graph, fmt.elem)
+        writer = PrecisionWriter(graph, fmt, ports, reduced, weights, reduced_io)
+        writer.write()
         graph.infer()
     report = PrecisionReport(
         precision=fmt.name,

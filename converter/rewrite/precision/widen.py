@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 import onnx
 from onnx import TensorProto as T
 from onnx import helper
@@ -31,12 +29,11 @@ def widen_precision(graph: Graph, *, wide_io: bool = False) -> Reduction:
     """
     if graph.functions:
         graph.become(infer_shapes(inline(graph.model(), frozenset(graph.functions))))
-    with closing(Converted(graph.source, T.FLOAT)) as weights:
-        work = _Widener(graph, weights)
-        for scope in list(graph.scopes()):
-            work.inside(scope)
-        io_types = work.interface(wide_io)
-        graph.add_files(weights.files())
+    weights = Converted(graph, T.FLOAT)
+    work = _Widener(graph, weights)
+    for scope in list(graph.scopes()):
+        work.inside(scope)
+    io_types = work.interface(wide_io)
     graph.infer()
     report = PrecisionReport("float32", work.nodes, (), 0, work.casts, weights.count)
     return Reduction(report, io_types)

@@ -161,7 +161,7 @@ class _Retyper:
 
     def _tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
         array = legal_array(self._graph.source.array(tensor), tensor.data_type)
-        return onnx.numpy_helper.from_array(array, tensor.name)
+        return self._graph.tensor(array, tensor.name)
 
     def _outputs(self, scope: Scope, values: Values, edge: set[str]) -> None:
         main = scope.outer is None

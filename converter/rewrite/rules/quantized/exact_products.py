@@ -11,6 +11,7 @@ products of the halves are added in int32.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -93,16 +94,20 @@ def _parts(a: Operand, b: Operand, reduction: ProductSlicing) -> list[Slice] | N
             return None
         return [(i, min(i + most, reduction.length)) for i in range(0, max(reduction.length, 1), most)]
     sums = reduction.magnitudes(np.abs(b.array)) * a.bound
+    if not sums.shape[0]:
+        return [(0, reduction.length)]
+    if sums.max(initial=0) > EXACT:
+        return None
+    totals = sums.cumsum(1)
     parts: list[Slice] = []
-    start, total = 0, np.zeros(sums.shape[0], np.int64)
-    for index in range(sums.shape[1]):
-        if sums.shape[0] and sums[:, index].max() > EXACT:
-            return None
-        total = total + sums[:, index]
-        if sums.shape[0] and total.max() > EXACT:
-            parts.append((start, index))
-            start, total = index, sums[:, index].copy()
-    return [*parts, (start, reduction.length)]
+    start, before = 0, np.zeros(sums.shape[0], np.int64)
+    while True:
+        left = range(start, sums.shape[1])
+        stop = start + bisect_right(left, EXACT, key=lambda index: int((totals[:, index] - before).max()))
+        if stop >= sums.shape[1]:
+            return [*parts, (start, reduction.length)]
+        parts.append((start, stop))
+        start, before = stop, totals[:, stop - 1]
 
 
 def _bound(a: Operand, b: Operand, reduction: ProductSlicing) -> int:

@@ -9,12 +9,13 @@ short; but two Reduces along the same axes, as of a variance, are right then, an
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
@@ -51,9 +52,7 @@ _FAULTS = (
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
-    first = (name for name, reduced in _above(node, node.input(0)) if reduced)
-    makers = (maker for name in first if (maker := node.maker_of(name)) is not None)
-    if not any(_is_short(node, maker) and _meets(node, maker) for maker in makers):
+    if not any(_is_short(node, maker) for maker in node.derived(_Ancestry).met(node)):
         return None
     known = [(axis, size) for axis, size in enumerate(node.shape(0) or ()) if size is not None]
     if not known and node.opset < 11:  # no Range, which makes the positions of a size of run time
@@ -75,36 +74,13 @@ def _copied(w: Writer, axis: int, size: int | None) -> str:
     return w.do("Gather", "x0", positions, axis=axis)
 
 
-def _above(node: NodeView, name: str) -> Iterator[tuple[str, bool]]:
-    """The values that reach this one through operators of _PASSED alone, and whether reductions make them.
-
-    The nearest come first: mostly they decide, and behind them lies all of a network that has shortcuts.
-    """
-    queue, seen = deque([name] if name else ()), {name, ""}
-    while queue:
-        name = queue.popleft()
-        proto = node.producer_of(name)
-        op_type = "" if proto is None or normalise_domain(proto.domain) else proto.op_type
-        yield name, op_type in _FIRST
-        if proto is not None and op_type in _PASSED:
-            for source in proto.input:
-                if source not in seen:
-                    seen.add(source)
-                    queue.append(source)
-
-
-def _is_short(node: NodeView, maker: NodeView) -> bool:
+def _is_short(node: NodeView, maker: _Maker) -> bool:
     """Whether so few elements are reduced, or may be."""
-    shape = maker.shape(0)
-    if shape == ():
-        return False
-    axes = _axes(maker, maker.rank(0))
-    sizes = [None] if shape is None or axes is None else [shape[axis] for axis in axes]
-    count = int(np.prod([size for size in sizes if size is not None], initial=1))
-    if None in sizes:
-        alike = maker.op_type in _REDUCTIONS and axes is not None and axes == _axes(node, maker.rank(0))
-        return count <= _LONGEST and not alike
-    return 1 < count <= _LONGEST
+    if maker.fixed:
+        return True
+    return not (
+        maker.view.op_type in _REDUCTIONS and maker.axes is not None and maker.axes == _axes(node, maker.rank)
+    )
 
 
 def _axes(node: NodeView, rank: int | None) -> list[int] | None:
@@ -122,19 +98,96 @@ def _axes(node: NodeView, rank: int | None) -> list[int] | None:
     return list(range(axis, rank)) if rest else [axis]
 
 
-def _meets(node: NodeView, maker: NodeView) -> bool:
-    """Whether what is reduced goes on beside the result."""
-    if maker.op_type in _NORMALISATIONS:
-        return True
-    walks = [_above(node, node.input(0)), _above(node, maker.input(0))]
-    seen: tuple[set[str], set[str]] = set(), set()
-    for step in zip_longest(*walks):
-        for walked, mine, other in zip(step, seen, seen[::-1], strict=True):
-            if walked is not None:
-                mine.add(walked[0])
-                if walked[0] in other and not node.is_constant_value(walked[0]):
-                    return True
-    return False
+@dataclass(frozen=True)
+class _Maker:
+    """A reduction of so few elements, or perhaps. fixed: whether it is known. axes, rank: of what it reduces."""
+
+    view: NodeView
+    fixed: bool
+    axes: list[int] | None
+    rank: int | None
+
+
+def _short(maker: NodeView) -> _Maker | None:
+    shape = maker.shape(0)
+    if shape == ():
+        return None
+    axes = _axes(maker, maker.rank(0))
+    sizes = [None] if shape is None or axes is None else [shape[axis] for axis in axes]
+    count = int(np.prod([size for size in sizes if size is not None], initial=1))
+    if count > _LONGEST or (count <= 1 and None not in sizes):
+        return None
+    return _Maker(maker, None not in sizes, axes, maker.rank(0))
+
+
+class _Ancestry:
+    """Which values reach which through operators of _PASSED alone.
+
+    A value's ancestry is a set of bits, one for each value that no such operator makes and that is no constant: two
+    values have such an ancestor in common if they have a bit in common. A network with shortcuts has all of it above
+    each of its values; it is walked once.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._bits: dict[tuple[Scope | None, str], int] = {}
+        self._count = 0
+        self._makers: dict[int, _Maker] = {}  # by the number of the bit
+        self._mask = 0  # bits of _makers
+
+    def met(self, node: NodeView) -> Iterator[_Maker]:
+        """The short reductions that reach the node's input, and whose own input does so beside them.
+
+        The result of a normalisation is made of its input element for element.
+        """
+        above = self._above(node, node.input(0))
+        left = above & self._mask
+        while left:
+            lowest = left & -left
+            left ^= lowest
+            maker = self._makers[lowest.bit_length() - 1]
+            view = maker.view
+            if view.op_type in _NORMALISATIONS or above & self._above(view, view.input(0)):
+                yield maker
+
+    def _above(self, node: NodeView, name: str) -> int:
+        """The ancestry of a value that the node can read."""
+        stack = [name] if name else []
+        while stack:
+            value = stack[-1]
+            key = node.place(value)
+            if key in self._bits:
+                stack.pop()
+                continue
+            proto = node.producer_of(value)
+            op_type = "" if proto is None or normalise_domain(proto.domain) else proto.op_type
+            sources = list(filter(None, proto.input)) if proto is not None and op_type in _PASSED else []
+            missing = [source for source in sources if node.place(source) not in self._bits]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            self._bits[key] = self._of(node, value, op_type, sources)
+        return self._bits[node.place(name)] if name else 0
+
+    def _of(self, node: NodeView, value: str, op_type: str, sources: Sequence[str]) -> int:
+        bits = 0
+        for source in sources:
+            more = self._bits[node.place(source)]
+            if more & ~bits:
+                bits = (
+                    bits | more if bits & ~more else more
+                )  # most have one ancestry that has the others: one number
+        if bits or node.is_constant_value(value):
+            return bits
+        if (
+            op_type in _FIRST
+            and (view := node.maker_of(value)) is not None
+            and (maker := _short(view)) is not None
+        ):
+            self._makers[self._count] = maker
+            self._mask |= 1 << self._count
+        self._count += 1
+        return 1 << (self._count - 1)
 
 
 SHORT_REDUCTIONS = NodeRule(

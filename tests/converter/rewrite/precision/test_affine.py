@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +42,8 @@ WEIGHTS = {
 
 
 def folded(model: Model, fmt: Format = BF16) -> tuple[Model, tuple[str, ...]]:
-    graph, store = Graph(model), Converted(model, T.FLOAT)
-    with closing(store):
-        names = fold_affine(graph, fmt, (), store)
-        graph.add_files(store.files())
+    graph = Graph(model)
+    names = fold_affine(graph, fmt, (), Converted(graph, T.FLOAT))
     graph.infer()
     return graph.model(), names
 

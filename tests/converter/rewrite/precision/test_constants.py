@@ -78,7 +78,7 @@ def test_large_weights_go_through_a_file_that_leaves_nothing_behind(
 def test_no_room_for_weights_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     body = "(float[N,300] x) => (float[N,300] y) { [a] y = MatMul (x, w) }"
-    with pytest.raises(UsageError, match="weights in float16 cannot be written") as caught:
+    with pytest.raises(UsageError, match="weights of the rewritten graph cannot be written") as caught:
         reduce_model(network(tmp_path, body, {"w": normal(300, 300)}), FP16)
     assert "TMPDIR" in caught.value.problems[0].fix
 

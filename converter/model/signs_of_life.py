@@ -1,0 +1,98 @@
+"""Says that a step which takes long is still going on, and for how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[str], None]
+
+FIRST_S = 2.0
+"""After so long a step is named that was begun without a word."""
+
+PERIOD_S = 5.0
+"""After so long without a line the step is named again."""
+
+
+class SignsOfLife:
+    """A Progress. What it is called with is a step, told at once, which lasts until the next one.
+
+    Further lines come from a thread of its own: one for each step that takes long, and again every few seconds.
+    """
+
+    def __init__(self, progress: Progress, first_s: float = FIRST_S, period_s: float = PERIOD_S) -> None:
+        self._progress, self._first_s, self._period_s = progress, first_s, period_s
+        self._changed = threading.Condition()
+        self._step = ""
+        self._begun = self._due = 0.0
+        self._ended = False
+        self._thread = threading.Thread(target=self._watch, name="signs of life", daemon=True)
+        self._thread.start()
+
+    def __call__(self, text: str) -> None:
+        """A step that begins, told at once."""
+        self._set(text, self._period_s)
+        self._progress(text)
+
+    def step(self, text: str) -> None:
+        """A step that begins, told only if it takes long."""
+        self._set(text, self._first_s)
+
+    def done(self, text: str) -> None:
+        """A step has ended: told at once, and nothing is said until the next one."""
+        self._set("", 0.0)
+        self._progress(text)
+
+    def end(self) -> None:
+        """Nothing more is said."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _set(self, text: str, wait_s: float) -> None:
+        with self._changed:
+            self._step, self._begun = text, time.monotonic()
+            self._due = self._begun + wait_s
+            self._changed.notify()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._ended:
+                now = time.monotonic()
+                if not self._step:
+                    self._changed.wait()
+                elif now < self._due:
+                    self._changed.wait(self._due - now)
+                else:
+                    self._due = now + self._period_s
+                    try:
+                        self._progress(f"{self._step}: {now - self._begun:.0f} s so far")
+                    except (
+                        Exception
+                    ):  # of whoever listens: it comes again where a step begins, and is raised there
+                        return
+
+
+@contextmanager
+def signs_of_life(progress: Progress) -> Iterator[SignsOfLife]:
+    """While it is open, `progress` hears of steps that take long. One that hears so already is given on."""
+    if isinstance(progress, SignsOfLife):
+        yield progress
+        return
+    telling = SignsOfLife(progress)
+    try:
+        yield telling
+    finally:
+        telling.end()
+
+
+def steps_of(progress: Progress | None) -> Progress:
+    """For steps that are mostly short: told only if they take long, and not at all to a plain function."""
+    return progress.step if isinstance(progress, SignsOfLife) else _unheard
+
+
+def _unheard(text: str) -> None:
+    pass

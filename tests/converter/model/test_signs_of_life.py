@@ -1,0 +1,69 @@
+"""Lines about steps that take long."""
+
+from __future__ import annotations
+
+import threading
+
+from trtsmith.converter.model.signs_of_life import SignsOfLife, signs_of_life, steps_of
+
+WAIT_S = 20.0
+
+
+class Heard:
+    """Keeps lines, and waits for one."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._more = threading.Condition()
+
+    def __call__(self, text: str) -> None:
+        with self._more:
+            self.lines.append(text)
+            self._more.notify_all()
+
+    def wait_for(self, count: int) -> None:
+        with self._more:
+            assert self._more.wait_for(lambda: len(self.lines) >= count, WAIT_S), self.lines
+
+
+def test_a_long_step_is_named_again_and_again() -> None:
+    heard = Heard()
+    telling = SignsOfLife(heard, first_s=0.01, period_s=0.02)
+    telling("building")
+    heard.wait_for(3)
+    telling.end()
+    assert heard.lines[:3] == ["building", "building: 0 s so far", "building: 0 s so far"]
+
+
+def test_a_step_without_a_word_is_named_when_it_takes_long() -> None:
+    heard = Heard()
+    telling = SignsOfLife(heard, first_s=0.05, period_s=WAIT_S)
+    for number in range(50):
+        telling.step(f"step {number}")
+    heard.wait_for(1)
+    telling.end()
+    assert heard.lines[-1] == "step 49: 0 s so far"
+
+
+def test_nothing_is_said_after_an_end() -> None:
+    heard = Heard()
+    telling = SignsOfLife(heard, first_s=0.0, period_s=0.0)
+    telling.done("build: 3 s")
+    telling.end()
+    telling.step("another")
+    assert heard.lines == ["build: 3 s"]
+
+
+def test_the_thread_ends_with_the_context() -> None:
+    before = threading.active_count()
+    with signs_of_life(Heard()) as telling, signs_of_life(telling) as again:
+        assert again is telling  # one thread, whoever else asks
+        assert threading.active_count() == before + 1
+        steps_of(telling)("short")
+    assert threading.active_count() == before
+
+
+def test_short_steps_are_not_told_to_a_plain_function() -> None:
+    heard = Heard()
+    steps_of(heard)("short")
+    assert heard.lines == []
