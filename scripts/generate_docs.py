@@ -27,6 +27,7 @@ from docpages import (  # noqa: E402
     plugin_checks,
     plugin_times,
     python_api,
+    real_networks,
     rewriting,
 )
 from docpages.marks import Parts, refresh  # noqa: E402
@@ -67,7 +68,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
-    "docs/evidence/real-models.md": {"real models": evidence.real_models},
+    "docs/evidence/real-models.md": {"real models": real_networks.real_networks},
     "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},
     "docs/evidence/gpu-engines.md": {
         "node tests on a GPU": evidence.engines_of(

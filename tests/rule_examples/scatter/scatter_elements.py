@@ -45,6 +45,18 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             feeds={"i": np.arange(28).reshape(2, 7, 2) * 5 % 11 % 3 - 1},
         ),
         Example(
+            "many to few, sizes of the run",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[n, 2] x, int64[e, 2] i, float[e, 2] u) => (float[n, 2] y) {
+                y = ScatterElements <reduction = "add"> (x, i, u)
+            }""",
+            feeds={
+                "x": np.arange(6, dtype=np.float32).reshape(3, 2),
+                "i": np.arange(14).reshape(7, 2) * 5 % 11 % 3 - 1,
+                "u": np.linspace(-1, 2, 14, dtype=np.float32).reshape(7, 2),
+            },
+        ),
+        Example(
             "in parts",
             """<ir_version: 9, opset_import: ["" : 18]>
             g (float[9, 3] x, int64[8192, 3] i, float[8192, 3] u) => (float[9, 3] y) {

@@ -6,8 +6,10 @@ Each update is first combined with all updates that go to the same element, by c
 with the element itself. Updates of one element then have the same value, so that it matters not which is written
 last. The pairs cost the size of the indices times their length along the axis, in parts.
 
-TensorRT-RTX 1.7.1 also refuses indices that are longer than the data, along the axis too. ScatterND with the
-coordinates of every element does the same, and has no such limit.
+TensorRT-RTX 1.7.1 also refuses indices that are longer than the data, along the axis too; where sizes are decided when the
+engine runs, its builder refuses what the profile has, and says so of a whole region. ScatterND with the coordinates of
+every element does the same, and has no such limit. It is what is written for a reduction whose sizes are unknown: graph
+networks add the messages of many edges to few nodes.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, P
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     name = node.attributes.get("reduction", "none")
     rank, dtype = node.rank(0), node.dtype(0)
-    fits = _fits(node.shape(1), node.shape(0))
-    if name == "none" and (fits or not rank):
+    known = _fits(node.shape(1), node.shape(0))
+    if name == "none" and (known is not False or not rank):
         return None
     if (name != "none" and name not in REDUCTIONS) or not rank or dtype is None:
         return Refusal(
@@ -34,6 +36,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             f"one of {', '.join(REDUCTIONS)}, and a known rank and type",
             "run onnx.shape_inference on the model, or export it with shapes",
         )
+    fits = known is True
     axis = int(node.attributes.get("axis", 0)) % rank
     unique = name == "none" or _all_differ(node.constant(1), node.shape(0), axis)
     cuts = [] if unique else parts(*_sizes(node.shape(1), axis))
@@ -57,11 +60,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.nodes(), what)
 
 
-def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool:
-    """Whether the parser takes the sizes; it lets those pass that it does not know."""
+def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool | None:
+    """Whether TensorRT takes the sizes; None where they are not all known."""
     if indices is None or data is None or len(indices) != len(data):
-        return True
-    return all(i is None or d is None or i <= d for i, d in zip(indices, data, strict=True))
+        return None
+    sizes = list(zip(indices, data, strict=True))
+    if any(i is not None and d is not None and i > d for i, d in sizes):
+        return False
+    return None if any(i is None or d is None for i, d in sizes) else True
 
 
 def _sizes(shape: tuple[int | None, ...] | None, axis: int) -> tuple[int | None, int]:

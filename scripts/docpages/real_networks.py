@@ -1,0 +1,123 @@
+"""Tables of what scripts/real_models.py found: how many pass, each network by form, what does not pass, and packages."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docpages.marks import escaped, markdown_table
+from realmodels.model_forms import AS_IT_IS, FORMS
+
+RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "real_models.json"
+
+NOT_MADE = "onnxruntime cannot make it"
+BUILDS, AGREES = "builds", "agrees"
+
+Entry = Mapping[str, Any]
+
+
+def real_networks() -> str:
+    return render_real_networks(json.loads(RECORD.read_text(encoding="utf-8")))
+
+
+def render_real_networks(record: Mapping[str, Any]) -> str:
+    results: Sequence[Entry] = record["results"]
+    said = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
+    by_model: dict[str, dict[str, Entry]] = defaultdict(dict)
+    for result in results:
+        by_model[result["model"]][result["form"]] = result
+    packages = {entry["package"] for entry in results}
+    parts = [
+        f"{said}. {len(by_model)} networks of {len(packages)} packages.",
+        _counts(results),
+        _networks(by_model),
+        "What does not pass, and what TensorRT-RTX alone builds and trtsmith does not:",
+        _failures(results),
+        "The packages, with the licences that they state:",
+        _packages(results),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _made(results: Iterable[Entry]) -> list[Entry]:
+    return [result for result in results if not result["outcome"].startswith(NOT_MADE)]
+
+
+def _counts(results: Sequence[Entry]) -> str:
+    rows = []
+    for form in FORMS:
+        made = _made(result for result in results if result["form"] == form)
+        built = [result for result in made if result["engine_bytes"]]
+        agree = [result for result in built if result["outcome"] == AGREES]
+        alone = [result for result in made if result["native"] == BUILDS]
+        lost = [result for result in alone if not result["engine_bytes"]]
+        rows.append((form, *(str(len(some)) for some in (made, alone, built, agree, lost))))
+    head = (
+        "form",
+        "networks",
+        "TensorRT-RTX alone builds",
+        "trtsmith builds",
+        "of these agree",
+        "lost",
+    )
+    return markdown_table(head, rows)
+
+
+def _networks(by_model: Mapping[str, Mapping[str, Entry]]) -> str:
+    rows = []
+    for name, forms in by_model.items():
+        first = forms.get(AS_IT_IS) or next(iter(forms.values()))
+        title = f"`{name}`, {first['about']}"
+        rows.append(
+            (
+                title,
+                f"{first['opset']}",
+                f"{first['nodes']:,}",
+                *(_cell(forms.get(form)) for form in FORMS),
+                _mebibytes(first["engine_bytes"]),
+            )
+        )
+    return markdown_table(("network", "opset", "nodes", *FORMS, "engine of the file as it is"), rows)
+
+
+def _cell(result: Entry | None) -> str:
+    """What came of one form, and what of TensorRT-RTX alone."""
+    if result is None:
+        return "not tried"
+    if result["outcome"].startswith(NOT_MADE):
+        return "not made"
+    if result["outcome"] == AGREES:
+        said = AGREES if result["relative"] is None else f"{AGREES}, {result['relative']:.0e}"
+    elif not result["engine_bytes"]:
+        said = "no engine"
+    elif result["relative"] is None:
+        said = "engine, not compared"
+    else:
+        said = f"differs, {result['relative']:.0e}"
+    return f"{said}; alone: {'builds' if result['native'] == BUILDS else 'no'}"
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.1f} MiB" if size else "none"
+
+
+def _failures(results: Sequence[Entry]) -> str:
+    failed = [result for result in results if result["outcome"] != AGREES]
+    rows = [(f"`{result['model']}`", result["form"], escaped(result["outcome"])) for result in failed]
+    return markdown_table(("network", "form", "reason"), rows) if rows else "Nothing."
+
+
+def _packages(results: Sequence[Entry]) -> str:
+    models: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for result in results:
+        names = models[result["package"], result["licence"]]
+        if result["model"] not in names:
+            names.append(result["model"])
+    rows = [
+        (package, licence, ", ".join(f"`{name}`" for name in names))
+        for (package, licence), names in models.items()
+    ]
+    return markdown_table(("package", "licence", "networks"), rows)

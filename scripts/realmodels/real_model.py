@@ -1,0 +1,54 @@
+"""Says what is known of a network in a public package: where its file is, under which licence, and what may be fed to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+INDEXES = ("pypi", "npm")
+
+
+@dataclass(frozen=True)
+class PublicPackage:
+    """A package at one version. licence: as the package states it, of the model where that is said apart.
+
+    index: of INDEXES.
+    """
+
+    name: str
+    version: str
+    licence: str
+    index: str = "pypi"
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version}" + (" (npm)" if self.index == "npm" else "")
+
+
+@dataclass(frozen=True)
+class RealModel:
+    """A model file in a package.
+
+    name:      of this table. file: in the package's archive. sha256: of the file.
+    about:     what it does, and what wrote it.
+    shapes:    of its dynamic inputs, as `trtsmith convert --shapes` takes them.
+    arguments: more of `trtsmith convert`, as --freeze and its value.
+    beside:    more files of the archive that it needs: its external data.
+    ranges:    (least, bound) of the integers, or (value, value) of every element, that an input takes. Where one is
+               given, all inputs are drawn here: indices that a network does not have are no fault of a conversion.
+    """
+
+    name: str
+    package: PublicPackage
+    file: str
+    sha256: str
+    about: str
+    shapes: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def frozen(self) -> dict[str, str]:
+        """Inputs that the conversion makes constants, and their values."""
+        given = [a for flag, a in zip(self.arguments, self.arguments[1:], strict=False) if flag == "--freeze"]
+        return {name: value for name, _, value in (a.partition("=") for a in given)}
