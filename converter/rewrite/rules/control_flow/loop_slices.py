@@ -24,7 +24,7 @@ _MOVED = ("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape")
 
 
 @dataclass(frozen=True)
-class _Part:
+class _MovingAxis:
     """One axis of a Slice that begins elsewhere in each run: `length` elements from `start` on."""
 
     axis: int
@@ -83,7 +83,7 @@ class SliceWriter:
             length = self._length(start, end, rank[axis], inner.input[0], axis, squeezed)
             if not isinstance(length, int):
                 return length and f"the Slice {inner.output[0]!r} in its body {length}"
-            parts.append(_Part(axis, start, length))
+            parts.append(_MovingAxis(axis, start, length))
         return self._gathers(inner, parts, fixed) if parts else None
 
     def _split(self, name: str, count: int) -> list[int | str] | None:
@@ -143,7 +143,7 @@ class SliceWriter:
         return (moving[0] if len(moving) == 1 else None), caps
 
     def _gathers(
-        self, inner: onnx.NodeProto, parts: list[_Part], fixed: list[tuple[int, int, int, int]]
+        self, inner: onnx.NodeProto, parts: list[_MovingAxis], fixed: list[tuple[int, int, int, int]]
     ) -> list[onnx.NodeProto]:
         nodes: list[onnx.NodeProto] = []
         data = inner.input[0]
