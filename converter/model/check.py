@@ -10,8 +10,8 @@ import onnx
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from trtsmith.converter.model.function_check import check_functions
-from trtsmith.converter.model.node_check import check_nodes
+from trtsmith.converter.model.nodes.function_check import check_functions
+from trtsmith.converter.model.nodes.node_check import check_nodes
 from trtsmith.converter.model.structure import check_structure
 from trtsmith.converter.model.tensors import check_tensor, is_external, too_large
 from trtsmith.importers.problem import Problem

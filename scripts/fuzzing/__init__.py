@@ -1,1 +1,1 @@
-"""Parts of scripts/fuzz_models.py: where models come from, how they are changed, run, judged and made smaller."""
+"""Fuzzing, fuzz_models.py, and its parts: where models come from, how they are changed, run, judged and made smaller."""

@@ -1,4 +1,4 @@
-"""Commands that do what no command may, for the tests of scripts/fuzz_models.py: what, the name of the graph says."""
+"""Commands that do what no command may, for the tests of the fuzzer: what, the name of the graph says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scripts/fuzz_models.py: it sees every kind of failure, and 500 changed models bring about none."""
+"""scripts/fuzzing/fuzz_models.py: it sees every kind of failure, and 500 changed models bring about none."""
 
 from __future__ import annotations
 

@@ -33,6 +33,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "constant weights, scales and zero points",
             "make them initializers of the model",
         )
+    fault = _unfit(node, packed, scales, bits)
+    if fault is not None:
+        return fault
     w = Writer(node)
     weights, how = _weights(w, packed, scales, bits)
     if node.input(5):
@@ -40,6 +43,37 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     else:
         w.do("MatMul", "x0", weights, result="y0")
     return Replacement(w.nodes(), f"MatMul with {how}")
+
+
+def _unfit(node: NodeView, packed: np.ndarray, scales: np.ndarray, bits: int) -> Refusal | None:
+    """A refusal of constants that do not hold what K, N and block_size say of them."""
+    rows, columns, block = (int(node.attributes[name]) for name in ("K", "N", "block_size"))
+    said = f"K = {rows}, N = {columns}, block_size = {block}"
+    if min(rows, columns, block) <= 0:
+        return Refusal(said, "positive numbers", "correct the node where the model is exported")
+    blocks = -(-rows // block)
+    zeros, groups = node.constant(3), node.constant(4)
+    sizes = [
+        ("weights", packed.size, columns * blocks * -(-block * bits // 8)),
+        ("scales", scales.size, columns * blocks),
+    ]
+    if zeros is not None:
+        each = -(-blocks * bits // 8) if zeros.dtype == np.uint8 else blocks
+        sizes.append(("zero points", zeros.size, columns * each))
+    wrong = next((entry for entry in sizes if entry[1] != entry[2]), None)
+    if (
+        wrong is None
+        and groups is not None
+        and (groups.size < rows or not np.isin(groups, np.arange(blocks)).all())
+    ):
+        wrong = "group indices", int(groups.size), rows
+    if wrong is None:
+        return None
+    return Refusal(
+        f"{wrong[0]} of {wrong[1]} elements, for {said}",
+        f"{wrong[2]} elements that fit these",
+        "correct the node where the model is exported",
+    )
 
 
 def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[str, str]:

@@ -1,9 +1,9 @@
 """Changes models at random and runs them through the commands: none may bring about a failure that is not explained.
 
-    python scripts/fuzz_models.py                                 # 1,000 models, some minutes
-    python scripts/fuzz_models.py --models 10000 --jobs 2 --seed 7 --keep FOLDER
-    python scripts/fuzz_models.py --time 600 --models 1000000     # for ten minutes
-    python scripts/fuzz_models.py --replay FOLDER/003-internal-error.onnx
+    python scripts/fuzzing/fuzz_models.py                                 # 1,000 models, some minutes
+    python scripts/fuzzing/fuzz_models.py --models 10000 --jobs 2 --seed 7 --keep FOLDER
+    python scripts/fuzzing/fuzz_models.py --time 600 --models 1000000     # for ten minutes
+    python scripts/fuzzing/fuzz_models.py --replay FOLDER/003-internal-error.onnx
 
 The models are the examples of every rule and of every known node of a foreign operator, ONNX's own backend tests, and the
 samples of the documents. Each is changed in its bytes, in any field of any message, or in its graph, and goes through check,
@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from fuzzing.campaign import Campaign, FuzzOptions, run_campaign  # noqa: E402

@@ -13,8 +13,8 @@ from typing import Any
 
 import onnx
 
-from trtsmith.converter.model.subgraph_check import check_subgraphs
-from trtsmith.converter.model.window_check import check_windows
+from trtsmith.converter.model.nodes.subgraph_check import check_subgraphs
+from trtsmith.converter.model.nodes.window_check import check_windows
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
