@@ -22,7 +22,7 @@ from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
-from trtsmith.converter.model.ort_threads import depends_on_threads
+from trtsmith.converter.model.ort_kernels import depends_on_threads
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.importers.problem import Problem
