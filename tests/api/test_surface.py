@@ -24,21 +24,22 @@ NAMES = [
 
 SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
-    "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), prefer_stock=False, "
-    "precision='', keep_fp32=(), "
-    "accumulate='', float_lstm=False, io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
+    "export_timeout=None, data_folder=None, flavour='auto', shapes=None, values=None, freeze=(), inputs=None, "
+    "plugins=(), prefer_stock=False, precision='', keep_fp32=(), accumulate='', float_lstm=False, "
+    "io_precision=False, calibration=(), build=False, target=(), optimization_level=None, timeout=None, "
+    "mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, ops=(), "
+    "plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
-    "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
-    "keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, calibration=(), expand=False, plugin_v2=False, "
-    "ops=(), plugins_from_packages=True) -> Analysis",
+    "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', shapes=None, values=None, "
+    "freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
+    "calibration=(), expand=False, plugin_v2=False, ops=(), plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
-    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, "
-    "freeze=(), inputs=None, expected=None, reference=None, precision='', "
-    "keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, calibration=(), target=(), "
-    "flavour='auto', plugins=(), prefer_stock=False, embed_plugins=False, "
-    "workspace=None, timing_cache=None, optimization_level=None, "
-    "layer_details=False, timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
-    "verbose=False, progress=None) -> Conversion",
+    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), inputs=None, "
+    "expected=None, reference=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, "
+    "io_precision=False, calibration=(), target=(), flavour='auto', plugins=(), prefer_stock=False, "
+    "embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
+    "timeout=None, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, rtol=None, "
+    "atol=None, verify='auto', ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, reference=None, load_inputs=(), "
     "load_outputs=None, save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), "
     "flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
@@ -62,13 +63,13 @@ SIGNATURES = {
 }
 
 FIELDS = {
-    "Analysis": "original plain rewritten plan frozen graph",
-    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling",
+    "Analysis": "original plain rewritten plan frozen graph built refusal mended",
+    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended",
     "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice",
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
-    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings ran",
+    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings ran references",
 }
 
 METHODS = {"load", "open", "session", "inspect", "close", "of_request", "cuda_graph"}
