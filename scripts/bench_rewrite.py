@@ -66,7 +66,7 @@ LIMIT_CHECK_SECONDS = 0.35
 """Of `trtsmith check` of a small model, from the start of the process to its end."""
 
 LIMIT_QUANTIZED_SECONDS = 2.0
-"""The same of quantised networks of 3,600 and 1,800 nodes with weights (quantized_networks.py), for TensorRT-RTX."""
+"""The same of quantised networks of 3,600 and 1,800 nodes with weights (benchmodels/quantized_networks.py), for TensorRT-RTX."""
 
 KINDS = ("detector", *GENERATED, "relu", "check", "quantized")
 PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "protobuf")
@@ -127,7 +127,7 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def measured_networks(runs: int, folder: Path) -> Iterator[dict[str, Any]]:
     """Quantised networks: the stages, and `check` as a whole."""
-    from quantized_networks import NETWORKS, write_quantized
+    from benchmodels.quantized_networks import NETWORKS, write_quantized
 
     for name, (make, form, shape) in NETWORKS.items():
         path = write_quantized(make(), form, folder / f"{form}.onnx", shape)

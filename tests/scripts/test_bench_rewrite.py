@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import bench_rewrite
-import quantized_networks
+from benchmodels import quantized_networks
 
 CONSTANT_OR = """
 <ir_version: 10, opset_import: ["" : 18]>
