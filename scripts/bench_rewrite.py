@@ -66,7 +66,7 @@ LIMIT_CHECK_SECONDS = 0.35
 """Of `trtsmith check` of a small model, from the start of the process to its end."""
 
 LIMIT_QUANTIZED_SECONDS = 2.0
-"""The same of quantised networks of 3,600 and 1,800 nodes with weights (benchmodels/quantized_networks.py), for TensorRT-RTX."""
+"""The same of quantised networks with weights, of 3,600 and 1,800 nodes (benchmodels/), for TensorRT-RTX."""
 
 KINDS = ("detector", *GENERATED, "relu", "check", "quantized")
 PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "protobuf")
