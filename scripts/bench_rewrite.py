@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 OUTPUT = ROOT / "benchmarks" / "rewrite.json"
 MODEL = "deformable_detr"
@@ -65,7 +65,10 @@ GENERATED_LIMITS = {
 LIMIT_CHECK_SECONDS = 0.35
 """Of `trtsmith check` of a small model, from the start of the process to its end."""
 
-KINDS = ("detector", *GENERATED, "relu", "check")
+LIMIT_QUANTIZED_SECONDS = 2.0
+"""The same of quantised networks with weights, of 3,600 and 1,800 nodes (benchmodels/), for TensorRT-RTX."""
+
+KINDS = ("detector", *GENERATED, "relu", "check", "quantized")
 PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "protobuf")
 
 
@@ -117,7 +120,22 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         (path,) = _written([("small", chain(CHECK_LENGTH, custom=False))], folder)
         run_check(path, folder)  # writes the bytecode
         record["check"] = check_summary([run_check(path, folder) for _ in range(options.runs)])
+    if "quantized" in options.only:
+        record["quantized"] = list(measured_networks(options.runs, folder))
     return record
+
+
+def measured_networks(runs: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """Quantised networks: the stages, and `check` as a whole."""
+    from benchmodels.quantized_networks import NETWORKS, write_quantized
+
+    for name, (make, form, shape) in NETWORKS.items():
+        path = write_quantized(make(), form, folder / f"{form}.onnx", shape)
+        run_check(path, folder, "tensorrt_rtx")  # writes the bytecode
+        checks = [run_check(path, folder, "tensorrt_rtx") for _ in range(runs)]
+        stages = summary(repeat(path, runs, "tensorrt_rtx"))
+        whole = {f"check_{key}": check_summary(checks)[key] for key in ("seconds", "user_seconds")}
+        yield {"network": name, **stages, **whole}
 
 
 def _written(models: Iterable[tuple[str, Any]], folder: Path) -> Iterator[Path]:
@@ -184,14 +202,14 @@ def repeat(path: Path, runs: int, flavour: str = "tensorrt") -> list[dict[str, A
     ]
 
 
-def run_check(path: Path, bytecode: Path) -> dict[str, float]:
+def run_check(path: Path, bytecode: Path, flavour: str = "tensorrt") -> dict[str, float]:
     """`trtsmith check` of a model, in a process of its own. Raises CalledProcessError if it fails.
 
     bytecode: a folder for it: `pip install` compiles what it installs, and a checkout may not be written to.
     """
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
-    command = [sys.executable, "-m", "trtsmith", "check", "--quiet", str(path), "--flavour", "tensorrt"]
+    command = [sys.executable, "-m", "trtsmith", "check", "--quiet", str(path), "--flavour", flavour]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -251,6 +269,10 @@ def over_limits(record: Mapping[str, Any]) -> list[str]:
     seconds = record["check"]["seconds"] if "check" in record else 0.0
     if seconds > LIMIT_CHECK_SECONDS:
         found.append(f"`trtsmith check` takes {seconds:g} s, not at most {LIMIT_CHECK_SECONDS:g} s")
+    for entry in record.get("quantized", ()):
+        if entry["check_seconds"] > LIMIT_QUANTIZED_SECONDS:
+            what = f"`trtsmith check` of {entry['network']!r} takes {entry['check_seconds']:g} s"
+            found.append(f"{what}, not at most {LIMIT_QUANTIZED_SECONDS:g} s")
     return found
 
 
