@@ -46,7 +46,7 @@ from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
 from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import check_ranges, parse_shapes
+from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import VerifyOptions, verify_bundle
@@ -102,20 +102,21 @@ def check(
         profiles=(parse_shapes(ranges_of(shapes, "x", "{}")),),
         values=(parse_values(ranges_of(values, ",", "[{}]")),),
     )
-    opened = open_model(
-        model_of(
-            model,
-            args,
-            kwargs,
-            dynamic_shapes,
-            custom_translation_table,
-            save_onnx,
-            export_timeout,
-            data_folder,
-        )
-    ).model
-    check_ranges(opened.proto, options.profiles[0])
-    return analyse(opened, options)
+    return analyse(
+        open_model(
+            model_of(
+                model,
+                args,
+                kwargs,
+                dynamic_shapes,
+                custom_translation_table,
+                save_onnx,
+                export_timeout,
+                data_folder,
+            )
+        ).model,
+        options,
+    )
 
 
 @with_operators

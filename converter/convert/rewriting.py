@@ -15,7 +15,7 @@ from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.shapes import ShapeRange, check_ranges
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.target import TENSORRT
 from trtsmith.importers.problem import Problem
@@ -66,9 +66,7 @@ def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> 
         profiles=(options.shapes,),
         values=(options.values,),
     )
-    model = open_model(options.model, progress).model
-    check_ranges(model.proto, options.shapes)
-    analysis = analyse(model, asked)
+    analysis = analyse(open_model(options.model, progress).model, asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)

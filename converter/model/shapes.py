@@ -115,8 +115,11 @@ def parse_shapes(
 
 
 def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> None:
-    """UsageError for ranges of inputs that the model does not have, or that contradict it; inputs may lack one."""
-    if ranges:
+    """UsageError for ranges of inputs that the model does not have, or that contradict it; inputs may lack one.
+
+    A model with inputs that TensorRT cannot have is not held to any: there is more to say of it.
+    """
+    if ranges and not any(True for _ in input_problems(proto)):
         profile_for(graph_inputs(proto), ranges, whole=False)
 
 

@@ -24,11 +24,12 @@ NAMES = [
 
 SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
-    "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), prefer_stock=False, "
-    "precision='', keep_fp32=(), "
+    "export_timeout=None, data_folder=None, flavour='auto', shapes=None, values=None, freeze=(), inputs=None, plugins=(), "
+    "prefer_stock=False, precision='', keep_fp32=(), "
     "accumulate='', io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
-    "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
+    "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', shapes=None, values=None, freeze=(), "
+    "inputs=None, precision='', "
     "keep_fp32=(), accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False, "
     "ops=(), plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "

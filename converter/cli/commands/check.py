@@ -28,7 +28,6 @@ from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import check_ranges
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -61,11 +60,7 @@ def show(options: argparse.Namespace, console: Console, *, as_json: bool) -> int
     """Exit code 0 when the model is convertible, 1 when it is not. options: of `check`, or of `convert`."""
     model, plugins, report = model_of(options), tuple(options.plugins), options.report
     check_report(report, (model, *plugins, options.inputs))
-    asked = analysis_options(options)
-    opened = open_model(model, console.progress).model
-    for shapes in asked.profiles:
-        check_ranges(opened.proto, shapes)
-    analysis = analyse(opened, asked)
+    analysis = analyse(open_model(model, console.progress).model, analysis_options(options))
     document = analysis_report(model, analysis)
     write_report(report, document)
     if as_json:

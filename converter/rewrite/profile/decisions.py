@@ -8,7 +8,7 @@ nodes, as no engine returns a constant, and what constants alone decide is left 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -22,7 +22,7 @@ from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.profile.known_value import Known
+from trtsmith.converter.rewrite.profile.known_value import KnownValue
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 
@@ -54,10 +54,11 @@ def decide_by_profile(graph: Graph, ranges: ProfileRanges) -> tuple[Rewrite, ...
     for _ in range(_ROUNDS):
         step = _Decisions(graph, RangeAnalysis(graph, ranges))
         step.find(graph.root)
-        if not step.write():
-            break
+        again = step.write()
         records += step.records
         graph.infer()
+        if not again:
+            break
     return tuple(records)
 
 
@@ -132,6 +133,8 @@ class _Decisions:
     def _reshape(self, node: Node) -> list[onnx.NodeProto] | None:
         if len(node.inputs) != 2 or not all(node.inputs) or node.scope.is_constant(node.inputs[1]):
             return None
+        if node.scope.maker(node.inputs[1]) in self._constants:
+            return None
         data, made = (self._analysis.of(node.scope, name) for name in (node.inputs[0], node.outputs[0]))
         target = _target(data, made)
         if target is None or (node.scope.holder(node.inputs[1]), node.inputs[1]) in self._plain:
@@ -141,9 +144,9 @@ class _Decisions:
         return w.nodes()
 
     def write(self) -> bool:
-        """Whether anything but types was there to write."""
+        """Whether more may be known now: inference sees what was in a branch, and sizes that it did not find out."""
         graph = self._graph
-        gone = self._constants.keys()
+        gone = self._constants.keys() | {node for node, _ in self._branches}
         for node, arrays in self._constants.items():
             if any(reader not in gone for name in arrays for reader in _readers(graph, name)):
                 self._record(node, "a constant, as sizes decide it")
@@ -152,15 +155,12 @@ class _Decisions:
             self._record(node, f"{what}, as sizes decide them" if node.op_type == "Squeeze" else what)
         for node, branch in self._branches:
             self._record(node, f"the {branch.replace('_', ' ')}, as sizes decide the condition")
-        self._write_types()
+        typed = self._write_types()
         self._write_constants()
-        for node, protos in self._forms.items():
-            if not node.gone:
-                self._put(node, protos)
+        self._put(self._forms)
         for node, branch in sorted(self._branches, key=lambda entry: -entry[0].scope.depth):
-            if not node.gone:
-                self._put(node, _inlined(node, branch))
-        return bool(self._constants or self._forms or self._branches)
+            self._put({node: _inlined(node, branch)})  # what holds it is copied with what it became
+        return bool(typed or self._branches)
 
     def _record(self, node: Node, what: str) -> None:
         name = self._graph.unique_name(node)
@@ -188,21 +188,29 @@ class _Decisions:
         for scope, constants in by_scope.items():
             graph.remove_dead([name for node in constants for name in node.reads()], scope)
 
-    def _put(self, node: Node, protos: Sequence[onnx.NodeProto]) -> None:
-        graph, scope = self._graph, node.scope
-        read = list(node.reads())
-        scope.leave(node)
-        made = []
-        for proto in protos:
-            new = graph.adopt(proto)
-            if not new.name or graph.names.nodes_called(new.name):
-                new.name = graph.names.node(f"{node.label}/{new.op_type}" if not new.name else new.name)
-            made.append(scope.enter(new, adopted=True))
-        scope.replace({node: made})
-        graph.remove_dead(read, scope)
+    def _put(self, forms: Mapping[Node, Sequence[onnx.NodeProto]]) -> None:
+        """Nodes that are still there, by others."""
+        graph = self._graph
+        by_scope: defaultdict[Scope, dict[Node, list[Node]]] = defaultdict(dict)
+        read: defaultdict[Scope, list[str]] = defaultdict(list)
+        for node, protos in forms.items():
+            if node.gone:
+                continue
+            read[node.scope] += node.reads()
+            node.scope.leave(node)
+            made = by_scope[node.scope][node] = []
+            for proto in protos:
+                new = graph.adopt(proto)
+                if not new.name or graph.names.nodes_called(new.name):
+                    new.name = graph.names.node(new.name or f"{node.label}/{new.op_type}")
+                made.append(node.scope.enter(new, adopted=True))
+        for scope, replaced in by_scope.items():
+            scope.replace(replaced)
+            graph.remove_dead(read[scope], scope)
 
-    def _write_types(self) -> None:
-        """Of values whose sizes inference did not find out."""
+    def _write_types(self) -> bool:
+        """Of values whose sizes inference did not find out. Whether operators read them that only inference knows."""
+        unseen = False
         for scope, values in self._analysis.known.items():
             for name, one in values.items():
                 node = scope.producers.get(name)
@@ -218,6 +226,12 @@ class _Decisions:
                         b if b is not None else old[i] if old is not None else None for i, b in enumerate(new)
                     ]
                     scope.set_type(name, helper.make_tensor_type_proto(elem_type, dims))
+                    strange = [
+                        reader for reader in _readers(self._graph, name) if not self._analysis.knows(reader)
+                    ]
+                    self._graph.stale.update(dict.fromkeys(strange))
+                    unseen = unseen or bool(strange)
+        return unseen
 
 
 def _says_more(old: Sequence[object], new: Sequence[int | None]) -> bool:
@@ -243,7 +257,7 @@ def _inlined(node: Node, branch: str) -> list[onnx.NodeProto]:
     return w.nodes()
 
 
-def _array(one: Known) -> np.ndarray | None:
+def _array(one: KnownValue) -> np.ndarray | None:
     """The constant that a value is."""
     numbers, sizes = one.numbers(), one.sizes
     if numbers is None or sizes is None or one.elem_type not in _WRITTEN:
@@ -251,7 +265,7 @@ def _array(one: Known) -> np.ndarray | None:
     return np.array(numbers, helper.tensor_dtype_to_np_dtype(one.elem_type)).reshape(sizes)
 
 
-def _target(data: Known, made: Known) -> list[int] | None:
+def _target(data: KnownValue, made: KnownValue) -> list[int] | None:
     """The sizes as a Reshape takes them, with one -1 at most, and none beside a size that may be 0. Else None."""
     if made.dims is None:
         return None

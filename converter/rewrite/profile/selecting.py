@@ -1,4 +1,4 @@
-"""Carries sizes through operators that take parts of tensors, join them, or reduce them along axes."""
+"""Propagates sizes through operators that take parts of tensors, join them, or reduce them along axes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.converter.rewrite.profile.known_value import MOST_ITEMS, Dims, Known, fixed, known, numbers
-from trtsmith.converter.rewrite.profile.operator_view import Carriers, OperatorView, normal_axis
+from trtsmith.converter.rewrite.profile.known_value import MOST_ITEMS, Dims, KnownValue, fixed, known, numbers
+from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations, normal_axis
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeExpr, constant
 
 _FAR = 2**31 - 1
 """From there on an end of a slice means: all that is there."""
 
 
-def _gather(v: OperatorView) -> Sequence[Known]:
+def _gather(v: OperatorView) -> Sequence[KnownValue]:
     data, at = v.input(0), v.input(1)
     axis = None if data.dims is None else normal_axis(v.attribute("axis", 0), len(data.dims))
     if data.dims is None or at.dims is None or axis is None:
@@ -27,14 +27,16 @@ def _gather(v: OperatorView) -> Sequence[Known]:
     if any(not -length <= place < length for place in places):
         return [v.made(dims)]
     wanted = np.array(places, np.int64).reshape(at.sizes) % max(length, 1)
-    return [v.made(dims, np.take(data.items, wanted, axis=axis))]
+    taken = np.empty(numbers(dims) or (), object)
+    taken[...] = np.take(data.items, wanted, axis=axis)
+    return [v.made(dims, taken)]
 
 
-def _gather_elements(v: OperatorView) -> Sequence[Known]:
+def _gather_elements(v: OperatorView) -> Sequence[KnownValue]:
     return [v.made(v.input(1).dims)]
 
 
-def _gather_nd(v: OperatorView) -> Sequence[Known]:
+def _gather_nd(v: OperatorView) -> Sequence[KnownValue]:
     data, at, batch = v.input(0).dims, v.input(1).dims, v.attribute("batch_dims", 0)
     deep = at[-1].number if at else None
     if data is None or at is None or deep is None or batch + deep > len(data):
@@ -42,7 +44,7 @@ def _gather_nd(v: OperatorView) -> Sequence[Known]:
     return [v.made((*at[:-1], *data[batch + deep :]))]
 
 
-def _slice(v: OperatorView) -> Sequence[Known]:
+def _slice(v: OperatorView) -> Sequence[KnownValue]:
     data = v.input(0)
     starts, ends = v.exprs(1, "starts"), v.exprs(2, "ends")
     if data.dims is None:
@@ -58,9 +60,13 @@ def _slice(v: OperatorView) -> Sequence[Known]:
         place = normal_axis(axis, len(dims))
         if place is None:
             return [v.made(v.sizes(len(data.dims)))]
-        if start is None or end is None or start.number is None or end.number is None:
-            followed = False
-        elif step < 0 and end.number >= _FAR:
+        if (
+            start is None
+            or end is None
+            or start.number is None
+            or end.number is None
+            or (step < 0 and end.number >= _FAR)
+        ):
             followed = False
         else:
             cuts[place] = slice(start.number, end.number, step)
@@ -98,7 +104,7 @@ def _bound(v: OperatorView, size: SizeExpr, at: SizeExpr) -> SizeExpr | None:
     return None
 
 
-def _concat(v: OperatorView) -> Sequence[Known]:
+def _concat(v: OperatorView) -> Sequence[KnownValue]:
     shapes = [one.dims for one in v.inputs if one.dims is not None]
     rank = len(shapes[0]) if shapes else 0
     axis = normal_axis(v.attribute("axis", 1), rank) if rank else None
@@ -119,7 +125,7 @@ def _concat(v: OperatorView) -> Sequence[Known]:
     return [v.made(tuple(sizes), np.concatenate(known_parts, axis=axis) if whole else None)]
 
 
-def _items(one: Known) -> np.ndarray | None:
+def _items(one: KnownValue) -> np.ndarray | None:
     """The elements; as many unknown ones where a small value is not followed."""
     if one.items is not None or one.sizes is None:
         return one.items
@@ -131,7 +137,7 @@ def _agreed(sizes: Sequence[SizeExpr]) -> SizeExpr:
     return next((size for size in sizes if size.number is not None), sizes[0])
 
 
-def _split(v: OperatorView) -> Sequence[Known]:
+def _split(v: OperatorView) -> Sequence[KnownValue]:
     data, count = v.input(0), len(v.node.outputs)
     axis = None if data.dims is None else normal_axis(v.attribute("axis", 0), len(data.dims))
     if data.dims is None or axis is None:
@@ -159,7 +165,7 @@ def _equal_parts(v: OperatorView, size: SizeExpr, count: int) -> list[SizeExpr |
     return [*[part] * (count - 1), last]
 
 
-def _pad(v: OperatorView) -> Sequence[Known] | None:
+def _pad(v: OperatorView) -> Sequence[KnownValue] | None:
     dims, pads = v.input(0).dims, v.exprs(1, "pads")
     if v.opset < 2 or dims is None:
         return None
@@ -189,7 +195,7 @@ def _reduced_axes(v: OperatorView, rank: int) -> set[int] | None:
     return None if None in places else {place for place in places if place is not None}
 
 
-def _reduce(v: OperatorView) -> Sequence[Known]:
+def _reduce(v: OperatorView) -> Sequence[KnownValue]:
     data = v.input(0)
     axes = None if data.dims is None else _reduced_axes(v, len(data.dims))
     keep = bool(v.attribute("keepdims", 1))
@@ -230,7 +236,7 @@ def _without(dims: Dims, axes: set[int], keep: bool) -> Dims:
     return tuple(size for axis, size in enumerate(dims) if axis not in axes)
 
 
-def _arg(v: OperatorView) -> Sequence[Known]:
+def _arg(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     axis = None if dims is None else normal_axis(v.attribute("axis", 0), len(dims))
     if dims is None or axis is None:
@@ -238,7 +244,7 @@ def _arg(v: OperatorView) -> Sequence[Known]:
     return [v.indices(_without(dims, {axis}, bool(v.attribute("keepdims", 1))))]
 
 
-def _top_k(v: OperatorView) -> Sequence[Known]:
+def _top_k(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     axis = None if dims is None else normal_axis(v.attribute("axis", -1), len(dims))
     if dims is None or axis is None:
@@ -250,7 +256,7 @@ def _top_k(v: OperatorView) -> Sequence[Known]:
     return [v.made(shape), v.indices(shape)]
 
 
-def _non_zero(v: OperatorView) -> Sequence[Known]:
+def _non_zero(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     total = None if dims is None else v.algebra.product(dims)
     high = MOST if total is None else max(0, min(total.high, MOST))
@@ -258,7 +264,7 @@ def _non_zero(v: OperatorView) -> Sequence[Known]:
     return [v.indices((rank, v.size("count", 0, high)))]
 
 
-def _one_hot(v: OperatorView) -> Sequence[Known]:
+def _one_hot(v: OperatorView) -> Sequence[KnownValue]:
     dims, depths = v.input(0).dims, v.exprs(1)
     axis = None if dims is None else normal_axis(v.attribute("axis", -1), len(dims) + 1)
     if dims is None or axis is None:
@@ -267,7 +273,7 @@ def _one_hot(v: OperatorView) -> Sequence[Known]:
     return [known(v.input(2).elem_type, (*dims[:axis], depth, *dims[axis:]))]
 
 
-def _non_max_suppression(v: OperatorView) -> Sequence[Known]:
+def _non_max_suppression(v: OperatorView) -> Sequence[KnownValue]:
     return [v.indices((v.size("boxes"), fixed([3])[0]))]
 
 
@@ -276,7 +282,7 @@ _REDUCTIONS = [
     for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 ]
 
-SELECTING: Carriers = {
+SELECTING: Propagations = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,

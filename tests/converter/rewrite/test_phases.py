@@ -39,6 +39,7 @@ def left_over(model: Model, target: Target) -> list[tuple[str, str]]:
 def test_the_order_is_the_declared_one() -> None:
     assert [phase.name for phase in PHASES] == [
         "freeze",
+        "profile",
         "fold",
         "custom_ops",
         "opset",

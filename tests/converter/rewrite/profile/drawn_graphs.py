@@ -50,7 +50,16 @@ class Drawing:
 
     def draw(self) -> None:
         steps = [self.window, self.cut, self.arithmetic, self.arithmetic, self.arithmetic, self.compare]
-        steps += [self.reduce, self.floats, self.join, self.lookup, self.take, self.branch, self.logic, self.order]
+        steps += [
+            self.reduce,
+            self.floats,
+            self.join,
+            self.lookup,
+            self.take,
+            self.branch,
+            self.logic,
+            self.order,
+        ]
         steps += [self.pick]
         self.take()
         for _ in range(self.number(4, 16)):
@@ -71,9 +80,7 @@ class Drawing:
         pads = [self.number(0, k - 1) for k in kernel * 2]
         if self.number(0, 1):
             extra = {"ceil_mode": self.number(0, 1)}
-            self.maps.append(
-                self.do("MaxPool", x, kernel_shape=kernel, strides=stride, pads=pads, **extra)
-            )
+            self.maps.append(self.do("MaxPool", x, kernel_shape=kernel, strides=stride, pads=pads, **extra))
         else:
             auto = str(self.choice(["NOTSET", "SAME_UPPER", "VALID"]))
             how = {"pads": pads} if auto == "NOTSET" else {"auto_pad": auto}
@@ -82,7 +89,10 @@ class Drawing:
 
     def cut(self) -> None:
         x, axis = str(self.choice(self.maps)), self.number(2, 3)
-        ends = [self.const([self.number(-4, 6)]), self.const([int(self.choice([-3, -1, 1, 4, 2**31 - 1, 2**63 - 1]))])]  # type: ignore[call-overload]
+        ends = [
+            self.const([self.number(-4, 6)]),
+            self.const([int(self.choice([-3, -1, 1, 4, 2**31 - 1, 2**63 - 1]))]),
+        ]  # type: ignore[call-overload]
         if self.number(0, 2) == 0 and self.scalars:
             ends[1] = self.do("Unsqueeze", str(self.choice(self.scalars)), self.const([0]))
         step = int(self.choice([1, 1, 2, 3, -1]))  # type: ignore[call-overload]
@@ -91,7 +101,9 @@ class Drawing:
     def order(self) -> None:
         x = str(self.choice(self.maps))
         if self.number(0, 1):
-            self.maps.append(self.do("Transpose", self.do("Transpose", x, perm=[0, 1, 3, 2]), perm=[0, 1, 3, 2]))
+            self.maps.append(
+                self.do("Transpose", self.do("Transpose", x, perm=[0, 1, 3, 2]), perm=[0, 1, 3, 2])
+            )
         else:
             self.maps.append(self.do("Concat", x, x, axis=self.number(2, 3)))
         shape = self.do("Shape", x)
@@ -133,7 +145,9 @@ class Drawing:
         self.scalars.append(self.do(op, vector, keepdims=0))
 
     def floats(self) -> None:
-        kind = int(self.choice([TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32]))  # type: ignore[call-overload]
+        kind = int(
+            self.choice([TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32])
+        )  # type: ignore[call-overload]
         value = self.do("Cast", str(self.choice(self.scalars)), to=kind)
         if kind == TensorProto.FLOAT:
             by = self.const(float(self.choice([0.5, 2.0, 3.0, 0.1])), np.float32)  # type: ignore[arg-type]
@@ -200,7 +214,8 @@ def ranges(seed: int) -> ProfileRanges:
 def feeds(bounds: ProfileRanges, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Inputs of sizes in the ranges."""
     sizes = {
-        name: [int(rng.integers(low, high + 1)) for low, high in pairs] for name, pairs in bounds.sizes.items()
+        name: [int(rng.integers(low, high + 1)) for low, high in pairs]
+        for name, pairs in bounds.sizes.items()
     }
     sizes["y"][0] = sizes["x"][0]
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in sizes.items()}
