@@ -13,7 +13,14 @@ import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.declared_shapes import contradictions
-from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values, profile_facts, still_read
+from trtsmith.converter.convert.facts import (
+    coverage,
+    engine_facts,
+    pinned_values,
+    profile_facts,
+    still_read,
+    unchecked_values,
+)
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
@@ -154,7 +161,8 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
-    profiles = _profiles(prepared.profile, still_read(prepared.values, original, rewritten))
+    values = still_read(prepared.values, original, rewritten)
+    profiles = _profiles(prepared.profile, values)
     clock.done("rewrite and plan")
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
@@ -202,7 +210,8 @@ def _convert(options: ConvertOptions, progress: Progress) -> Conversion:
             *opened.warnings,
             *rewritten.warnings(),
             *planned.warnings,
-            *pinned_values(prepared.values, options.values),
+            *pinned_values(values, options.values),
+            *unchecked_values(prepared.values, values),
             *built.warnings,
             *coverage(planned, built),
         )
