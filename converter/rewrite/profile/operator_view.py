@@ -1,4 +1,4 @@
-"""What the functions that propagate sizes through operators see of a node."""
+"""A node of ONNX as the functions see it that propagate sizes through operators."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import onnx
@@ -23,15 +22,17 @@ from trtsmith.converter.rewrite.profile.known_value import (
     known,
     of_array,
 )
+from trtsmith.converter.rewrite.profile.nested_results import NestedResults
 from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations
 from trtsmith.converter.rewrite.profile.pointwise import POINTWISE
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.reshaping import RESHAPING
 from trtsmith.converter.rewrite.profile.selecting import SELECTING
-from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, SizeExpr, constant
+from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, constant
+from trtsmith.converter.rewrite.profile.slicing import SLICING
 from trtsmith.converter.rewrite.profile.windows import WINDOWS
 
-_PROPAGATIONS: Propagations = {**POINTWISE, **RESHAPING, **SELECTING, **WINDOWS}
+_PROPAGATIONS: Propagations = {**POINTWISE, **RESHAPING, **SELECTING, **SLICING, **WINDOWS}
 
 _UNSOUND = (ValueError, TypeError, IndexError, ArithmeticError, LookupError, AttributeError)
 """What a node raises whose attributes or constants are none that the operator takes: nothing is known of its outputs."""
@@ -50,6 +51,7 @@ class RangeAnalysis:
         self.algebra = SizeAlgebra()
         self.known: dict[Scope, dict[str, KnownValue]] = {}
         self._marks: dict[int, int] = {}
+        self._nested = NestedResults(self.algebra)
         self._ranges = ranges
         self._run(graph.root, {name: self._given(graph.root, name) for name in graph.root.inputs})
 
@@ -180,31 +182,9 @@ class RangeAnalysis:
         if len(results) == 1:
             return results[0]
         return [
-            self._common(one, other, (id(node), index))
+            self._nested.common(one, other, (id(node), index))
             for index, (one, other) in enumerate(zip(*results, strict=True))
         ]
-
-    def _common(self, one: KnownValue, other: KnownValue, key: tuple[object, ...]) -> KnownValue:
-        """What holds of a value that is one or the other."""
-        elem_type = one.elem_type if one.elem_type == other.elem_type else 0
-        if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
-            return KnownValue(elem_type)
-        dims = tuple(
-            self._joined(a, b, (*key, axis))
-            for axis, (a, b) in enumerate(zip(one.dims, other.dims, strict=True))
-        )
-        if one.items is None or other.items is None or one.items.shape != other.items.shape:
-            return KnownValue(elem_type, dims)
-        items = np.empty(one.items.size, object)
-        pairs = zip(one.exprs() or (), other.exprs() or (), strict=True)
-        items[:] = [
-            None if a is None or b is None else self._joined(a, b, (*key, "item", place))
-            for place, (a, b) in enumerate(pairs)
-        ]
-        return known(elem_type, dims, items.reshape(one.items.shape))
-
-    def _joined(self, a: SizeExpr, b: SizeExpr, key: tuple[object, ...]) -> SizeExpr:
-        return a if a == b else self.algebra.fresh(key, min(a.low, b.low), max(a.high, b.high))
 
     def _loop(self, node: Node) -> list[KnownValue]:
         """The iterations run one body; what is said of it holds in each of them."""
@@ -224,9 +204,9 @@ class RangeAnalysis:
         runs = None
         if most is not None and start == (1,) and results[0].numbers() == (1,):
             runs = self.algebra.larger(most, constant(0))
-        final = [self._escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
+        final = [self._nested.escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
         collected = [
-            self._collected(one, mark, runs, (id(node), i))
+            self._nested.collected(one, mark, runs, (id(node), i))
             for i, one in enumerate(results[1 + len(states) :], len(states))
         ]
         return [*final, *collected]
@@ -245,7 +225,7 @@ class RangeAnalysis:
             results = self._run(body, {**given, **dict(zip(names, states, strict=True))})
             after = results[skip : skip + len(states)]
             both = [
-                self._widened(a, b, (id(node), "state", i))
+                self._nested.widened(a, b, (id(node), "state", i))
                 for i, (a, b) in enumerate(zip(states, after, strict=True))
             ]
             if both == states:
@@ -253,60 +233,6 @@ class RangeAnalysis:
             states = both
         states = [KnownValue(state.elem_type) for state in states]
         return states, self._run(body, {**given, **dict(zip(names, states, strict=True))})
-
-    def _widened(self, before: KnownValue, after: KnownValue, key: tuple[object, ...]) -> KnownValue:
-        """What holds of a state before a run and after it. A size that changes may become any."""
-        elem_type = before.elem_type or after.elem_type
-        if before.dims is None or after.dims is None or len(before.dims) != len(after.dims):
-            return KnownValue(elem_type)
-        dims = tuple(
-            a if a == b else self.algebra.fresh((*key, axis))
-            for axis, (a, b) in enumerate(zip(before.dims, after.dims, strict=True))
-        )
-        if before.items is None or after.items is None or before.items.shape != after.items.shape:
-            return KnownValue(elem_type, dims)
-        items = np.empty(before.items.size, object)
-        items[:] = [
-            a if a is not None and a == b else None
-            for a, b in zip(before.exprs() or (), after.exprs() or (), strict=True)
-        ]
-        return known(elem_type, dims, items.reshape(before.items.shape))
-
-    def _escaped(self, one: KnownValue, mark: int, key: tuple[object, ...]) -> KnownValue:
-        """A value of the last run outside of the loop: sizes that belong to one run are ones of which the range is known."""
-        if one.dims is None:
-            return one
-        outside = partial(self._outside, mark)
-        dims = tuple(outside(size, (*key, axis)) for axis, size in enumerate(one.dims))
-        if one.items is None:
-            return KnownValue(one.elem_type, dims)
-        items = np.empty(one.items.size, object)
-        items[:] = [
-            None if item is None else outside(item, (*key, "item", place))
-            for place, item in enumerate(one.exprs() or ())
-        ]
-        return known(one.elem_type, dims, items.reshape(one.items.shape))
-
-    def _outside(self, mark: int, expr: SizeExpr, key: tuple[object, ...]) -> SizeExpr:
-        if all(atom < mark for atom in expr.atoms()):
-            return expr
-        return self.algebra.fresh((*key, "last"), expr.low, expr.high)
-
-    def _collected(
-        self, one: KnownValue, mark: int, runs: SizeExpr | None, key: tuple[object, ...]
-    ) -> KnownValue:
-        """What a loop collects of its runs. Without any, nothing is said of its other sizes."""
-        if one.dims is None:
-            return KnownValue(one.elem_type)
-        count = runs if runs is not None and runs.high <= MOST else self.algebra.fresh((*key, "runs"))
-        if count.low < 1:
-            return KnownValue(
-                one.elem_type,
-                (count, *(self.algebra.fresh((*key, "any", axis)) for axis in range(len(one.dims)))),
-            )
-        return KnownValue(
-            one.elem_type, (count, *(self._escaped(KnownValue(0, one.dims), mark, key).dims or ()))
-        )
 
     def _scan(self, node: Node) -> list[KnownValue] | None:
         """Of opset 9 and later. What it scans has the axis of length one run of it."""
@@ -330,11 +256,11 @@ class RangeAnalysis:
             scanned[name] = KnownValue(one.elem_type, dims)
         states = [self.of(node.scope, name) for name in node.inputs[:first]]
         states, results = self._settled(node, body, scanned, names[:first], states, skip=0)
-        final = [self._escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
+        final = [self._nested.escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
         return [
             *final,
             *(
-                self._collected(one, mark, runs, (id(node), i))
+                self._nested.collected(one, mark, runs, (id(node), i))
                 for i, one in enumerate(results[first:], first)
             ),
         ]
